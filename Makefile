@@ -35,7 +35,7 @@ layers: setup ## import-linter: which folder may import which
 	@scripts/check --only layers
 
 docs: setup ## the docs' links, examples and completeness
-	@$(PY) -m pytest tests/test_docs.py $(ARGS)
+	@$(PY) -m pytest tests/project/test_docs.py $(ARGS)
 
 browser: setup ## the console in a real browser, with what takes longer: all pages in all ways, and a stream on Spark
 	@scripts/chromium && $(PY) -m pytest tests/browser -m "long or not long" $(ARGS)
@@ -46,7 +46,7 @@ faults: setup ## kill the stream and the whole service with kill -9 again and ag
 fuzz: setup ## every parser under mutated inputs (FUZZ_SECONDS=3600 of CPU time), then the property tests a hundred times longer
 	@$(PY) -m pip install -q --disable-pip-version-check --only-binary :all: -c constraints.txt --group fuzz || \
 	  echo "Atheris has no wheel for this machine: inputs are mutated without its guidance"
-	@PYTHONPATH=tests $(PY) -m fuzz --seconds $(or $(FUZZ_SECONDS),3600) --folder $(or $(FUZZ_FOLDER),.fuzz)
+	@$(PY) -m fuzz --seconds $(or $(FUZZ_SECONDS),3600) --folder $(or $(FUZZ_FOLDER),.fuzz)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "not spark and not faults" --timeout=14400 $(ARGS)
 
 long: setup ## the tests that `make test` leaves out: other masters, other plans, public conformance suites
@@ -62,7 +62,7 @@ bench-full: setup ## the benchmark tables at full size, in hours
 	@$(PY) -m benchmarks --full $(ARGS)
 
 pictures: setup ## the console's pictures in the docs, taken of the service at work, in twenty minutes
-	@PYTHONPATH=tests $(PY) -m benchmarks.console_pictures $(ARGS)
+	@$(PY) -m benchmarks.console_pictures $(ARGS)
 
 format: setup ## let ruff write the format and the mends it is sure of
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .

@@ -20,7 +20,7 @@ from threading import Event
 
 import httpx
 
-from tests.interfaces.calling import EXAMPLES, listens_at, start_anew
+from tests.support.processes.command_line import EXAMPLES, listens_at, start_anew
 from tidings.client import Client
 from tidings.metadata.provider.provider import Provider
 from tidings.objects.sql.object_sources import ObjectSource

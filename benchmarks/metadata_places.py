@@ -16,7 +16,7 @@ from sqlalchemy import text
 from benchmarks.engine import NotHere
 from benchmarks.harness import Bench
 from benchmarks.processes import TICKS, Spent, ticks
-from tests.postgres import find_binaries, running_server
+from tests.support.servers.postgres import find_binaries, running_server
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 

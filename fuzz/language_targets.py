@@ -152,16 +152,18 @@ def _graph() -> ResourceGraph:
 
 def _targets() -> Iterator[Target]:
     subscriptions = {
-        "predicates": seeds.cases("languages/predicates.txt"),
-        "xpath": seeds.cases("languages/xpath.txt"),
-        "gql": (*seeds.cases("languages/gql.txt"), *SPARQL),
+        "predicates": seeds.cases("support/language_pairs/predicates.txt"),
+        "xpath": seeds.cases("support/language_pairs/xpath.txt"),
+        "gql": (*seeds.cases("support/language_pairs/gql.txt"), *SPARQL),
     }
     for language in LANGUAGES:
         yield Target(language, subscribe(language), subscriptions.get(language, ()))
     yield Target(
-        "rules", check_rule, (*seeds.cases("languages/rules.txt"), *seeds.cases("metadata/checking.txt"))
+        "rules",
+        check_rule,
+        (*seeds.cases("support/language_pairs/rules.txt"), *seeds.cases("metadata/rules/checking.txt")),
     )
-    yield Target("rule-queries", check_query, seeds.cases("languages/queries.txt"))
+    yield Target("rule-queries", check_query, seeds.cases("support/language_pairs/queries.txt"))
     yield Target("rule-file", check_rule_file, seeds.files("metadata/rules.txt"))
     yield Target("sparql", ask_sparql, SPARQL)
     yield Target(
@@ -176,7 +178,7 @@ def _targets() -> Iterator[Target]:
     yield Target(
         "event-schema", load_schema, (*seeds.files("furniture.yaml"), *seeds.files("curiosities.yaml"))
     )
-    plantuml = (*seeds.cases("objects/plantuml.txt"), *seeds.files("university/*.puml"))
+    plantuml = (*seeds.cases("objects/readers/plantuml.txt"), *seeds.files("university/*.puml"))
     yield Target("plantuml", of_text(read_plantuml), plantuml)
     yield Target("xmi", read_xmi, (*seeds.files("university/*.xmi"), *seeds.files("*.uml")))
     yield Target("model-file", _model_file(), (*plantuml[:20], *seeds.files("university/*.xmi")))

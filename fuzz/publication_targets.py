@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from starlette.datastructures import Headers
 
-from decoding import same_as_definition
 from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, fields_of, joined, text_of
+from tests.support.oracles.json_decoders import same_as_definition
 from tidings.api.v1.ingest import read_header_attributes
 from tidings.atoms import Atoms
 from tidings.console.highlight import highlight_publication

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from benchmarks.engine import NotHere
-from kafka_broker import Broker, find_java, running_broker
-from postgres import Server, find_binaries, running_server
-from ready_stores import Places, migrated_anew, open_ready
-from terminal import Terminal
-from tests.guesses import Guesses, counted
+from tests.support.guesses import Guesses, counted
+from tests.support.processes.terminal import Terminal
+from tests.support.servers.kafka_broker import Broker, find_java, running_broker
+from tests.support.servers.postgres import Server, find_binaries, running_server
+from tests.support.stores.ready_stores import Places, migrated_anew, open_ready
 from tidings.spark.session import open_session
 from tidings.store import store
 
@@ -51,11 +51,11 @@ KEPT = ("TIDINGS_BENCH_CACHE",)
 
 OWN = {
     "test_masters.py": "masters",
-    "test_parts.py": "parts",
+    "test_service_parts.py": "parts",
     "test_stream_commands.py": "terminal",
     "test_serve.py": "terminal",
-    "test_stores.py": "terminal",
-    "kills": "kills",
+    "test_store.py": "terminal",
+    "test_service_faults.py": "kills",
     "benchmarks": "benchmarks",
 }
 """Files and folders whose tests do not use the session of the others: which group they are in instead."""

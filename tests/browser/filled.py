@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import browsed
-from tests.interfaces.calling import EXAMPLES
+from tests.support.processes.command_line import EXAMPLES
+from tests.support.stores import browsable_metadata as browsed
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
 from tidings.objects.sql.object_sources import ObjectSource

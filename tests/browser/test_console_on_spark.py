@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.people import WAIT, Place
-from tests.interfaces.calling import start_anew
+from tests.support.processes.command_line import start_anew
 from tidings.service.tidings import Tidings
 
 

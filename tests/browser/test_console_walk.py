@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from tests.browser.filled import PRICE, TABLE, told
 from tests.browser.people import Place
-from tests.feeds.site import Response, a_site
-from tests.interfaces.calling import EXAMPLES
+from tests.support.processes.command_line import EXAMPLES
+from tests.support.servers.site import Response, a_site
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.service.delivery import create_dispatcher, open_destinations
 from tidings.service.pipeline import read_pipeline

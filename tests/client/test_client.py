@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 import tidings
-from server_documents import SCHEMA
 from tests.client.conftest import Service
+from tests.support.stores.server_documents import SCHEMA
 from tidings.client import AsyncClient, Client, PublishResult, SubscribeResult
 from tidings.client.async_client import AsyncDestinations
 from tidings.client.client import Destinations

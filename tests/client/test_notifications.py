@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.streaming import BECAUSE, Place, place_at
+from tests.support.servers.notification_server import BECAUSE, Place, place_at
 from tidings.client import AsyncClient, Client, Content, NoAnswer, RetryPolicy
 from tidings.errors import InputError, NotAllowed
 from tidings.store.encoding import MatchRow

@@ -11,7 +11,7 @@ import pytest
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from tests.interfaces.serving import served
+from tests.support.servers.http_server import served
 from tidings.api.routes import problem_response
 from tidings.client import Client, NoAnswer, RetryPolicy
 from tidings.client.stream import EventStreamParser

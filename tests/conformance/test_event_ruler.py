@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.peers.toolchain import java_jars, tool
-from conformance.suites import or_skip
+from tests.conformance.suites import or_skip
 from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
 from tidings.events.predicate_compiler import parse_and_check

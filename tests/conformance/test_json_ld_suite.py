@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.suites import json_ld_suite, unexplained
-from conformance.test_rdf_suite import comparable_graphs, expected_graphs, same_graphs
+from tests.conformance.suites import json_ld_suite, unexplained
+from tests.conformance.test_rdf_suite import comparable_graphs, expected_graphs, same_graphs
 from tidings.errors import DecodeProblem
 from tidings.graphs.rdf.rdf_decoder import decode_graphs
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from conformance.suites import json_suite, unexplained
-from decoding import same_as_definition
+from tests.conformance.suites import json_suite, unexplained
+from tests.support.oracles.json_decoders import same_as_definition
 from tidings.errors import DecodeProblem
 from tidings.parsers.strict_json import parse_value
 

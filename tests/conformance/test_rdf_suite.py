@@ -15,7 +15,7 @@ import pytest
 import rdflib
 from rdflib.compare import isomorphic
 
-from conformance.suites import rdf_suite, unexplained
+from tests.conformance.suites import rdf_suite, unexplained
 from tidings.errors import DecodeProblem
 from tidings.graphs.model import Term, TermKind
 from tidings.graphs.rdf.multipart import n_triples

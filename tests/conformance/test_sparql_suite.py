@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import rdflib
 
-from conformance.suites import rdf_suite, unexplained
+from tests.conformance.suites import rdf_suite, unexplained
 from tidings.errors import InputError, NotSupported, SubscriptionError, SyntaxProblem
 from tidings.graphs.gql import gql_parser
 from tidings.metadata.queries.sparql import ResourceGraph

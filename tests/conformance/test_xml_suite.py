@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from conformance.suites import unexplained, xml_suite
+from tests.conformance.suites import unexplained, xml_suite
 from tidings.api.xml_rpc.messages import parse_call
 from tidings.atoms import Atoms
 from tidings.documents.tag_paths import TagPaths

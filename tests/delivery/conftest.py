@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.receiving import Delivering, delivering
-from tests.feeds.site import Site, a_site
+from tests.delivery.delivering_store import Delivering, delivering
 from tests.store.conftest import new_url, takes_places_back, url
+from tests.support.servers.site import Site, a_site
 from tidings.store.database import sqlite_url
 
 __all__ = ["new_url", "takes_places_back", "url"]

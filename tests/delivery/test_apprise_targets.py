@@ -10,9 +10,9 @@ from threading import Event
 
 import pytest
 
-from tests.delivery.mail import a_post
-from tests.delivery.receiving import OK, RULES, delivering
-from tests.feeds.site import Request, Response, Site
+from tests.delivery.delivering_store import OK, RULES, delivering
+from tests.support.servers.mail_server import a_post
+from tests.support.servers.site import Request, Response, Site
 from tidings.delivery.destination_types.apprise_process import ENDED, AppriseProcess
 from tidings.delivery.destination_types.apprise_targets import AppriseTargets
 from tidings.delivery.policy import DeliveryPolicy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
-from tests.feeds.site import Request, Response, Site
+from tests.delivery.delivering_store import OK, RULES, Delivering, delivering, event, subjects
+from tests.support.servers.site import Request, Response, Site
 from tidings.delivery.sql.destination_store import Destination
 
 A_WEEK = 7 * 86_400

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from server_documents import ALL, DOC, RDF_XML, SCHEMA, body
-from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects, verified
-from tests.feeds.site import Response, Site
+from tests.delivery.delivering_store import OK, RULES, Delivering, delivering, event, subjects, verified
+from tests.support.servers.site import Response, Site
+from tests.support.stores.server_documents import ALL, DOC, RDF_XML, SCHEMA, body
 from tidings.delivery.quiet_hours import parse_quiet_hours
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions

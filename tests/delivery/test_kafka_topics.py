@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from kafka_broker import Broker
-from tests.delivery.receiving import RULES, Delivering, delivering
+from tests.delivery.delivering_store import RULES, Delivering, delivering
+from tests.support.servers.kafka_broker import Broker
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.errors import InputError
 from tidings.operations.http_pool import Timeouts

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects, verified
-from tests.feeds.site import Request, Response, Site
+from tests.delivery.delivering_store import OK, RULES, Delivering, delivering, event, subjects, verified
+from tests.support.servers.site import Request, Response, Site
 from tidings.delivery.destination_types.registry import WEBHOOK
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.errors import Absent, InputError

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from tests.feeds.callbacks import RULES
-from tests.feeds.site import Site, a_site
-from tests.feeds.told import Told
+from tests.feeds.hub.callbacks import RULES
+from tests.support.servers.site import Site, a_site
+from tests.support.stores.notified_store import Told
 from tidings.feeds.hub.hub import Hub
 from tidings.feeds.hub.worker import HubWorker
 from tidings.feeds.inbound.poller import Poller

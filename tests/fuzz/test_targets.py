@@ -19,10 +19,10 @@ from fuzz import language_targets, publication_targets, web_targets
 from fuzz.publication_targets import ALIASES
 from fuzz.registry import TARGETS
 from fuzz.target import Target
+from tests.support.paths import ROOT
 from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.service.submission import ACCEPTED_MEDIA_TYPES
 
-ROOT = Path(__file__).parent.parent.parent
 SOURCES = ROOT / "src" / "tidings"
 INPUTS = 150
 
@@ -138,7 +138,7 @@ def _calls(tree: ast.Module) -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    return os.environ | {"PYTHONPATH": str(ROOT)}
 
 
 @pytest.mark.parametrize(

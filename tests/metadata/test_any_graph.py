@@ -6,8 +6,16 @@ import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broken_metadata import LITERALS, URI, broken, document_edges, some
-from generated_metadata import A, Registered, document_graph, documents, resources, schema_graph, schemas
+from tests.support.strategies.broken_metadata import LITERALS, URI, broken, document_edges, some
+from tests.support.strategies.metadata import (
+    A,
+    Registered,
+    document_graph,
+    documents,
+    resources,
+    schema_graph,
+    schemas,
+)
 from tidings.graphs.model import RDF, RDFS, TYPE, XSD, Edge, blank, iri
 from tidings.metadata.documents import Document, DocumentReader
 from tidings.metadata.resources import Ref, Resource, Value

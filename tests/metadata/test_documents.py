@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generated_metadata import Registered, document_graph, documents, schemas
+from tests.support.paths import ROOT
+from tests.support.strategies.metadata import Registered, document_graph, documents, schemas
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.metadata.documents import Document, DocumentReader
@@ -18,7 +18,7 @@ from tidings.metadata.schema.findings import MAX_REPORTED, MAX_SHOWN, Finding, M
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.schema.schema_parser import parse_schema
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples/metadata"
+EXAMPLES = ROOT / "examples/metadata"
 PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
 URI = "http://example.org/doc.rdf"
 HOST, INFO = f"{URI}#host", f"{URI}#info"

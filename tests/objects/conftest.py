@@ -8,10 +8,10 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from postgres import Server
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.engines import in_memory
 from tests.objects.university import filled
+from tests.support.servers.postgres import Server
 
 
 @pytest.fixture(scope="session")

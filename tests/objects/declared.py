@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, ForeignKey, String, Table
 from sqlalchemy.orm import DeclarativeBase, Session, mapped_column, relationship
 
-from tests.generated_models import tags
 from tests.objects.applying import References, Values
+from tests.support.strategies.models import tags
 from tidings.objects.model.class_model import Association, End, Model
 from tidings.objects.model.notation import find_owning_end
 from tidings.objects.propagation import ObjectLink, Watch

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psycopg
 
-from postgres import Server
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import create_tables
 from tests.objects.university import PLACED as UNIVERSITY
 from tests.objects.university import PUML, filled
+from tests.support.servers.postgres import Server
 from tidings.objects.model.table_mapping import MappedModel
 from tidings.objects.outbox.database import open_sqlite
 from tidings.objects.outbox.installation import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.objects.test_definition import GRAPH, MODEL, S1, S2, S3, SCRIPT2, STRUCTURES, WATCHES
+from tests.objects.test_propagation import GRAPH, MODEL, S1, S2, S3, SCRIPT2, STRUCTURES, WATCHES
 from tidings.objects.model.class_model import ChangeKind
 from tidings.objects.notices import Notice, build_notices
 from tidings.objects.object_change import ObjectChange

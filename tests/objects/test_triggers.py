@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import String
 
-from tests.generated_models import as_plantuml, models
 from tests.objects.applying import Statements
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.declared import declared
 from tests.objects.histories import Expected, History, create_tables, outbox
 from tests.objects.university import PLACED as UNIVERSITY
 from tests.objects.university import filled
+from tests.support.strategies.models import as_plantuml, models
 from tidings.errors import InputError
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from postgres import Server
-from tests.interfaces.calling import EXAMPLES
+from tests.support.processes.command_line import EXAMPLES
+from tests.support.servers.postgres import Server
 
 NEW = "#1  university  LearningMaterial:2  Script2, second edition updated (title)  "
 PATH = "Script2, second edition -usedIn-> "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.objects.databases import Database
 from tests.objects.histories import create_tables
+from tests.support.paths import ROOT
 from tidings.cli.objects.triggers import read_model
 
-PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
+PUML = f"{ROOT}/examples/university/university.puml"
 PLACED = read_model(PUML)
 UNIVERSITY = """
 INSERT INTO student VALUES (1, 'S1'), (2, 'S2'), (3, 'S3');

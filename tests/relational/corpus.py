@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from generated_xpaths import documents, expressions
+from tests.support.strategies.xpaths import documents, expressions
 from tidings.documents.explanation import matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser

@@ -8,8 +8,8 @@ from math import isnan
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from generated_xpaths import documents, expressions
 from tests.relational.corpus import is_taken
+from tests.support.strategies.xpaths import documents, expressions
 from tidings.documents.explanation import matches
 from tidings.documents.model import steps_of
 from tidings.documents.xml_decoder import decode

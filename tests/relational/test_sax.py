@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generated_xpaths import documents
+from tests.support.strategies.xpaths import documents
 from tidings.documents.tag_paths import TagPaths
 from tidings.relational.reader import Row, WantedPaths, parse, parse_many, to_batch
 

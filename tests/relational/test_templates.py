@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from generated_xpaths import expressions
 from tests.relational.corpus import is_taken
+from tests.support.strategies.xpaths import expressions
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
 from tidings.relational.templates import Templates, asked_by

@@ -13,7 +13,7 @@ from time import sleep
 
 import pytest
 
-from tests.ports import free_port
+from tests.support.servers.ports import free_port
 from tidings.errors import SetupError
 from tidings.spark.jvm import find_cause
 from tidings.spark.session import open_session

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark import workload
-from tests.spark.streams import check_gapless, told
+from tests.support.paths import ROOT
+from tests.support.processes.streams import check_gapless, told
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Publication, Subscription
@@ -23,8 +24,8 @@ from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 
 pytestmark = pytest.mark.spark
-METADATA = Path(__file__).parents[2] / "examples" / "metadata"
-PROGRAM = Path(__file__).with_name("program.py")
+METADATA = ROOT / "examples" / "metadata"
+PROGRAM = ROOT / "tests/support/processes/spark_program.py"
 
 
 def enriched(store: Store, folder: Path) -> Publication:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ready_stores import Places
+from tests.support.stores.ready_stores import Places
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 

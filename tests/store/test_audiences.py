@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import event
 
-from effort import share
+from tests.support.strategies.effort import share
 from tidings.errors import IdTaken, InputError
 from tidings.model import WITHHELD, Publication, Reason, Subscription, notification_id
 from tidings.store.audiences import Grant, is_visible

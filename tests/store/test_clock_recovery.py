@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert
 
-from tests.feeds.told import Clock
+from tests.support.stores.notified_store import Clock
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
 from tidings.delivery.sql.destination_store import Destination

@@ -11,8 +11,8 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from forked import others
-from store_writers import (
+from tests.support.processes.forked import others
+from tests.support.stores.store_writers import (
     BATCH,
     PEOPLE,
     gathered,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
-from postgres import Server
-from server_documents import DOC, HOST, LARGE, RDF_XML, SCHEMA, body
+from tests.support.servers.postgres import Server
+from tests.support.stores.server_documents import DOC, HOST, LARGE, RDF_XML, SCHEMA, body
 from tidings.errors import InputError, StoreError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.sql import tables as sql_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from ready_stores import Places, migrated_anew, open_ready
+from tests.support.stores.ready_stores import Places, migrated_anew, open_ready
 from tidings.errors import StoreError
 from tidings.model import Publication
 from tidings.store.store import open_store

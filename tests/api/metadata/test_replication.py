@@ -1,0 +1,140 @@
+"""What repositories ask a provider over HTTP, on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.servers.provider_server import DOC, HOST, LARGE, SMALL, provided, register, with_schema
+from tidings.metadata.change_sets import changes_from_json, state_from_json
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.sql.repository_feeds import MAX_APPLIED_NOTIFICATIONS
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
+
+MINE = "/metadata/repositories/passau"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(sqlite_url(tmp_path / "store.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(store: Store) -> Iterator[httpx.Client]:
+    with provided(store) as client:
+        yield with_schema(client)
+
+
+def rules(client: httpx.Client, **texts: str) -> httpx.Response:
+    return client.put(f"{MINE}/rules", json=texts)
+
+
+def test_changes_have_the_resources_they_are_about(client: httpx.Client, store: Store) -> None:
+    standing = rules(client, large=LARGE).json()
+    assert standing == {"provider": Provider(store).id, "position": 1, "schema": 1, "sequence": 0}
+    register(client)
+    told = changes_from_json(client.get(f"{MINE}/changes").json())
+    assert (told.provider, told.position, told.sequence, told.more) == (standing["provider"], 2, 1, False)
+    assert [(m.sequence, m.rule, m.uri, m.kind) for m in told.moves] == [
+        (1, "large", f"{DOC}#host", "entered")
+    ]
+    assert [resource.uri for resource in told.resources] == [f"{DOC}#host", f"{DOC}#info"]
+    register(client, file=SMALL)
+    told = changes_from_json(client.get(f"{MINE}/changes", params={"after": 1}).json())
+    assert [(m.kind, m.uri) for m in told.moves] == [("left", f"{DOC}#host")] and told.resources == ()
+
+
+def test_what_a_repository_has_applied_is_forgotten(client: httpx.Client, store: Store) -> None:
+    rules(client, all="search ServerInformation s register s")
+    many = " ".join(
+        f"<#{n}> a <http://example.org/servers#ServerInformation> ."
+        for n in range(MAX_APPLIED_NOTIFICATIONS + 1)
+    )
+    client.put(
+        "/metadata/documents", params={"uri": DOC}, content=many, headers={"Content-Type": "text/turtle"}
+    )
+    assert len(client.get(f"{MINE}/changes").json()["moves"]) == MAX_APPLIED_NOTIFICATIONS + 1
+    for after, kept in (
+        (0, MAX_APPLIED_NOTIFICATIONS + 1),
+        (MAX_APPLIED_NOTIFICATIONS, MAX_APPLIED_NOTIFICATIONS + 1),
+        (MAX_APPLIED_NOTIFICATIONS + 1, 0),
+    ):
+        assert client.get(f"{MINE}/changes", params={"after": after}).status_code == 200
+        assert len(store.notifications.read("passau")) == kept
+    assert client.get(f"{MINE}/changes", params={"after": MAX_APPLIED_NOTIFICATIONS}).status_code == 410
+    register(client)
+    told = client.get(f"{MINE}/changes", params={"after": MAX_APPLIED_NOTIFICATIONS + 1}).json()
+    assert told["moves"][0]["sequence"] == MAX_APPLIED_NOTIFICATIONS + 2
+
+
+def test_the_state_is_everything_at_once(client: httpx.Client) -> None:
+    register(client)
+    rules(client, large=LARGE, none="search ServerInformation s register s where s.memory > 1000")
+    told = state_from_json(client.get(f"{MINE}/state").json())
+    assert told.members == {"large": (f"{DOC}#host",), "none": ()}
+    assert [resource.uri for resource in told.resources] == [f"{DOC}#host", f"{DOC}#info"]
+    assert (told.position, told.sequence) == (2, 1)
+    assert changes_from_json(client.get(f"{MINE}/changes", params={"after": 1}).json()).moves == ()
+
+
+def test_the_changes_of_one_registration_stay_together(client: httpx.Client) -> None:
+    rules(client, one="search CycleProvider c register c", two="search ServerInformation s register s")
+    register(client)
+    register(client, uri="http://example.org/other.rdf")
+    told = client.get(f"{MINE}/changes", params={"limit": 3}).json()
+    assert (len(told["moves"]), told["sequence"], told["more"]) == (2, 2, True)
+    told = client.get(f"{MINE}/changes", params={"limit": 3, "after": 2}).json()
+    assert (len(told["moves"]), told["sequence"], told["more"]) == (2, 4, False)
+    alone = client.get(f"{MINE}/changes", params={"limit": 1}).json()
+    assert (len(alone["moves"]), alone["more"]) == (1, True)
+
+
+def test_changes_are_waited_for(client: httpx.Client, store: Store) -> None:
+    """What another process writes to the store, too."""
+    rules(client, large=LARGE)
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(client.get, f"{MINE}/changes", params={"wait": 30}) for _ in range(3)]
+        with open_store(store.database.engine.url.render_as_string(hide_password=False)) as another:
+            Provider(another).register(DOC, HOST.read_bytes(), "application/rdf+xml")
+        assert [len(each.result().json()["moves"]) for each in asked] == [1, 1, 1]
+
+
+def test_what_another_rule_finds_is_waited_for(client: httpx.Client, store: Store) -> None:
+    register(client)
+    rules(client, none="search ServerInformation s register s where s.memory > 1000")
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(client.get, f"{MINE}/changes", params={"wait": 30})
+        with open_store(store.database.engine.url.render_as_string(hide_password=False)) as another:
+            Provider(another).set_rules({"large": LARGE}, "passau", "passau/")
+        assert [move["rule"] for move in asked.result().json()["moves"]] == ["large"]
+
+
+def test_who_waits_is_answered_when_the_server_ends(store: Store) -> None:
+    with ThreadPoolExecutor() as pool:
+        with provided(store) as client:
+            with_schema(client)
+            rules(client, large=LARGE)
+            asked = pool.submit(
+                httpx.get, f"{client.base_url}{MINE}/changes", params={"wait": 30}, timeout=60
+            )
+            with pytest.raises(TimeoutError):
+                asked.result(timeout=0.5)
+        assert asked.result().json()["moves"] == []
+
+
+def test_a_repository_is_forgotten(client: httpx.Client) -> None:
+    rules(client, large=LARGE)
+    register(client)
+    assert client.delete(MINE).json() == {"rules": 1, "notifications": 1}
+    assert client.delete(MINE).status_code == 404
+    assert client.get("/metadata/status").json()["rules"] == 0
+    gone = client.get(f"{MINE}/changes")
+    assert gone.status_code == 410 and gone.json()["hint"] == "ask for the state"
+    assert rules(client, large=LARGE).json()["sequence"] == 2
+    assert [move["sequence"] for move in client.get(f"{MINE}/changes?after=1").json()["moves"]] == [2]

@@ -1,0 +1,75 @@
+"""What HTTP/1.1 asks of a server, byte by byte."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.servers.application import Served, served
+from tidings.operations.settings import ServicePart
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("home"), frozenset({ServicePart.API})) as opened:
+        yield opened
+
+
+def answered(service: Served, *requests: str) -> list[tuple[int, bytes]]:
+    """Statuses and bodies of what is answered on one connection, until the server ends it."""
+    host, port = service.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client, client.makefile("rb") as read:
+        client.settimeout(60)
+        client.sendall("".join(requests).encode())
+        found = []
+        while line := read.readline():
+            headers = dict(each.split(b": ", 1) for each in iter(lambda: read.readline().rstrip(), b""))
+            lengths = {name.lower(): value for name, value in headers.items()}
+            found.append((int(line.split()[1]), read.read(int(lengths[b"content-length"]))))
+        return found
+
+
+LAST = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://tidings.example.org/v1/asyncapi.json", "HTTP://tidings.example.org:80/v1/asyncapi.json?a=b"],
+)
+def test_a_target_may_have_a_scheme_and_a_host_which_counts(service: Served, target: str) -> None:
+    """As `curl --proxy` asks. RFC 9112, 3.2.2: a server must accept it."""
+    [(status, body), last] = answered(service, f"GET {target} HTTP/1.1\r\nHost: other\r\n\r\n", LAST)
+    assert (status, last[0]) == (200, 200)
+    assert json.loads(body)["servers"]["events"]["host"].removesuffix(":80") == "tidings.example.org"
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://x", 200),
+        ("http://x/", 200),
+        ("http://x/nothing", 404),
+        ("http://x%2Fhealthz/nothing", 404),
+        ("http://x@y/healthz", 404),
+        ("ftp://x/healthz", 404),
+        ("healthz", 404),
+        ("*", 404),
+    ],
+)
+def test_where_targets_lead(service: Served, target: str, status: int) -> None:
+    [(found, _), _] = answered(service, f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n", LAST)
+    assert found == status
+
+
+def test_a_body_of_two_lengths_is_refused_and_the_connection_ends(service: Served) -> None:
+    """What a proxy takes for its rest would be a request of its own to us. RFC 9112, 6.1."""
+    head = f"POST /v1/publications?id=p-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n"
+    head += "Content-Type: application/json\r\n"
+    chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    [(status, body)] = answered(service, head, "Content-Length: 4\r\n", chunked, LAST)
+    assert (status, json.loads(body)["what"]) == (400, "the length of the body is said twice")
+    assert service.context.tidings.store.journal.find("p-1") is None
+    assert [status for status, _ in answered(service, head, chunked, LAST)] == [201, 200]

@@ -1,0 +1,261 @@
+"""The WebSocket: the same cursor and the same messages, acknowledgements on the way back, and why it is closed."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.support.servers.notification_server import Place, bearing, client_of, place_at
+from tidings.api.authentication import COOKIE
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with place_at(tmp_path_factory.mktemp("home")) as made, made.serve():
+        yield made
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return request.node.name
+
+
+@contextmanager
+def opened(
+    place: Place, secret: str | None, query: str = "", headers: dict[str, str] | None = None, **more: Any
+) -> Iterator[ClientConnection]:
+    address = place.address.replace("http", "ws", 1) + "/v1/notifications/ws" + query
+    given = (bearing(secret) if secret else {}) | (headers or {})
+    with connect(address, additional_headers=given, proxy=None, **more) as socket:
+        yield socket
+
+
+def numbers(socket: ClientConnection, count: int) -> list[int]:
+    return [json.loads(socket.recv())["data"]["sequence"] for _ in range(count)]
+
+
+def close_code(socket: ClientConnection) -> int | None:
+    """The code that it is closed with; whatever comes before that is read."""
+    with pytest.raises(ConnectionClosed) as closed:
+        while True:
+            socket.recv(timeout=60)
+    return closed.value.rcvd.code if closed.value.rcvd else None
+
+
+def test_what_is_there_and_what_comes(place: Place, name: str) -> None:
+    place.tell(name, 60)
+    secret = place.token(name)
+    with opened(place, secret) as socket, client_of(place, secret) as client:
+        page = client.get("/v1/notifications", params={"limit": 1}).json()
+        assert json.loads(socket.recv()) == page["notifications"][0]
+        assert numbers(socket, 59) == list(range(2, 61))
+        place.tell(name, 2)
+        assert numbers(socket, 2) == [61, 62]
+        assert socket.ping().wait(60)
+    with opened(place, secret, "?after=60") as socket:
+        assert numbers(socket, 2) == [61, 62]
+
+
+def test_acknowledging(place: Place, name: str) -> None:
+    place.tell(name, 5)
+    secret = place.token(name)
+    with opened(place, secret) as socket:
+        assert numbers(socket, 5) == [1, 2, 3, 4, 5]
+        socket.send('{"ack": 4}')
+        socket.send('{"ack": 2}')
+        while place.store.acknowledgements.standing(name).acknowledged < 4:
+            time.sleep(0.01)
+    with opened(place, secret) as socket:
+        assert numbers(socket, 1) == [5]
+        socket.send('{"ack": 6}')
+        assert close_code(socket) == 4400
+    assert place.store.acknowledgements.standing(name).acknowledged == 4
+
+
+def test_of_one_subscription(place: Place, name: str) -> None:
+    for subscription in ("s-1", "s-2", "s-1"):
+        place.tell(name, 1, subscription)
+    with opened(place, place.token(name), f"?subscription=s-1-{name}") as socket:
+        assert numbers(socket, 2) == [1, 3]
+
+
+def test_the_token_in_the_first_message(place: Place, name: str) -> None:
+    place.tell(name)
+    with opened(place, None, headers={"Origin": "https://elsewhere.example"}) as socket:
+        socket.send(json.dumps({"token": place.token(name)}))
+        assert numbers(socket, 1) == [1]
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_own"),
+    [
+        ("http://{host}", True),
+        ("https://elsewhere.example", False),
+        ("null", False),
+        ("", False),
+    ],
+)
+def test_the_cookie_of_the_console_only_from_its_own_pages(
+    place: Place, name: str, origin: str, is_own: bool
+) -> None:
+    place.tell(name)
+    given = {"Cookie": f"{COOKIE}={place.token(name)}"}
+    if origin:
+        given["Origin"] = origin.format(host=place.address.removeprefix("http://"))
+    with opened(place, None, headers=given) as socket:
+        if is_own:
+            assert numbers(socket, 1) == [1]
+        else:
+            assert close_code(socket) == 4403
+
+
+def test_who_may_not(place: Place, name: str) -> None:
+    own, shop = place.token(name), place.token(None, "publish")
+    place.tell(f"not {name}")
+    for secret, query, code in (
+        ("tdg_nonsense", "", 4401),
+        (shop, "", 4403),
+        (own, f"?subscriber=not%20{name}", 4403),
+        (own, "?subscriber=nobody", 4403),
+        (own, "?after=1", 4400),
+        (own, "?after=-1", 4400),
+        (own, "?after=x", 4400),
+        (own, "?aftr=1", 4400),
+        (own, "?after=0&after=0", 4400),
+        (own, "?subscriber=%ff", 4400),
+    ):
+        with opened(place, secret, query) as socket:
+            assert close_code(socket) == code, (secret, query)
+    with opened(place, place.token(None, "administer"), f"?subscriber=not%20{name}") as socket:
+        assert numbers(socket, 1) == [1]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no JSON",
+        "[]",
+        '{"ack": -1}',
+        '{"ack": true}',
+        '{"ack": "0"}',
+        '{"ack": 0, "ack": 0}',
+        '{"ack": 0, "x": 1}',
+        "x" * 5000,
+        b"\x00",
+        "[" * 3000,
+    ],
+)
+def test_messages_that_cannot_be_used(place: Place, message: str | bytes) -> None:
+    with opened(place, place.token("ana")) as socket:
+        socket.send(message)
+        assert close_code(socket) == 4400
+
+
+def test_a_message_that_is_far_too_long(place: Place) -> None:
+    with opened(place, place.token("ana")) as socket:
+        socket.send("x" * 100_000)
+        assert close_code(socket) == 1009
+
+
+def test_without_a_token_it_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as soon:
+        soon.setattr("tidings.api.v1.streams.websocket.FIRST_SECONDS", 0.05)
+        with opened(place, None) as socket:
+            assert close_code(socket) == 4401
+    for first, code in (('{"token": "tdg_x"}', 4401), ('{"ack": 1}', 4400)):
+        with opened(place, None) as socket:
+            socket.send(first)
+            assert close_code(socket) == code
+
+
+def test_a_token_that_is_revoked_ends_it(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
+    lost = place.access.make("lost", ["subscribe"], name)
+    with opened(place, lost.secret) as socket:
+        place.tell(name)
+        assert numbers(socket, 1) == [1]
+        place.access.revoke(lost.token.id)
+        assert close_code(socket) == 4401
+
+
+def test_too_many(tmp_path: Path) -> None:
+    with place_at(tmp_path) as place, place.serve(most=1):
+        secret = place.token("ana")
+        place.tell("ana")
+        with opened(place, secret) as first:
+            assert numbers(first, 1) == [1]
+            with opened(place, secret) as second:
+                assert close_code(second) == 1013
+
+
+def test_a_slow_client_holds_up_nobody(place: Place, name: str) -> None:
+    place.tell(name, 25, body=b'"' + b"x" * 490_000 + b'"')
+    secret = place.token(name)
+    with opened(place, secret, max_queue=1) as slow, opened(place, secret) as other:
+        assert numbers(other, 25) == list(range(1, 26))
+        assert numbers(slow, 25) == list(range(1, 26))
+
+
+def test_a_client_that_is_gone_fills_no_log(
+    place: Place, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It resets the connection in the middle of a page: the rest of it is not tried."""
+    place.tell(name, 50, body=b'"' + b"x" * 10_000 + b'"')
+    secret = place.token(name)
+    for _ in range(5):
+        with opened(place, secret, max_queue=1) as socket:
+            socket.recv()
+            socket.socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+            socket.socket.close()
+    assert place.look_out is not None
+    while place.look_out.count:
+        time.sleep(0.01)
+    assert [one for one in caplog.records if one.name == "asyncio"] == []
+
+
+def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> None:
+    parts, each = 3, 40
+    with place_at(tmp_path) as place:
+        secret, found = place.token("ana"), list[int]()
+        codes: list[int | None] = []
+        allowed = threading.Semaphore(0)
+
+        def write() -> None:
+            for _ in range(parts * each):
+                allowed.acquire()
+                place.tell("ana")
+
+        def read() -> None:
+            with opened(place, secret, f"?after={found[-1] if found else 0}") as socket:
+                try:
+                    while True:
+                        found.extend(numbers(socket, 1))
+                except ConnectionClosed as closed:
+                    codes.append(closed.rcvd.code if closed.rcvd else None)
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        port = 0
+        for part in range(parts):
+            with place.serve(port):
+                port = place.port
+                reading = threading.Thread(target=read)
+                reading.start()
+                allowed.release(each)
+                while len(found) < (part + 1) * each - (each // 2 if part < parts - 1 else 0):
+                    time.sleep(0.005)
+            reading.join()
+        writing.join()
+    assert found == list(range(1, parts * each + 1))
+    assert set(codes) <= {1001, 1012}

@@ -1,0 +1,111 @@
+"""Looking around on the command line: `provider browse` and `provider pick`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes.command_line import Tidings
+from tests.support.stores.browsable_metadata import DATA, DOC, DOCUMENTS, HOST, INFO, OTHER, PREFIXES, SCHEMA
+
+
+@pytest.fixture
+def provider(tidings: Tidings):
+    Path("schema.ttl").write_text(SCHEMA)
+    tidings("provider", "schema", "schema.ttl")
+    for uri, text in DOCUMENTS.items():
+        Path("doc.ttl").write_text(PREFIXES + text)
+        assert tidings("provider", "register", uri, "doc.ttl").exit_code == 0
+    return lambda *words: tidings("provider", *words)
+
+
+def test_classes_as_a_tree(provider) -> None:
+    assert provider("browse").stdout == (
+        "Thing  3 resources, 0 its own\n"
+        "  Provider  3 resources, 0 its own\n"
+        "    CycleProvider  2 resources, 1 its own\n"
+        "      Both  1 resource\n"
+        "    DataProvider  2 resources, 1 its own\n"
+        "      Both  1 resource\n"
+        "Information  1 resource\n"
+    )
+    lines = [json.loads(line) for line in provider("browse", "--json").stdout.splitlines()]
+    assert lines[4] == {
+        "class": "Both",
+        "parents": ["CycleProvider", "DataProvider"],
+        "resources": 1,
+        "own": 1,
+    }
+
+
+def test_a_class_page_by_page(provider) -> None:
+    done = provider("browse", "Provider", "--limit", "2")
+    assert done.stdout == f"{HOST}  CycleProvider\n{OTHER}#both  Both\n"
+    assert done.stderr == f"more: tidings provider browse 'Provider' --after '{OTHER}#both'\n"
+    rest = provider("browse", "Provider", "--after", f"{OTHER}#both", "--json")
+    assert (json.loads(rest.stdout), rest.stderr) == ({"uri": DATA, "class": "DataProvider"}, "")
+    provider("remove", DOC)
+    assert provider("browse", "Information").stderr == "nothing\n"
+
+
+def test_a_resource_in_both_directions(provider) -> None:
+    assert provider("browse", HOST).stdout == (
+        f"{HOST}  CycleProvider\n"
+        "  name  <b>pirates</b> & co\n"
+        "  open  true\n"
+        f"  information  strong  ->  {INFO}  Information\n"
+        f"  partners  weak  ->  {DOC}#none  not there\n"
+        f"  partners  weak  ->  {DATA}  DataProvider\n"
+        f"  partners  weak  <-  {OTHER}#both  Both\n"
+        f"  partners  weak  <-  {DATA}  DataProvider\n"
+    )
+    assert f"{INFO}  Information  leads nowhere: another class" in provider("browse", DATA).stdout
+    more = provider("browse", INFO, "--limit", "1").stderr
+    assert more == f"more: tidings provider browse '{INFO}' --after 'information {HOST}'\n"
+    seen = json.loads(provider("browse", INFO, "--json").stdout)
+    assert (seen["values"], seen["document"], seen["next"]) == ({"memory": [92]}, DOC, None)
+    first = {"property": "information", "uri": HOST, "class": "CycleProvider"}
+    assert seen["referrers"][0] == first | {"reference": "strong", "leads": True}
+
+
+def test_a_picked_rule_is_written_and_added(provider) -> None:
+    text = f"search CycleProvider c register c where c = <{HOST}>"
+    assert provider("pick", HOST).stdout == f"{text}\n"
+    assert json.loads(provider("pick", HOST, "--json").stdout) == {"name": "doc.ttl-host", "text": text}
+    assert provider("rules").stdout == ""
+    added = provider("pick", HOST, "--as", "ana")
+    assert added.stdout == f"doc.ttl-host  entered  {HOST}\ndoc.ttl-host  1 resource\n"
+    named = provider("pick", "DataProvider", "--as", "ana", "--name", "data")
+    assert named.stdout.endswith("data  2 resources\n")
+    assert provider("rules").stdout == (
+        f"data  ana  search DataProvider d register d\ndoc.ttl-host  ana  {text}\n"
+    )
+    assert "of this name already" in provider("pick", HOST, "--as", "ana").stderr
+    assert "the id 'doc.ttl-host' is taken" in provider("pick", HOST, "--as", "bob").stderr
+
+
+@pytest.mark.parametrize("command", ["browse", "pick"])
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("Provder", "there is no class 'Provder'"),
+        (f"{DOC}#hots", f"did you mean '{HOST}'?"),
+        ("urn:nobody", "there is no such resource"),
+    ],
+)
+def test_what_is_not_there_is_said(provider, command: str, what: str, told: str) -> None:
+    done = provider(command, what)
+    assert (done.exit_code, done.stdout) == (2, "") and told in done.stderr
+
+
+def test_wrong_options(provider) -> None:
+    assert "--as NAME" in provider("pick", HOST, "--name", "x").stderr
+    assert provider("browse", "Provider", "--limit", "0").exit_code == 2
+    assert "no place where a page begins" in provider("browse", HOST, "--after", "x").stderr
+
+
+def test_without_a_schema(tidings: Tidings) -> None:
+    done = tidings("provider", "browse")
+    assert done.exit_code == 4 and "no schema" in done.stderr

@@ -1,0 +1,135 @@
+"""Several providers on the command line: `provider follow`, `provider lead`, `provider status`, `serve --follow`."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.processes.command_line import Tidings, listens_at, start
+from tests.support.servers.ports import free_port
+from tests.support.servers.provider_server import DOC, provided, register, with_schema
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(sqlite_url(tmp_path / "leader.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def leader(store: Store) -> Iterator[httpx.Client]:
+    with provided(store) as client:
+        register(with_schema(client))
+        yield client
+
+
+def url(client: httpx.Client) -> str:
+    return str(client.base_url).rstrip("/")
+
+
+def test_following_once(tidings: Tidings, leader: httpx.Client) -> None:
+    done = tidings("provider", "follow", url(leader), "--once")
+    assert done.stdout == "position  2: 2 entries applied\n"
+    assert DOC in tidings("provider", "documents").stdout
+    done = tidings("provider", "follow", "--once", "--json")
+    assert json.loads(done.stdout) == {"position": 2, "before": 2}
+    refused = tidings("provider", "remove", DOC)
+    assert refused.exit_code == 2 and "follows another one" in refused.stderr
+
+
+def test_following_a_shared_log(tidings: Tidings, store: Store, leader: httpx.Client, tmp_path: Path) -> None:
+    """The log of any store may be shared; here it is the one of a provider."""
+    log = sqlite_url(tmp_path / "leader.db")
+    assert "2 entries applied" in tidings("provider", "follow", "--once", "--log", log).stdout
+    assert DOC in tidings("provider", "documents").stdout
+    again = tidings("provider", "follow", "--once")
+    assert again.exit_code == 2 and "--log" in again.stderr
+    own = tidings("provider", "follow", "--once", "--log", sqlite_url(Path(".tidings/store.db")))
+    assert own.exit_code == 2 and "own store" in own.stderr
+
+
+def test_leading_again(tidings: Tidings, leader: httpx.Client) -> None:
+    tidings("provider", "follow", url(leader), "--once")
+    assert tidings("provider", "lead").stdout == f"position  2: follows {url(leader)} no more\n"
+    assert tidings("provider", "remove", DOC).exit_code == 0
+    assert json.loads(tidings("provider", "lead", "--json").stdout) == {"followed": None, "position": 3}
+    refused = tidings("provider", "follow", url(leader), "--once")
+    assert refused.exit_code == 2 and "something else in its log" in refused.stderr
+
+
+def test_the_status_of_several(tidings: Tidings, leader: httpx.Client) -> None:
+    tidings("provider", "follow", url(leader), "--once")
+    leader.delete("/metadata/documents", params={"uri": DOC})
+    with open_store(sqlite_url(Path(".tidings/store.db"))) as store, provided(store) as second:
+        done = tidings("provider", "status", url(leader), url(second), "--json")
+    first, behind = map(json.loads, done.stdout.splitlines())
+    assert (first["position"], first["lag"], first["leader"]) == (3, 0, None)
+    assert (behind["position"], behind["lag"], behind["leader"]) == (2, 1, url(leader))
+
+
+def test_the_status_of_one_that_is_away(tidings: Tidings, leader: httpx.Client) -> None:
+    done = tidings("provider", "status", url(leader), "http://127.0.0.1:1")
+    assert (
+        done.exit_code == 3 and "no answer" in done.stdout and "does `tidings serve` run there" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("follow",), "follows nobody yet"),
+        (("follow", "--once"), "follows nobody yet"),
+        (("follow", "nowhere", "--once"), "no address of a provider"),
+        (("status", "nowhere"), "no address of a provider"),
+        (("follow", "http://127.0.0.1:1", "--log", "sqlite:///log.db"), "not both"),
+    ],
+)
+def test_what_cannot_be_followed(tidings: Tidings, words: tuple[str, ...], told: str) -> None:
+    done = tidings("provider", *words)
+    assert done.exit_code == 2 and told in done.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--once",)])
+def test_nobody_follows_itself(tidings: Tidings, more: tuple[str, ...]) -> None:
+    tidings("provider", "status")
+    with open_store(sqlite_url(Path(".tidings/store.db"))) as store, provided(store) as here:
+        done = tidings("provider", "follow", url(here), *more)
+    assert done.exit_code == 2 and "cannot follow itself" in done.stderr
+    assert "tidings provider lead" in done.stderr
+
+
+@pytest.mark.parametrize("own", ["http://localhost:PORT/", "http://127.0.0.1:PORT", "http://example.org"])
+def test_what_is_served_here_is_not_followed(tidings: Tidings, own: str) -> None:
+    port = free_port()
+    words = ("--port", str(port), "--public-url", "http://example.org/")
+    done = tidings("serve", *words, "--follow", own.replace("PORT", str(port)))
+    assert done.exit_code == 2 and "cannot follow itself" in done.stderr
+
+
+def test_a_leader_that_does_not_answer(tidings: Tidings) -> None:
+    done = tidings("provider", "follow", "http://127.0.0.1:1", "--once")
+    assert done.exit_code == 1 and "does `tidings serve` run there?" in done.stderr
+
+
+def test_serving_and_following(leader: httpx.Client, tmp_path: Path) -> None:
+    words = ("serve", "--only", "api", "--port", "0", "--home", "second", "--follow", url(leader))
+    with start(*words, cwd=tmp_path) as process:
+        here = listens_at(process)
+        found = httpx.get(f"{here}/metadata/log", params={"after": 1, "wait": 30}, timeout=60).json()
+        assert [each["position"] for each in found["entries"]] == [2]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_following_until_it_is_ended(leader: httpx.Client, tmp_path: Path) -> None:
+    with start("provider", "follow", url(leader), cwd=tmp_path) as process:
+        assert process.stderr is not None and "following" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130

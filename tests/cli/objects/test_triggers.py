@@ -1,0 +1,102 @@
+"""`model triggers`: written, installed, compared, removed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.objects.histories import create_tables
+from tests.support.processes.command_line import EXAMPLES, Tidings
+from tidings.cli.objects.triggers import read_model
+
+PUML = f"{EXAMPLES}/university/university.puml"
+SUMMARY = "4 classes, 3 associations: attends implicit, usedIn propagates."
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    path = tmp_path / "university.db"
+    connection = sqlite3.connect(path)
+    for sql in create_tables(read_model(PUML), "INTEGER"):
+        connection.execute(sql)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def test_what_is_written_runs(tidings: Tidings, url: str) -> None:
+    done = tidings("model", "triggers", PUML, "--dialect", "sqlite", "--out", "triggers.sql")
+    assert (done.exit_code, done.stderr) == (0, "triggers.sql: 20 triggers\n")
+    written = Path("triggers.sql").read_text()
+    assert written == tidings("model", "triggers", PUML, "--dialect", "sqlite").stdout
+    assert f"-- Generated from university.puml: {SUMMARY}" in written
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    connection.executescript(written)
+    connection.close()
+    assert tidings("model", "triggers", PUML, "--diff", url).output == "20 triggers, as the model says\n"
+
+
+def test_install_and_remove(tidings: Tidings, url: str) -> None:
+    done = tidings("model", "triggers", PUML, "--install", url)
+    assert done.output == f"{SUMMARY}  20 triggers installed\n"
+    assert tidings("model", "triggers", PUML, "--install", url).output.endswith(
+        "20 triggers were there already\n"
+    )
+    removed = tidings("model", "triggers", PUML, "--remove", url)
+    assert removed.output == "20 triggers removed, the outbox and 0 watches with them\n"
+
+
+def test_what_installing_would_do(tidings: Tidings, url: str) -> None:
+    tidings("model", "triggers", PUML, "--install", url)
+    Path("b.puml").write_text(
+        Path(PUML).read_text().replace("<<propagates>>", "<<propagates {kinds = link}>>")
+    )
+    done = tidings("model", "triggers", "b.puml", "--diff", url)
+    assert done.exit_code == 3
+    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+        ["different", "trigger", "tidings_changes_told", "tidings_changes"],
+        ["left", "over", "trigger", "tidings_used_in_moved_from", "used_in"],
+        ["left", "over", "trigger", "tidings_used_in_unlinked", "used_in"],
+    ]
+    rows = tidings("model", "triggers", "b.puml", "--diff", url, "--json").stdout.splitlines()
+    expected = {
+        "state": "different",
+        "what": "trigger",
+        "name": "tidings_changes_told",
+        "on": "tidings_changes",
+    }
+    assert json.loads(rows[0]) == expected and len(rows) == 3
+    assert tidings("model", "triggers", "b.puml", "--install", url).output.endswith(
+        "18 triggers installed: 1 replaced, 2 removed\n"
+    )
+
+
+def test_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
+    limits = ["--most-steps", "2", "--most-told", "3"]
+    assert tidings("model", "triggers", PUML, "--install", url, *limits).exit_code == 0
+    assert tidings("model", "triggers", PUML, "--diff", url, *limits).exit_code == 0
+    done = tidings("model", "triggers", PUML, "--diff", url, "--most-steps", "2")
+    assert done.exit_code == 3
+    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+        ["different", "trigger", "tidings_changes_told", "tidings_changes"]
+    ]
+    written = tidings("model", "triggers", PUML, "--dialect", "postgresql", *limits).stdout
+    assert "r.distance < 2" in written and "WHERE place <= 3" in written
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "for which database?"),
+        (["--install", "mysql://a:secret@b/c"], "no database can be at this address; received b/c"),
+        (["--install", "sqlite:///none.db"], "the database cannot be opened"),
+        (["--dialect", "postgresql", "--install", "sqlite:///none.db"], "the address is of another database"),
+        (["--diff", "sqlite:///a.db", "--remove", "sqlite:///a.db"], "these exclude each other"),
+        (["--remove", "sqlite:///a.db", "--most-told", "3"], "what is removed has no limits"),
+    ],
+)
+def test_what_is_refused(tidings: Tidings, options: list[str], problem: str) -> None:
+    done = tidings("model", "triggers", PUML, *options)
+    assert done.exit_code == 2 and problem in done.stderr and "secret" not in done.stderr

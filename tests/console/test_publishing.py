@@ -1,0 +1,85 @@
+"""Publishing in the console: pasted text of any kind, and what was refused before."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from tests.console.place import Place
+from tidings.store.dead_letters import DeadLetter
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ('{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}', "", "application/json"),
+        ("<stock><price>9</price></stock>", "", "application/xml"),
+        ("@prefix ex: <http://example.org/> . ex:a ex:b 1 .", "", "text/turtle"),
+        ('<http://a.example/s> <http://a.example/p> "x" .', "application/n-triples", "application/n-triples"),
+    ],
+)
+def test_publishing_by_paste(place: Place, text: str, kind: str, said: str) -> None:
+    before = place.tidings.store.journal.head()
+    answer = place.bo.post("/console/publish", text=text, kind=kind)
+    assert (
+        answer.status_code == 200 and "Published</strong> at position" in answer.text and said in answer.text
+    )
+    assert place.tidings.store.journal.head() == before + 1
+
+
+def test_several_lines_have_an_outcome_each(place: Place) -> None:
+    good = '{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}'
+    answer = place.bo.post("/console/publish", text=f'{good}\n{{"event_type": "antiques"}}\n{good}')
+    assert "<strong>2 publications</strong>, 1 refused" in answer.text
+    assert "mandatory for antiques" in answer.text
+    [left] = re.findall(r"<textarea[^>]*>([^<]*)<", answer.text)
+    assert html.unescape(left).strip() == '{"event_type": "antiques"}', (
+        "what was taken would be taken once more"
+    )
+    assert "has the refused lines only" in answer.text
+    before = place.tidings.store.journal.head()
+    again = place.bo.post("/console/publish", text=html.unescape(left), kind="application/jsonl")
+    assert "0 publications</strong>, 1 refused" in again.text
+    assert place.tidings.store.journal.head() == before
+
+
+def test_the_page_says_what_it_takes(place: Place) -> None:
+    shown = place.bo.get("/console/publish").text
+    assert all(each in shown.partition('id="publish"')[0] for each in ("JSON Lines", "XML", "RDF", "feed"))
+
+
+def test_what_cannot_be_published_is_underlined(place: Place) -> None:
+    answer = place.bo.post("/console/publish", text='{"price": 1e999}\r\n')
+    assert answer.status_code == 422 and 'role="alert"' in answer.text
+    assert "{&#34;price&#34;: 1e999}" in answer.text  # the text is still there
+    assert place.bo.post("/console/publish", text="<a><b></a>").status_code == 422
+    assert place.bo.post("/console/publish", text=" ").status_code == 422
+    assert place.bo.post("/console/publish", text="{}", kind="text/html").status_code == 422
+
+
+def test_a_dead_letter_is_published_again_or_mended(place: Place) -> None:
+    listed = place.root.get("/console/dead-letters").text
+    assert "price is no number" in listed and "a lot" in listed
+    refused = place.root.post("/console/dead-letters/1/replay")
+    assert refused.status_code == 422 and "a lot" in refused.text  # it is as wrong as before: the form has it
+    assert "a lot" in place.root.get("/console/dead-letters/1/mend").text
+    assert place.root.post("/console/dead-letters/99/replay").status_code == 404
+
+
+def test_console_shows_the_subscription_of_a_dead_letter_and_why_one_is_suspended(place: Place) -> None:
+    store = place.tidings.store
+    given = {"language": "predicates", "text": "price < 5", "subscriber": "dora"}
+    made = place.root.post("/console/subscriptions", **given)
+    at = made.headers["location"].partition("?")[0]
+    id = at.rpartition("/")[2]
+    letters = [DeadLetter(f"p-{n}", "takes too long", {}, n, b"{}", subscription=id) for n in range(3)]
+    store.dead_letters.add("journal", letters)
+    listed = place.root.get("/console/dead-letters").text
+    assert f'with subscription <a href="{at}"><code>{id}</code></a>' in listed
+    store.overruns.suspend(3)
+    shown = place.root.get(at).text
+    assert ">suspended<" in shown and "Suspended: it exceeded the time or memory budget 3 times" in shown
+    assert place.root.post(f"{at}/resume").status_code == 303
+    assert ">active<" in place.root.get(at).text

@@ -1,0 +1,46 @@
+"""Text pairs of every language: a text, and its one form or what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.pairs import Pair, outcome, read_pairs
+from tests.support.paths import PAIRS_FOLDER
+from tidings.documents.xpath import xpath_parser
+from tidings.errors import SubscriptionError
+from tidings.events import predicates
+from tidings.events.tree import show_tree
+from tidings.graphs.gql import gql_parser
+from tidings.metadata.rules import rule_parser
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "predicates": lambda text: show_tree(predicates.parse(text)),
+    "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
+    "gql": lambda text: gql_parser.show(gql_parser.parse(text)),
+    "rules": lambda text: rule_parser.format_rule(rule_parser.parse_rule(text)),
+    "queries": lambda text: rule_parser.format_rule(rule_parser.parse_query(text)),
+}
+PAIRS = [
+    pytest.param(language, pair, id=f"{language}: {pair}")
+    for language in SHOWN
+    for pair in read_pairs(PAIRS_FOLDER / f"{language}.txt")
+]
+
+
+def parsed(language: str, text: str) -> str:
+    try:
+        return outcome(SHOWN[language](text))
+    except SubscriptionError as problem:
+        return outcome(problem)
+
+
+@pytest.mark.parametrize(("language", "pair"), PAIRS)
+def test_pairs(language: str, pair: Pair) -> None:
+    assert parsed(language, pair.given) == pair.expected
+
+
+@pytest.mark.parametrize(("language", "pair"), [one for one in PAIRS if "\n" not in one.values[1].expected])
+def test_what_is_shown_is_shown_again(language: str, pair: Pair) -> None:
+    assert parsed(language, pair.expected) == pair.expected

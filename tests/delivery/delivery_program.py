@@ -1,0 +1,32 @@
+"""A process that delivers what is in a store until it is killed: `python deliver_aloud.py URL`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from threading import Event
+
+from tests.delivery.delivering_store import RULES
+from tidings.delivery import policy as delivery_rules
+from tidings.delivery.destination_types.registry import create_senders
+from tidings.delivery.dispatcher import Dispatcher
+from tidings.delivery.worker import DeliveryWorker
+from tidings.operations.http_pool import Timeouts
+from tidings.store.store import open_store
+
+delivery_rules.MARGIN = timedelta(0)  # leases end soon, so that the next takes over
+SOON = replace(
+    RULES, retries=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=Timeouts(1, 1, 1)
+)
+
+
+def main(url: str) -> None:
+    with open_store(url) as store, DeliveryWorker(Dispatcher(store, create_senders(SOON), SOON), look=0.02):
+        sys.stdout.write("begun\n")
+        sys.stdout.flush()
+        Event().wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,123 @@
+"""Domains: what they accept, how they order, and that their order is one."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.strategies.schemas import domains, orders
+from tidings.errors import SchemaError
+from tidings.events.schema.domains import Domain, DomainKind, find_cycle
+
+ACCEPTED = {
+    DomainKind.NUMERIC: [0, 1.5, -(2**63)],
+    DomainKind.STRING: ["", "x", "2026-01-31"],
+    DomainKind.BOOLEAN: [True, False],
+    DomainKind.INSTANT: ["2026-01-31", "2026-01-31T12:00:00Z"],
+}
+
+
+@pytest.mark.parametrize("kind", ACCEPTED)
+@pytest.mark.parametrize("other", ACCEPTED)
+def test_accepts_its_own_kind_only(kind: DomainKind, other: DomainKind) -> None:
+    domain = Domain("d", kind)
+    for value in ACCEPTED[other]:
+        is_string = kind is DomainKind.STRING and isinstance(value, str)
+        is_instant = kind is DomainKind.INSTANT and value in ("2026-01-31", "2026-01-31T12:00:00Z")
+        assert domain.accepts(value) == (kind is other or is_string or is_instant)
+
+
+def test_bounds_are_included() -> None:
+    domain = Domain("d", DomainKind.NUMERIC, minimum=0, maximum=10)
+    assert [domain.accepts(number) for number in (-0.1, 0, 10, 10.5)] == [False, True, True, False]
+
+
+def test_listed_values() -> None:
+    domain = Domain("size", DomainKind.ENUMERATED, {"1": (), "2": ()})
+    assert domain.accepts("1") and not domain.accepts(1) and not domain.accepts("3")
+    assert not domain.is_ordered
+
+
+def test_a_hierarchy_is_reflexive_and_transitive() -> None:
+    below = {
+        "dining room": (),
+        "outdoor": (),
+        "table": ("dining room",),
+        "dining table": ("table", "outdoor"),
+    }
+    domain = Domain("category", DomainKind.HIERARCHICAL, below)
+    assert domain.at_most("dining table", "dining room") and domain.at_most("table", "table")
+    assert not domain.at_most("dining room", "table") and not domain.at_most("bed", "bed")
+    assert domain.ancestors("dining table") == {"dining table", "table", "dining room", "outdoor"}
+    assert domain.ancestors("bed") == frozenset()
+
+
+def test_a_long_chain_needs_no_stack() -> None:
+    values = [str(number) for number in range(1500)]
+    domain = Domain(
+        "d", DomainKind.ENUMERATED, dict(zip(values, [()] + [(v,) for v in values], strict=False))
+    )
+    assert domain.at_most("1499", "0")
+
+
+REFUSED = {
+    "domain d has a cycle: a < b < c < a": {"a": ("b",), "b": ("c",), "c": ("a",)},
+    "domain d has a cycle: a < a": {"x": ("a",), "a": ("a",)},
+    "'tabel' stands below 'dinning', which is no value": {"dining": (), "tabel": ("dinning",)},
+    "domain d is hierarchical and has no values": {},
+    "a value of domain d is no name; received ''": {"": ()},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused_orders(message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        Domain("d", DomainKind.HIERARCHICAL, REFUSED[message])
+
+
+def test_an_unknown_value_above_is_hinted_at() -> None:
+    with pytest.raises(SchemaError, match="did you mean 'dining'"):
+        Domain("d", DomainKind.HIERARCHICAL, {"dining": (), "table": ("dinning",)})
+
+
+def test_refused_settings() -> None:
+    with pytest.raises(SchemaError, match="minimum 5 is above its maximum 1"):
+        Domain("d", DomainKind.NUMERIC, minimum=5, maximum=1)
+    with pytest.raises(SchemaError, match="only numeric domains have bounds"):
+        Domain("d", DomainKind.STRING, minimum=5)
+    with pytest.raises(SchemaError, match="cannot list values"):
+        Domain("d", DomainKind.STRING, {"x": ()})
+    with pytest.raises(SchemaError, match="a domain needs a name"):
+        Domain("", DomainKind.STRING)
+
+
+@given(orders())
+def test_at_most_is_a_partial_order(below: dict[str, tuple[str, ...]]) -> None:
+    domain = Domain("d", DomainKind.HIERARCHICAL, below)
+    for a in domain.values:
+        assert domain.at_most(a, a)
+        for b in domain.ancestors(a):
+            assert a == b or not domain.at_most(b, a)
+            assert domain.ancestors(b) <= domain.ancestors(a)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=2)))
+def test_find_cycle_finds_exactly_what_has_no_topological_order(edges: dict[str, list[str]]) -> None:
+    graph = {**{value: [] for value in "abcdef"}, **edges}
+    cycle = find_cycle(graph)
+    left = dict(graph)
+    while free := [value for value, above in left.items() if not set(above) & set(left)]:
+        left = {value: above for value, above in left.items() if value not in free}
+    assert bool(cycle) == bool(left)
+    assert not cycle or cycle[0] == cycle[-1]
+    assert all(high in graph[low] for low, high in pairwise(cycle))
+
+
+@given(domains(st.just("d")))
+def test_domains_travel(domain: Domain) -> None:
+    domain.ancestors("something")
+    assert pickle.loads(pickle.dumps(domain)) == domain and hash(domain) == hash(domain)

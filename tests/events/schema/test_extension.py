@@ -1,0 +1,153 @@
+"""The four extension rules, and the refusal of whatever is none of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.support.paths import ROOT
+from tests.support.strategies.effort import share
+from tests.support.strategies.schemas import additions, instances, schemas
+from tidings.errors import SchemaError
+from tidings.events.schema.consistency import check
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.extension import ACCEPTED, RULES, Change, extend
+from tidings.events.schema.files import load, parts_of_text
+
+FURNITURE = load(ROOT / "examples" / "furniture.yaml")
+
+
+def test_there_are_four_rules() -> None:
+    assert [rule.__name__ for rule in RULES] == [
+        "domain_creation",
+        "attribute_creation",
+        "event_schema_creation",
+        "event_schema_extension",
+    ]
+
+
+def test_each_rule_says_what_it_added() -> None:
+    addition = parts_of_text("""
+        domains: {shape: {values: [round, square]}}
+        attributes: {shape: shape, weight: numeric}
+        event_types:
+          rug: {attributes: {shape: mandatory, price: mandatory}}
+          furniture: {attributes: {shape: optional multiple, weight: optional}}
+    """)
+    extended = extend(FURNITURE, addition)
+    assert extended.changes == (
+        Change("domain creation", "domain shape: enumerated, 2 values"),
+        Change("attribute creation", "attribute shape: shape"),
+        Change("attribute creation", "attribute weight: numeric"),
+        Change("event schema creation", "event type rug"),
+        Change("event schema extension", "furniture.shape: optional multiple"),
+        Change("event schema extension", "furniture.weight: optional unique"),
+    )
+    assert list(extended.schema.event_types) == ["antiques", "furniture", "rug"]
+    assert [member.attribute for member in extended.schema.event_types["furniture"].members] == [
+        "price",
+        "quantity",
+        "furniture_category",
+        "material",
+        "shape",
+        "weight",
+    ]
+
+
+def test_stating_again_what_is_there_changes_nothing() -> None:
+    assert extend(FURNITURE, FURNITURE).changes == ()
+    assert extend(FURNITURE, FURNITURE).schema == FURNITURE
+    again = parts_of_text("event_types: {furniture: {attributes: {material: optional}}}")
+    assert extend(FURNITURE, again).schema == FURNITURE
+
+
+REFUSED = {
+    "domain period exists and cannot be changed (without 'XV', 'XVI', 'XIX', 'XX' and with 'XXI')": (
+        "domains: {period: {values: [XVII, XVIII, XXI]}}"
+    ),
+    "domain material exists and cannot be changed (with 'teak')": (
+        "domains: {material: {values: [oak, walnut, pine, iron, wicker, teak]}}"
+    ),
+    "domain material exists and cannot be changed (its order would be another)": (
+        "domains: {material: {values: [oak, walnut, pine, iron, wicker], ordered: true}}"
+    ),
+    "domain material exists and cannot be changed (from enumerated to string)": "domains: {material: string}",
+    "attribute price exists and cannot move from domain numeric to string": "attributes: {price: string}",
+    "event type furniture is closed and cannot become open": "event_types: {furniture: {open: true}}",
+    "material is optional unique for furniture and cannot become mandatory unique": (
+        "event_types: {furniture: {attributes: {material: mandatory}}}"
+    ),
+    "price is mandatory unique for furniture and cannot become optional unique": (
+        "event_types: {furniture: {attributes: {price: optional}}}"
+    ),
+    "price is mandatory unique for furniture and cannot become mandatory multiple": (
+        "event_types: {furniture: {attributes: {price: mandatory multiple}}}"
+    ),
+    "period cannot become mandatory for furniture: events without it are valid today": (
+        "event_types: {furniture: {attributes: {period: mandatory}}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_no_extension_is_refused(message: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        extend(FURNITURE, parts_of_text(REFUSED[message]))
+    error = caught.value
+    assert error.what == message
+    assert error.accepted == ACCEPTED and error.hint and error.place
+
+
+def test_a_refusal_points_into_the_file() -> None:
+    addition = "event_types:\n  furniture:\n    attributes:\n      period: mandatory\n"
+    with pytest.raises(SchemaError) as caught:
+        extend(FURNITURE, parts_of_text(addition))
+    first, *drawn = str(caught.value).splitlines()
+    assert "valid today (line 4, column 7); accepted: the four extensions: a new domain," in first
+    assert drawn == [
+        "        period: mandatory",
+        "        ^^^^^^   make it optional, or make a new event type",
+    ]
+
+
+def test_an_extension_is_taken_whole_or_not_at_all() -> None:
+    addition = parts_of_text("attributes: {weight: numeric, price: string}")
+    with pytest.raises(SchemaError):
+        extend(FURNITURE, addition)
+    assert "weight" not in FURNITURE.attributes
+
+
+def test_an_addition_may_lean_only_on_what_exists() -> None:
+    with pytest.raises(SchemaError, match="unknown domain 'shape'"):
+        extend(FURNITURE, parts_of_text("attributes: {shape: shape}"))
+    with pytest.raises(SchemaError, match="names an attribute 'shape' that does not exist"):
+        extend(FURNITURE, parts_of_text("event_types: {furniture: {attributes: {shape: optional}}}"))
+
+
+@share(2)
+@given(schemas(), st.data())
+def test_extending_keeps_valid_events_valid(schema: EventSchema, data: st.DataObject) -> None:
+    """For what the types of the event name; what an open type lets through unnamed may be named later."""
+    assume(schema.event_types)
+    event = data.draw(instances(schema))
+    check(event, schema)
+    check(event, extend(schema, data.draw(additions(schema))).schema)
+
+
+@given(schemas(), st.data())
+def test_creating_attributes_and_domains_touches_no_event(schema: EventSchema, data: st.DataObject) -> None:
+    """Not even one that carries an attribute of the same name through an open type."""
+    assume(schema.event_types)
+    event = data.draw(instances(schema, unnamed=True))
+    made = parts_of_text("domains: {d: {values: [v]}}\nattributes: {something else: d}")
+    check(event, extend(schema, made).schema)
+
+
+@share(2)
+@given(schemas(), st.data())
+def test_extending_twice_is_extending_once(schema: EventSchema, data: st.DataObject) -> None:
+    addition = data.draw(additions(schema))
+    once = extend(schema, addition)
+    twice = extend(once.schema, addition)
+    assert twice.changes == () and twice.schema == once.schema

@@ -1,0 +1,506 @@
+"""Decoding events: what JSON and CloudEvents become, and that everything else is refused with its place."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support.paths import ROOT
+from tidings.errors import ConsistencyProblem, DecodeProblem
+from tidings.events.json_decoder import MOST_PATH_TEXT, decode, event_of, flatten, publication_id
+from tidings.events.schema.files import load, load_text
+from tidings.parsers.strict_json import MAX_DEPTH
+
+FURNITURE = load(ROOT / "examples" / "furniture.yaml")
+
+DECODED: dict[str, dict[str, tuple[Any, ...]]] = {
+    '{"price": 180, "name": "table", "sold": false}': {"price": (180,), "name": ("table",), "sold": (False,)},
+    '{"seller": {"city": "Oslo", "since": {"year": 1998}}}': {
+        "seller.city": ("Oslo",),
+        "seller.since.year": (1998,),
+    },
+    '{"tags": ["oak", "round", "oak"]}': {"tags": ("oak", "round", "oak")},
+    '{"bids": [{"by": "ana", "sum": 3}, {"by": "bo"}, 7]}': {
+        "bids.by": ("ana", "bo"),
+        "bids.sum": (3,),
+        "bids": (7,),
+    },
+    '{"a": [1, [2, [3]]]}': {"a": (1, 2, 3)},
+    '{"a": null, "b": [], "c": {}, "d": [null, {"e": null}]}': {},
+    '{"a.b": 1, "a": {"b": 2}}': {"a.b": (1, 2)},
+    '{"": 1, "x": {"": 2}, "y.": 3}': {"": (1,), "x.": (2,), "y.": (3,)},
+    '{"": {"a": 1}}': {".a": (1,)},
+    "{}": {},
+    ' \n\t\r{"a" : 1 } \n': {"a": (1,)},
+    '{"a": 9223372036854775807, "b": -9223372036854775808}': {"a": (2**63 - 1,), "b": (-(2**63),)},
+    '{"a": 9223372036854775808}': {"a": (float(2**63),)},
+    '{"a": 1.0, "b": 1e2, "c": -0.0, "d": -0, "e": 1e-999}': {
+        "a": (1.0,),
+        "b": (100.0,),
+        "c": (-0.0,),
+        "d": (0,),
+        "e": (0.0,),
+    },
+    '{"a": "\\u00e9\\ud83d\\ude00\\n\\u0000", "\\u0061b": "é"}': {"a": ("é😀\n\0",), "ab": ("é",)},
+}
+
+
+@pytest.mark.parametrize("text", DECODED)
+def test_decode(text: str) -> None:
+    event = decode(text.encode())
+    assert event == DECODED[text]
+    kinds = {path: [type(value) for value in values] for path, values in event.items()}
+    assert kinds == {path: [type(value) for value in values] for path, values in DECODED[text].items()}
+    assert list(event) == list(DECODED[text])
+
+
+REFUSED: dict[bytes, str] = {
+    b"": 'the body is empty; accepted: a JSON object, such as {"price": 180}',
+    b" \n ": 'the body is empty; accepted: a JSON object, such as {"price": 180}',
+    b"[1, 2]": 'the body is not a JSON object; received an array; accepted: a JSON object, such as {"price": 180}',
+    b"7": 'the body is not a JSON object; received 7; accepted: a JSON object, such as {"price": 180}',
+    b'"x"': 'the body is not a JSON object; received a string; accepted: a JSON object, such as {"price": 180}',
+    b"null": 'the body is not a JSON object; received null; accepted: a JSON object, such as {"price": 180}',
+    b'\xef\xbb\xbf{"a": 1}': "the body starts with a byte order mark; accepted: UTF-8 without one",
+    b'{"a": "\xc3\xa9\xff"}': (
+        "the body is not UTF-8 (column 9); received byte 0xff at offset 9; accepted: UTF-8\n"
+        '  {"a": "é�"}\n'
+        "          ^"
+    ),
+    b'{"a": 1, "b": {"a": 2, "a": 3}}': (
+        "the key 'a' occurs twice in one object (column 24); accepted: each key once; several values as an array\n"
+        '  {"a": 1, "b": {"a": 2, "a": 3}}\n'
+        "                         ^^^"
+    ),
+    b'{"ab": 1, "\\u0061b": 3}': (
+        "the key 'ab' occurs twice in one object (column 11); accepted: each key once; several values as an array\n"
+        '  {"ab": 1, "\\u0061b": 3}\n'
+        "            ^^^^^^^^^"
+    ),
+    b'{\n  "price": NaN\n}': (
+        'NaN is not JSON (line 2, column 12); accepted: a finite number or null\n    "price": NaN\n             ^^^'
+    ),
+    b'{"a": -Infinity}': (
+        "-Infinity is not JSON (column 7); accepted: a finite number or null\n"
+        '  {"a": -Infinity}\n'
+        "        ^^^^^^^^^"
+    ),
+    b'{"a": [1, 1e999]}': (
+        "the number is too large for a double (column 11); received 1e999; accepted: a number up to about 1.8e308\n"
+        '  {"a": [1, 1e999]}\n'
+        "            ^^^^^"
+    ),
+    b'{"a": ' + b"9" * 5000 + b"}": (
+        "the number is too large for a double (column 7); received a number of 5000 characters; "
+        "accepted: a number up to about 1.8e308"
+    ),
+    b'{"a": "\\ud83d!"}': (
+        'half of a surrogate pair (column 7); received "\\ud83d!"; accepted: both halves, such as \\ud83d\\ude00\n'
+        '  {"a": "\\ud83d!"}\n'
+        "        ^^^^^^^^^"
+    ),
+    b"hello": 'expected a value (column 1); accepted: a JSON object, such as {"price": 180}\n  hello\n  ^',
+    b" <a/>": 'expected a value (column 2); accepted: a JSON object, such as {"price": 180}\n   <a/>\n   ^',
+    b'{"a": }': (
+        "expected a value (column 7); accepted: an object, an array, a string, a number, true, false or null\n"
+        '  {"a": }\n'
+        "        ^"
+    ),
+    b'{"a": 1': 'expected a comma or the end (column 8); accepted: , or a closing bracket\n  {"a": 1\n         ^',
+    b'{"a": 1,}': 'expected a key (column 9); accepted: a string in double quotes\n  {"a": 1,}\n          ^',
+    b"{'a': 1}": "expected a key (column 2); accepted: a string in double quotes\n  {'a': 1}\n   ^",
+    b'{"a": 01}': 'expected a comma or the end (column 8); accepted: , or a closing bracket\n  {"a": 01}\n         ^',
+    b'{"a": 1} {}': (
+        "something follows the object (column 10); accepted: one JSON object and nothing after it\n"
+        '  {"a": 1} {}\n'
+        "           ^"
+    ),
+    b'{"a": "\x1b[31m"}': "a control character stands in a string (column 8); accepted: its escape, such as \\n",
+    b'{"a": "x': 'the string does not end (column 7); accepted: a closing "\n  {"a": "x\n        ^',
+    b'{"a": "\\x"}': (
+        'no such escape (column 8); accepted: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits\n'
+        '  {"a": "\\x"}\n'
+        "         ^"
+    ),
+    b'{"a": ' * 65: "nested too deeply (column 385); accepted: at most 64 levels",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=lambda body: repr(body[:24]))
+def test_refused(body: bytes) -> None:
+    with pytest.raises(DecodeProblem) as caught:
+        decode(body)
+    assert str(caught.value) == REFUSED[body]
+
+
+def nested(depth: int, open_: str = '{"a":', close: str = "}") -> bytes:
+    """An object with so many levels, the outermost counted."""
+    return (f'{{"x":{open_ * (depth - 1)}1{close * (depth - 1)}}}').encode()
+
+
+@pytest.mark.parametrize("brackets", [('{"a":', "}"), ("[", "]")])
+def test_the_depth_is_bounded(brackets: tuple[str, str]) -> None:
+    assert list(decode(nested(MAX_DEPTH, *brackets)).values()) == [(1,)]
+    with pytest.raises(DecodeProblem, match="nested too deeply"):
+        decode(nested(MAX_DEPTH + 1, *brackets))
+    with pytest.raises(DecodeProblem, match="nested too deeply"):
+        decode(nested(1_000_000, *brackets))
+    with pytest.raises(DecodeProblem, match="nested too deeply"):
+        decode(b'{"x":' * 1_000_000)
+
+
+def test_wide_is_not_deep() -> None:
+    assert decode(b'{"a":[' + b",".join([b'{"b":[1]}'] * 1000) + b"]}") == {"a.b": (1,) * 1000}
+
+
+def test_brackets_in_strings_are_no_depth() -> None:
+    assert decode(b'{"a": "' + b"[" * 1000 + b'\\"{"}') == {"a": ("[" * 1000 + '"{',)}
+
+
+def test_a_long_body_is_not_repeated_in_the_error() -> None:
+    with pytest.raises(DecodeProblem) as caught:
+        decode(b'{"a": "' + b"x" * 100_000 + b'", "a": 1}')
+    assert len(str(caught.value)) < 300 and "column 100011" in str(caught.value)
+
+
+def test_flatten_takes_python_objects() -> None:
+    assert flatten({"a": {"b": (1, 2)}, "c": 2**70}) == {"a.b": (1, 2), "c": (float(2**70),)}
+    for wrong in ({"a": float("nan")}, {"a": 10**400}, {"a": object()}, {1: 2}, {"a": {2: 3}}):
+        with pytest.raises(DecodeProblem):
+            flatten(wrong)  # type: ignore[arg-type]
+    deep: Any = 1
+    for _ in range(sys.getrecursionlimit() * 2):
+        deep = [deep]
+    with pytest.raises(DecodeProblem, match="nested too deeply"):
+        flatten({"a": deep})
+
+
+# --- with a schema
+
+
+def test_the_papers_events() -> None:
+    e1 = b"""{"event_type": ["antiques", "furniture"], "price": 200, "quantity": 2, "period": "XVI",
+            "furniture_category": "table"}"""
+    assert decode(e1, FURNITURE) == {
+        "event_type": ("antiques", "furniture"),
+        "price": (200,),
+        "quantity": (2,),
+        "period": ("XVI",),
+        "furniture_category": ("table",),
+    }
+    e2 = b'{"event_type": ["antiques", "furniture"], "price": 100, "quantity": 1, "period": "XVIII"}'
+    with pytest.raises(
+        ConsistencyProblem, match=r"^furniture_category is mandatory for furniture \(rule R2\)$"
+    ):
+        decode(e2, FURNITURE)
+
+
+def test_attributes_with_dots() -> None:
+    schema = load_text(
+        "attributes: {seller.city: string}\nevent_types: {sale: {attributes: {seller.city: mandatory}}}"
+    )
+    assert decode(b'{"event_type": "sale", "seller": {"city": "Oslo"}}', schema)
+    with pytest.raises(ConsistencyProblem, match=r"seller\.town is not an attribute of sale \(rule R3\)"):
+        decode(b'{"event_type": "sale", "seller": {"city": "Oslo", "town": "Oslo"}}', schema)
+
+
+# --- CloudEvents
+
+ENVELOPE = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "sale"}
+ENVELOPE_PATHS = {
+    "cloudevent.specversion": ("1.0",),
+    "cloudevent.id": ("7",),
+    "cloudevent.source": ("/shop",),
+    "cloudevent.type": ("sale",),
+}
+
+
+def cloud(**more: Any) -> bytes:
+    return json.dumps(ENVELOPE | more).encode()
+
+
+def coded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def test_data_gives_the_events_own_paths() -> None:
+    event = decode(cloud(data={"price": 180, "seller": {"city": "Oslo"}}, time="2026-01-31T12:00:00Z"))
+    assert event == ENVELOPE_PATHS | {
+        "price": (180,),
+        "seller.city": ("Oslo",),
+        "event_type": ("sale",),
+        "cloudevent.time": ("2026-01-31T12:00:00Z",),
+    }
+
+
+def test_data_may_say_its_event_types_itself() -> None:
+    assert decode(cloud(data={"event_type": ["a", "b"]}))["event_type"] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("more", "paths"),
+    [
+        ({}, {}),
+        ({"data": None}, {}),
+        ({"data": "hello"}, {"data": ("hello",)}),
+        ({"data": [1, {"b": 2}]}, {"data": (1,), "data.b": (2,)}),
+        ({"data_base64": coded(b'{"price": 180}')}, {"price": (180,)}),
+        ({"data_base64": coded(b"[1]"), "datacontenttype": "application/vnd.x+json"}, {"data": (1,)}),
+        ({"data_base64": coded(b'{"a":1}'), "datacontenttype": "text/JSON; charset=utf-8"}, {"a": (1,)}),
+        ({"data_base64": coded(b"<a/>"), "datacontenttype": "text/xml"}, {"data": ("<a/>",)}),
+        ({"data_base64": coded("schön".encode()), "datacontenttype": "text/plain"}, {"data": ("schön",)}),
+        (
+            {"data_base64": coded(b"sch\xf6n"), "datacontenttype": "text/plain; charset=latin-1"},
+            {"data_base64": (coded(b"sch\xf6n"),)},
+        ),
+        (
+            {"data_base64": coded(b"\xff"), "datacontenttype": "text/plain"},
+            {"data_base64": (coded(b"\xff"),)},
+        ),
+        ({"data_base64": coded(b"ab"), "datacontenttype": "image/png"}, {"data_base64": (coded(b"ab"),)}),
+    ],
+)
+def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]]) -> None:
+    event = {
+        path: values for path, values in decode(cloud(**more)).items() if not path.startswith("cloudevent.")
+    }
+    assert event == {"event_type": ("sale",), **paths}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            {"specversion": "0.3"},
+            "an unknown version of CloudEvents; received '0.3'; accepted: specversion '1.0'",
+        ),
+        ({"specversion": 1.0}, "an unknown version of CloudEvents; received 1.0"),
+        (
+            {"id": None},
+            "a CloudEvent needs the attribute id; accepted: non-empty strings for id, source and type",
+        ),
+        ({"source": ""}, "a CloudEvent needs the attribute source"),
+        ({"type": 7}, "a CloudEvent needs the attribute type"),
+        ({"data": 1, "data_base64": "MQ=="}, "a CloudEvent has both data and data_base64"),
+        ({"data_base64": "!"}, "data_base64 is not Base64"),
+        ({"data_base64": "é"}, "data_base64 is not Base64"),
+        ({"data_base64": 7}, "data_base64 is not Base64"),
+        ({"data_base64": coded(b'{"a": }')}, "expected a value (column 7)"),
+        ({"data_base64": coded(b"[" * 100_000)}, "nested too deeply"),
+        (
+            {"data": {"cloudevent": {"id": "8"}}},
+            "data has the path cloudevent.id, but cloudevent is the envelope",
+        ),
+        ({"data": {"cloudevent.id": "8"}}, "data has the path cloudevent.id"),
+        (
+            {"time": "lunchtime"},
+            "the attribute time of a CloudEvent cannot be this; received 'lunchtime'; accepted: a time of RFC 3339",
+        ),
+        *(
+            ({"time": wrong}, "the attribute time of a CloudEvent cannot be this")
+            for wrong in (
+                "2018-04-05T18:31Z",
+                "2018-04-05T18:31:00",
+                "2018-04-05T18:31:00X",
+                "2018-04-05T18:31:00+25:00",
+                "2018-04-05T18:31:00+xx:00",
+                "2018-04-05T18:31:00+05",
+                "2018-02-30T18:31:00Z",
+                "",
+                5,
+            )
+        ),
+        ({"datacontenttype": "xyz"}, "the attribute datacontenttype of a CloudEvent cannot be this"),
+        ({"datacontenttype": ""}, "the attribute datacontenttype of a CloudEvent cannot be this"),
+        ({"dataschema": ""}, "the attribute dataschema of a CloudEvent cannot be this"),
+        ({"subject": ""}, "the attribute subject of a CloudEvent cannot be this"),
+        ({"MyExtension": "x"}, "no name of an attribute of CloudEvents; received 'MyExtension'"),
+        ({"my.extension": "x"}, "no name of an attribute of CloudEvents"),
+        ({"extension": 1.5}, "the attribute extension of a CloudEvent cannot be this; received 1.5"),
+        ({"extension": {"a": 1}}, "the attribute extension of a CloudEvent cannot be this"),
+        ({"extension": ["a"]}, "the attribute extension of a CloudEvent cannot be this"),
+    ],
+)
+def test_refused_cloud_events(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(DecodeProblem) as caught:
+        decode(cloud(**more))
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"datacontenttype": None, "dataschema": None, "subject": None, "time": None},
+        {"datacontenttype": "text/plain", "dataschema": "https://e.org/s", "subject": "tests"},
+        {"time": "2018-04-05T17:31:00.000000000Z"},
+        {"time": "2018-04-05T17:31:00.1234567890123z"},
+        {"time": "2018-04-05t18:31:00+01:00"},
+        {"extinteger": 10, "extboolean": True, "extstring": "", "extbinary": "TWE=", "7": "seven"},
+    ],
+)
+def test_what_an_envelope_may_have(more: dict[str, Any]) -> None:
+    """With the cases of the conformance suite of CloudEvents, as those that are refused above."""
+    decoded = decode(cloud(**more))
+    given = {f"cloudevent.{name}": (value,) for name, value in more.items() if value is not None}
+    assert {path: values for path, values in decoded.items() if path in given} == given
+
+
+def test_the_envelope_is_no_part_of_the_event_for_the_schema() -> None:
+    body = json.dumps(
+        ENVELOPE | {"type": "furniture", "data": {"price": 1, "quantity": 1, "furniture_category": "bed"}}
+    )
+    assert decode(body.encode(), FURNITURE)["cloudevent.type"] == ("furniture",)
+    with pytest.raises(ConsistencyProblem, match=r"no event type 'sale' \(rule R1\)"):
+        decode(cloud(), FURNITURE)
+    named = load_text(
+        "attributes: {cloudevent.subject: string}\n"
+        + "event_types: {sale: {attributes: {cloudevent.subject: mandatory}}}"
+    )
+    assert decode(cloud(subject="x"), named)
+    with pytest.raises(ConsistencyProblem, match=r"cloudevent\.subject is mandatory for sale"):
+        decode(cloud(), named)
+
+
+def test_an_envelope_of_ones_own_is_part_of_the_event() -> None:
+    with pytest.raises(ConsistencyProblem, match="R3"):
+        decode(
+            b'{"event_type": "antiques", "price": 1, "quantity": 1, "period": "XV", "cloudevent": {"id": 1}}',
+            FURNITURE,
+        )
+
+
+# --- ids
+
+
+@pytest.mark.parametrize(
+    ("content", "id"),
+    [
+        ({"id": "p1"}, "p1"),
+        ({"id": 7}, "7"),
+        ({"id": ""}, None),
+        ({"id": True}, None),
+        ({"id": 1.5}, None),
+        ({"id": 2**70}, None),
+        ({"id": ["a", "b"]}, None),
+        ({"id": {"x": 1}}, None),
+        ({}, None),
+        (ENVELOPE | {"data": {"id": "other"}}, "7"),
+    ],
+)
+def test_publication_id(content: dict[str, Any], id: str | None) -> None:
+    assert publication_id(content) == publication_id(json.dumps(content).encode()) == id
+
+
+def test_publication_id_of_another_field() -> None:
+    assert (
+        publication_id({"meta": {"key": "k"}}, "meta.key")
+        == publication_id({"meta.key": "k"}, "meta.key")
+        == "k"
+    )
+
+
+# --- anything at all
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+FRAGMENTS = [
+    b'{"a":',
+    b"[",
+    b"]",
+    b"}",
+    b",",
+    b":",
+    b'"',
+    b'"a"',
+    b"\\",
+    b"\\ud800",
+    b"\\u0041",
+    b"1",
+    b"-",
+    b"1e999",
+]
+FRAGMENTS += [
+    b"9" * 5000,
+    b"NaN",
+    b"Infinity",
+    b"true",
+    b"null",
+    b" ",
+    b"\n",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\0",
+]
+FRAGMENTS += [b'"specversion":"1.0",', b'"data_base64":"e30="', b"[" * 70, "é".encode()]
+
+
+@given(st.binary() | st.lists(st.sampled_from(FRAGMENTS)).map(b"".join))
+@example(b"[" * 2000)
+@example(b'{"a":' * 2000)
+@example(b'{"a":' + b"1" * 5000 + b"}")
+@example(b'{"a":1e' + b"9" * 5000 + b"}")
+@example(b'{"a":-' + b"9" * 309 + b"}")
+@example('{"a":"x'.encode("utf-16"))
+@example(b'{"a":[1,2')
+@example(b'{"a":[}')
+@example(b'{"\\ud800":1}')
+def test_anything_decodes_or_is_a_decode_problem(body: bytes) -> None:
+    try:
+        event = decode(body)
+    except DecodeProblem:
+        return
+    for path, values in event.items():
+        (path + "".join(value for value in values if isinstance(value, str))).encode()
+        assert values and all(isinstance(value, bool | int | float | str) for value in values)
+
+
+def test_the_id_names_an_event_and_is_no_part_of_it() -> None:
+    schema = load_text("attributes: {price: numeric}\nevent_types: {sale: {attributes: {price: mandatory}}}")
+    event = {"id": "e1", "event_type": "sale", "price": 5}
+    assert event_of(event, schema) == {"id": ("e1",), "event_type": ("sale",), "price": (5,)}
+    other = {"key": 7, "event_type": "sale", "price": 5}
+    assert event_of(other, schema, id_field="key")["key"] == (7,)
+    with pytest.raises(ConsistencyProblem, match=r"key is not an attribute of sale \(rule R3\)"):
+        event_of(other, schema)
+
+
+@given(st.dictionaries(st.text(max_size=4), json_values, max_size=5), st.booleans())
+def test_decoding_json_is_flattening_it(content: dict[str, Any], ascii_only: bool) -> None:
+    body = json.dumps(content, ensure_ascii=ascii_only).encode()
+    assert decode(body) == event_of(content)
+
+
+@given(st.dictionaries(st.text(max_size=4), json_values, max_size=5), st.data())
+def test_strict_json_accepts_what_json_dumps_writes_and_nothing_cut_short(
+    content: Any, data: st.DataObject
+) -> None:
+    body = json.dumps(content).encode()
+    cut = data.draw(st.integers(0, len(body) - 1))
+    with pytest.raises(DecodeProblem):
+        decode(body[:cut])
+
+
+def test_decode_many_values_below_a_long_key_is_refused_before_paths_are_made() -> None:
+    """Each value repeats the key in its path: these would take 20 GB."""
+    long = "k" * 1_000_000
+    for content in (
+        {long: {f"a{n}": 1 for n in range(20_000)}},
+        {"a": {long: [{"b": n} for n in range(20_000)]}},
+    ):
+        with pytest.raises(DecodeProblem, match="the paths of this event are too long"):
+            decode(json.dumps(content))
+
+
+def test_flatten_paths_as_long_as_allowed_are_taken() -> None:
+    key, values = "k" * 1_000, {str(n): n for n in range(10_000, 29_000)}
+    assert len(flatten({key: values})) == len(values)
+    assert len(flatten({"k" * MOST_PATH_TEXT: 1, "l" * MOST_PATH_TEXT: 2})) == 2

@@ -1,0 +1,119 @@
+"""The language of predicates: the way back from trees to texts, and texts that want to break it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lark.exceptions import UnexpectedInput
+
+from tests.support.paths import ROOT
+from tests.support.strategies.any_text import check_text, check_words
+from tests.support.strategies.events import texts, trees, untidy
+from tidings.core.source_text import Span
+from tidings.errors import SyntaxProblem
+from tidings.events.operators import BY_SPELLING, OPERATORS
+from tidings.events.parse_failure import accepted_by
+from tidings.events.predicates import MAX_DEPTH, MAX_LENGTH, _parser, parse
+from tidings.events.tree import Comparison, Tree, show_tree
+
+
+@given(trees())
+def test_a_tree_shown_reads_back(tree: Tree) -> None:
+    assert parse(show_tree(tree)) == tree
+
+
+@given(texts(), st.integers(0, 11))
+def test_spaces_and_capitals_mean_nothing(text: str, seed: int) -> None:
+    assert parse(untidy(text, seed)) == parse(text)
+
+
+WORDS = [
+    *("a", "and", "or", "not", "in", "(", ")", ",", "=", "!=", "<", "between", "exists", "is a", "contains"),
+    *("'x'", "5", "2004-05-31", "true", "'", '"', "==", "&&", "é", "\\", ".", "-", "\n"),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
+def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
+    check_words(parse, space.join(words))
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12))
+def test_what_would_be_taken_next_is_what_the_parser_says(words: list[str]) -> None:
+    """Its own answer is the definition, and takes longer than to parse the text."""
+    parsing = _parser().parse_interactive(" ".join(words))
+    try:
+        for _ in parsing.iter_parse():
+            assert accepted_by(parsing) == parsing.accepts()
+    except UnexpectedInput:
+        pass
+    assert accepted_by(parsing) == parsing.accepts()
+
+
+@given(st.text(max_size=30))
+def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
+    check_text(parse, text)
+
+
+def test_spans_underline_what_they_name() -> None:
+    text = "  price   between 10  and 20"
+    tree = parse(text)
+    assert isinstance(tree, Comparison)
+    assert _at(text, tree.spans.path) == "price"
+    assert _at(text, tree.spans.operator) == "between"
+    assert [_at(text, span) for span in tree.spans.literals] == ["10", "20"]
+    assert _at(text, tree.spans.whole) == "price   between 10  and 20"
+
+
+def _at(text: str, span: Span) -> str:
+    return text[span.start : span.end]
+
+
+def test_long_texts_are_refused() -> None:
+    long = " or ".join(["a = 1"] * 1200)
+    assert parse(long[: MAX_LENGTH - 100].rpartition(" or ")[0])
+    with pytest.raises(
+        SyntaxProblem, match=r"too long; received 10,796 characters; accepted: at most 10,000"
+    ):
+        parse(long)
+
+
+@pytest.mark.parametrize("opening", ["not ", "not (", "a = 1 and (b = 2 or ("])
+def test_deep_texts_are_refused(opening: str) -> None:
+    def nested(times: int) -> str:
+        return opening * times + "c = 3" + ")" * (opening.count("(") * times)
+
+    levels = 1 if opening.startswith("not") else 2
+    assert parse(nested((MAX_DEPTH - 1) // levels))
+    times = MAX_LENGTH // (2 * len(opening))
+    with pytest.raises(SyntaxProblem, match="nested too deeply"):
+        parse(nested(times))
+
+
+def test_parentheses_alone_are_not_depth() -> None:
+    assert parse("(" * 4000 + "a = 1" + ")" * 4000) == parse("a = 1")
+    with pytest.raises(SyntaxProblem, match="never closed"):
+        parse("(" * 9000 + "a = 1")
+
+
+def test_half_characters_are_refused() -> None:
+    with pytest.raises(SyntaxProblem, match=r"half a character \(column 6\); received U\+D800"):
+        parse("a = '\ud800'")
+
+
+def test_every_operator_is_declared_once() -> None:
+    assert len(BY_SPELLING) == len(OPERATORS)
+    assert {"=", "!=", "<", "<=", ">", ">=", "in", "is a"} < set(BY_SPELLING)
+    assert all(operator.meaning.endswith(".") for operator in OPERATORS)
+
+
+def test_every_operator_is_in_the_docs() -> None:
+    page = (ROOT / "docs" / "predicates.md").read_text(encoding="utf-8")
+    for operator in OPERATORS:
+        assert f"| `{operator.spelling}` | {operator.meaning} |" in page
+
+
+def test_an_xpath_in_the_wrong_language_gets_a_hint() -> None:
+    with pytest.raises(SyntaxProblem, match="--language xpath"):
+        parse("//stock[price > 5]")

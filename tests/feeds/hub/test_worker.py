@@ -1,0 +1,197 @@
+"""What the hub posts to callbacks: signed, tried again, given up; and one that is slow delays no other."""
+
+from __future__ import annotations
+
+import hmac
+from threading import Event
+
+import pytest
+
+from tests.feeds.hub.callbacks import RULES, address, echo, eventually, form, pushes, subscribe, titles
+from tests.support.servers.site import Response, Site, a_site
+from tests.support.stores.notified_store import PUBLIC, Told
+from tidings.feeds.hub.worker import AT_ONCE, HubWorker
+
+ALL_TRIES = len(RULES.retries) + 1
+
+
+def test_new_entries_are_pushed_and_signed(told: Told, loop: HubWorker, site: Site) -> None:
+    told.tell_events(1, 2)
+    subscribe(told, loop, site, secret="a secret & more")
+    loop.step()
+    assert pushes(site) == []
+    told.tell_events(3, 4)
+    loop.step()
+    [push] = pushes(site)
+    assert titles(push) == ["event 4", "event 3"]
+    assert push.headers["content-type"] == "application/atom+xml; charset=utf-8"
+    signature = hmac.new(b"a secret & more", push.body, "sha256").hexdigest()
+    assert push.headers["x-hub-signature"] == f"sha256={signature}"
+    links = f'<{PUBLIC}/hub>; rel="hub", <{PUBLIC}/feeds/{told.token}.atom>; rel="self"'
+    assert push.headers["link"] == links
+    loop.step()
+    assert len(pushes(site)) == 1
+    told.tell_events(5, 5)
+    loop.step()
+    assert titles(pushes(site)[1]) == ["event 5"]
+
+
+@pytest.mark.parametrize("format", ["rss", "rdf", "json"])
+def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubWorker, site: Site, format: str) -> None:
+    subscribe(told, loop, site, topic=f"{PUBLIC}/feeds/{told.token}.{format}")
+    told.tell_events(1, 1)
+    loop.step()
+    [push] = pushes(site)
+    assert titles(push) == ["event 1"] and "x-hub-signature" not in push.headers
+
+
+def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_next(
+    told: Told, loop: HubWorker, site: Site
+) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = Response(500)
+    told.tell_events(1, 1)
+    loop.step()
+    told.tell_events(2, 3)
+    loop.step()
+    assert len(pushes(site)) == 1
+    site.pages["/call"] = Response(204)
+    told.clock.go(RULES.retries[0] * 1.1)
+    loop.step()
+    loop.step()
+    assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 1"], ["event 3", "event 2"]]
+
+
+@pytest.mark.parametrize(
+    "answer", [Response(500), Response(302, headers={"location": "/other"}), Response(404)]
+)
+def test_a_push_that_fails_and_fails_is_given_up(
+    told: Told, loop: HubWorker, site: Site, answer: Response
+) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = answer
+    told.tell_events(1, 1)
+    loop.step()
+    waits = list(RULES.retries)
+    for wait in waits:
+        told.clock.go(wait * 0.99)
+        loop.step()
+        before = len(pushes(site))
+        told.clock.go(wait * 0.11)
+        loop.step()
+        assert len(pushes(site)) == before + 1
+    assert len(pushes(site)) == ALL_TRIES
+    [dead] = loop.hub.store.deliveries(loop.hub.store.subscriptions()[0].address)
+    assert (dead.state, dead.first, dead.last, dead.attempts) == ("dead", 1, 1, ALL_TRIES)
+    assert f"status {answer.status}" in str(dead.problem)
+    site.pages["/call"] = Response(200)
+    told.tell_events(2, 2)
+    loop.step()
+    assert titles(pushes(site)[-1]) == ["event 2"], "what was given up stops nothing"
+
+
+def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubWorker, site: Site) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = Response(410)
+    told.tell_events(1, 1)
+    loop.step()
+    assert loop.hub.store.subscriptions() == []
+    told.clock.go(100_000)
+    told.tell_events(2, 2)
+    loop.step()
+    assert len(pushes(site)) == 1
+
+
+def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubWorker) -> None:
+    with a_site() as site:
+        subscribe(told, loop, site)
+    [made] = loop.hub.store.subscriptions()
+    told.tell_events(1, 1)
+    loop.step()
+    [failed] = loop.hub.store.deliveries(made.address)
+    assert (failed.state, failed.attempts) == ("waiting", 1)
+    assert loop.hub.store.subscriptions() == [made]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("3600", 3_600),
+        ("1", RULES.retries[0]),
+        ("999999", RULES.patience),
+        ("Fri, 01 May 2026 13:00:00 GMT", 3_600),
+        ("soon", RULES.retries[0]),
+    ],
+)
+def test_a_callback_that_is_busy_says_when_to_come_again(
+    told: Told, loop: HubWorker, site: Site, status: int, said: str, seconds: int
+) -> None:
+    subscribe(told, loop, site, lease_seconds="2592000")
+    site.pages["/call"] = Response(status, headers={"Retry-After": said})
+    told.tell_events(1, 1)
+    loop.step()
+    told.clock.go(seconds * 0.99)
+    loop.step()
+    assert len(pushes(site)) == 1
+    site.pages["/call"] = Response(204)
+    told.clock.go(seconds * 0.11)
+    loop.step()
+    assert len(pushes(site)) == 2 and loop.hub.store.deliveries(address(told)) == []
+
+
+def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubWorker, site: Site) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = Response(500, headers={"Retry-After": "3600"})
+    told.tell_events(1, 1)
+    loop.step()
+    told.clock.go(RULES.retries[0] * 1.1)
+    loop.step()
+    assert len(pushes(site)) == 2
+
+
+def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubWorker, site: Site) -> None:
+    """While one does not answer, another is told twice."""
+    released = Event()
+    with a_site("127.0.0.2") as slow, loop:
+        for each in (slow, site):
+            each.pages["/call"] = echo
+            loop.hub.ask(form(told, each))
+        eventually(lambda: len(loop.hub.store.subscriptions()) == 2)
+        slow.pages["/call"] = lambda _: Response(200 if released.wait(60) else 500)
+        for n in (1, 2):
+            told.tell_events(n, n)
+            site.wait_for(n + 1)
+        slow.wait_for(2)
+        waiting = [
+            one for one in loop.hub.store.deliveries(address(told)) if one.callback == slow.url("/call")
+        ]
+        released.set()
+    assert [(one.first, one.problem) for one in waiting] == [(1, None)]
+    assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 2"]]
+
+
+def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubWorker, site: Site) -> None:
+    paths = [f"/{n}" for n in range(2 * AT_ONCE + 1)]
+    for path in paths:
+        subscribe(told, loop, site, path)
+    told.tell_events(1, 1)
+    while loop.step():
+        pass
+    assert [len(pushes(site, path)) for path in paths] == [1] * len(paths)
+
+
+def test_one_that_ends_the_hub_each_time_is_given_up(told: Told, loop: HubWorker, site: Site) -> None:
+    """Taken again and again without a word of how it went."""
+    subscribe(told, loop, site)
+    told.tell_events(1, 1)
+    loop.hub.distribute(10)
+    loop.hub.ask(form(told, site, "/other"))
+    for _ in range(ALL_TRIES):
+        assert len(loop.hub.store.take_deliveries(9)) == 1
+        loop.hub.store.take_intents(9)
+        told.clock.go(121)
+    loop.step()
+    assert [one.state for one in loop.hub.store.deliveries(address(told))] == ["dead"]
+    assert pushes(site) == [] and loop.hub.store.take_intents(9) == []
+    assert len(site.requests) == 1

@@ -1,0 +1,160 @@
+"""A repository and its provider's schema, and who is followed when one cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.stores.server_documents import ALL, DOC, HOST, INFO, RDF_XML, SCHEMA, body
+from tidings.errors import SchemaError
+from tidings.metadata.change_sets import ChangeSet
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.peer import Unreachable
+from tidings.metadata.repository.links import DirectLink, ProviderPosition
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import (
+    Connected,
+    CutOff,
+    Followed,
+    Refreshed,
+    SyncEvent,
+    Synchronizer,
+)
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
+
+TURTLE = "text/turtle"
+MORE = b"""
+:Disk a rdfs:Class . :size a rdf:Property ; rdfs:domain :Disk ; rdfs:range xsd:integer .
+:disk a rdf:Property ; rdfs:domain :CycleProvider ; rdfs:range :Disk ; md:reference md:strong .
+"""
+WITH_DISK = b"""@prefix s: <http://example.org/servers#> .
+    <#host> a s:CycleProvider ; s:serverPort 80 ; s:disk [ a s:Disk ; s:size 7 ] ."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(sqlite_url(tmp_path / "provider.db")) as opened:
+        Provider(opened).load_schema(SCHEMA.body, TURTLE)
+        Provider(opened).register(DOC, body("host.rdf"), RDF_XML)
+        yield opened
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Repository]:
+    with Repository(tmp_path / "repository") as opened:
+        opened.store.repository.name("passau")
+        yield opened
+
+
+def sync(repository: Repository, *stores: Store, rules: str = f"all: {ALL}") -> list[SyncEvent]:
+    heard: list[SyncEvent] = []
+    links = [DirectLink(each, "passau") for each in stores]
+    Synchronizer(repository.store, links, RuleFile(rules), heard.append).once()
+    return heard
+
+
+def test_a_schema_that_grows_comes_with_what_needs_it(store: Store, repository: Repository) -> None:
+    sync(repository, store)
+    repository.register_local("http://example.org/mine.rdf", body("host.rdf"), RDF_XML)
+    Provider(store).load_schema(SCHEMA.body + MORE, TURTLE)
+    Provider(store).register(DOC, WITH_DISK, TURTLE)
+    assert [type(news) for news in sync(repository, store)] == [Connected, Followed]
+    assert [each.uri for each in repository.cache.of_class("Disk")] == [f"{HOST}/disk"]
+    assert repository.why(f"{HOST}/disk").referred == (HOST,)
+    assert len(repository.cache.of_class("ServerInformation")) == 1, "only the local one is left"
+    repository.register_local("http://example.org/mine.rdf", WITH_DISK, TURTLE)
+    assert len(repository.cache.of_class("Disk")) == 2
+
+
+def test_a_schema_that_a_local_document_does_not_fit_is_refused(
+    store: Store, repository: Repository, tmp_path: Path
+) -> None:
+    """A provider that was restored may know less than before."""
+    sync(repository, store)
+    repository.register_local(DOC, body("host.rdf").replace(b"600", b"700"), RDF_XML)
+    held, version = repository.cache.resources(), repository.cache.version()
+    with open_store(sqlite_url(tmp_path / "other.db")) as other:
+        Provider(other).load_schema(SCHEMA.body.replace(b":cpu ", b":speed "), TURTLE)
+        for number in range(5):
+            Provider(other).register(f"http://example.org/{number}.rdf", b"", TURTLE)
+        with pytest.raises(SchemaError, match="tidings repository remove") as refused:
+            sync(repository, other)
+        assert DOC in str(refused.value)
+        assert (repository.cache.resources(), repository.cache.version()) == (held, version)
+        assert repository.remove_local(DOC)
+        sync(repository, other)
+        assert repository.cache.resources() == () and "speed" in repository.cache.schema().properties
+
+
+class Failing(DirectLink):
+    """A link on which everything goes wrong after so many change sets, or at once."""
+
+    def __init__(self, store: Store, name: str, good: int) -> None:
+        super().__init__(store, "passau")
+        self.name, self._good = name, good
+
+    def standing(self) -> ProviderPosition:
+        self._refuse()
+        return super().standing()
+
+    def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
+        self._refuse()
+        self._good -= 1
+        return super().changes(after, limit, 0)
+
+    def _refuse(self) -> None:
+        if self._good <= 0:
+            raise Unreachable("nobody there", where=self.name)
+
+
+def test_the_next_one_is_tried_at_once_and_all_of_them_later(store: Store, repository: Repository) -> None:
+    heard: list[SyncEvent] = []
+
+    def hear(news: SyncEvent) -> None:
+        heard.append(news)
+        if len([each for each in heard if isinstance(each, CutOff)]) == 5:
+            syncing.stop()
+
+    links = [Failing(store, "one", 0), Failing(store, "two", 3)]
+    syncing = Synchronizer(repository.store, links, RuleFile(f"all: {ALL}"), hear)
+    syncing.run()
+    told = [(type(each), each.link, each.retry > 0 if isinstance(each, CutOff) else None) for each in heard]
+    assert told == [
+        (CutOff, "one", False),
+        (Refreshed, "two", None),
+        (CutOff, "two", False),
+        (CutOff, "one", True),
+        (CutOff, "two", False),
+        (CutOff, "one", True),
+    ]
+    assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]
+
+
+class Turning(DirectLink):
+    """An address with two providers behind it, which answer in turn."""
+
+    def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
+        told = super().changes(after, limit, 0)
+        return replace(told, provider="m-another") if limit > 1 else told
+
+
+def test_an_address_with_several_providers_is_not_asked_for_ever(
+    store: Store, repository: Repository
+) -> None:
+    syncing = Synchronizer(repository.store, [Turning(store, "passau")], RuleFile(f"all: {ALL}"))
+    with pytest.raises(Unreachable, match="does not stay the same"):
+        syncing.once()
+
+
+def test_who_was_left_is_forgotten_when_asked(store: Store, repository: Repository) -> None:
+    sync(repository, store)
+    DirectLink(store, "passau").forget()
+    assert Provider(store).rules() == () and store.notifications.read("passau") == []
+    news = sync(repository, store)
+    assert isinstance(news[0], Refreshed) and "other ones than before" in news[0].because
+    assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]

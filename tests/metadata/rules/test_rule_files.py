@@ -1,0 +1,79 @@
+"""Files of rules, and what is said about those that are wrong: with line and column of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.stores.server_documents import ALL, LARGE, SCHEMA
+from tidings.errors import InputError, SubscriptionError, SyntaxProblem
+from tidings.graphs.rdf import rdf_decoder
+from tidings.metadata.rules.rule_files import RuleFile, parse_rule_file
+from tidings.metadata.schema.schema_parser import parse_schema
+
+SERVERS = parse_schema(rdf_decoder.decode(SCHEMA.body, SCHEMA.media_type))
+
+
+def test_names_comments_and_lines_that_go_on():
+    text = f"""# all of them
+all: {ALL}
+
+large: search CycleProvider c register c
+    # more than the computers of those days had
+
+    where c.serverInformation.memory > 64
+\tand c.serverPort = 5874
+"""
+    assert RuleFile(text).texts == {"all": ALL, "large": f"{LARGE} and c.serverPort = 5874"}
+    assert RuleFile("").texts == {} and RuleFile("# nothing\n").texts == {}
+    assert RuleFile(f"later:\n  {ALL}").texts == {"later": ALL}
+
+
+WRONG = {
+    "  where c.serverPort = 80": ("this continues no rule", 1, 3, 23),
+    f"{ALL}\n": ("a rule begins with its name and a colon", 1, 1, len(ALL)),
+    f"all: {ALL}\n7up: {ALL}": ("this is no name for a rule", 2, 1, 3),
+    f"all: {ALL}\n\nall: {ALL}": ("there are two rules 'all'", 3, 1, 3),
+    f"all: {ALL}\nnone:\n": ("the rule 'none' has no text", 2, 1, 4),
+    f"all: {ALL}\nhalf:  search CycleProvider c\n": ("expected", 2, 30, 1),
+    "a: search CycleProvider c register c\n   where c.serverPort == 80": ("'==' is written '='", 2, 23, 2),
+    "a: search CycleProvider c register d": ("'d' is registered, but not searched", 1, 36, 1),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_cannot_be_read_is_told_with_its_place(text):
+    what, *place = WRONG[text]
+    with pytest.raises(SyntaxProblem if "registered" not in what else SubscriptionError) as refused:
+        RuleFile(text, "rules.txt")
+    found = refused.value.place
+    assert what in refused.value.what and refused.value.what.startswith("rules.txt")
+    assert found is not None and [found.line, found.column, found.length] == place
+
+
+def test_what_contradicts_the_schema_is_told_with_its_place():
+    text = f"all: {ALL}\nours: search all c register c\n  where c.serverPort = 1 and\n    c.serverHots = 'x'"
+    with pytest.raises(SubscriptionError, match="serverHots") as refused:
+        RuleFile(text).check(SERVERS)
+    place = refused.value.place
+    assert place is not None and (place.line, place.column, place.length) == (4, 7, len("serverHots"))
+    assert "did you mean 'serverHost'" in str(refused.value) and "rule 'ours'" in str(refused.value)
+
+
+def test_a_rule_of_the_provider_is_left_to_the_provider():
+    RuleFile("ours: search theirs c register c\nmore: search ours c register c").check(SERVERS)
+    with pytest.raises(SubscriptionError, match="circle"):
+        RuleFile("a: search b c register c\nb: search a c register c").check(SERVERS)
+    with pytest.raises(InputError, match="CycleProvider"):
+        RuleFile(f"CycleProvider: {ALL}").check(SERVERS)
+
+
+def test_files(tmp_path: Path):
+    (tmp_path / "rules.txt").write_bytes(b"\xef\xbb\xbfall: " + ALL.encode() + b"\r\n")
+    assert parse_rule_file(tmp_path / "rules.txt").texts == {"all": ALL}
+    (tmp_path / "rules.txt").write_bytes(b"all: x\n\xff")
+    with pytest.raises(InputError, match=r"not UTF-8 \(line 2\)"):
+        parse_rule_file(tmp_path / "rules.txt")
+    with pytest.raises(InputError, match="cannot read"):
+        parse_rule_file(tmp_path / "missing.txt")

@@ -1,0 +1,81 @@
+"""What the schema refuses in a rule, with the column, and what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pairs import Pair, outcome, read_pairs
+from tests.support.stores.cycle_providers import SCHEMA
+from tidings.errors import CheckProblem, SubscriptionError
+from tidings.metadata.rules.rule_parser import parse_query, parse_rule
+from tidings.metadata.rules.validation import (
+    check_query,
+    check_rule,
+    check_rule_name,
+    infer_types,
+    order_by_dependency,
+)
+
+TYPES = {"Passau": "CycleProvider"}
+PAIRS = read_pairs(Path(__file__).with_name("checking.txt"))
+
+
+def checked(text: str) -> str:
+    """The class that a rule or a query gives, or what is said about it."""
+    try:
+        if text.startswith("query: "):
+            return check_query(parse_query(text[7:]), SCHEMA, TYPES, text[7:])
+        return check_rule(parse_rule(text), SCHEMA, TYPES, text)
+    except SubscriptionError as problem:
+        return outcome(problem)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_pairs(pair: Pair) -> None:
+    assert checked(pair.given) == pair.expected
+
+
+def test_rules_in_rules_have_the_class_they_register() -> None:
+    rules = {
+        "Large": parse_rule("search Passau p, ServerInformation s register s where p.serverInformation = s"),
+        "Passau": parse_rule("search CycleProvider c register c where c.serverHost contains 'passau'"),
+        "Larger": parse_rule("search Large x register x where x.memory > 64"),
+    }
+    assert order_by_dependency(rules) == ["Passau", "Large", "Larger"]
+    assert infer_types(rules, SCHEMA) == {
+        "Passau": "CycleProvider",
+        "Large": "ServerInformation",
+        "Larger": "ServerInformation",
+    }
+
+
+def test_rules_in_a_circle_are_refused() -> None:
+    rules = {
+        "A": parse_rule("search B b register b"),
+        "B": parse_rule("search C c register c"),
+        "C": parse_rule("search CycleProvider p, B b register p where p = b"),
+    }
+    with pytest.raises(CheckProblem, match="in a circle: B, C, B"):
+        infer_types(rules, SCHEMA)
+    with pytest.raises(CheckProblem, match="in a circle: X, X"):
+        order_by_dependency({"X": parse_rule("search X x register x")})
+
+
+def test_a_long_chain_of_rules() -> None:
+    chain = {f"R{n}": parse_rule(f"search R{n + 1} x register x") for n in range(3_000)}
+    chain["R3000"] = parse_rule("search CycleProvider x register x")
+    assert infer_types(chain, SCHEMA)["R0"] == "CycleProvider"
+
+
+def test_a_rule_is_not_called_as_a_class() -> None:
+    with pytest.raises(CheckProblem, match="there is a class 'Provider'"):
+        check_rule_name("Provider", SCHEMA)
+    check_rule_name("Passau", SCHEMA)
+
+
+def test_a_tree_without_its_text_is_checked_too() -> None:
+    rule = parse_rule("search CycleProvider c register c where c.serverHost > 5")
+    with pytest.raises(CheckProblem, match="a string is compared with a number"):
+        check_rule(rule, SCHEMA, {})

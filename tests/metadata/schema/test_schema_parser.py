@@ -1,0 +1,272 @@
+"""RDF Schema into a schema: what rdflib writes of any schema is read back, and what makes no sense is told."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import nullcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.paths import ROOT
+from tests.support.strategies.metadata import schema_graph, schemas
+from tidings.errors import SchemaError
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.schema.findings import Finding, MetadataSchemaError
+from tidings.metadata.schema.model import MAX_ANCESTORS, Class, Property, Reference, Schema
+from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.values import Kind
+
+EXAMPLES = ROOT / "examples/metadata"
+SERVERS = "http://example.org/servers#"
+WRITTEN = {"turtle": "text/turtle", "xml": "application/rdf+xml", "json-ld": "application/ld+json"}
+HEAD = """
+@prefix : <http://x.org/s#> .
+@prefix md: <https://tidings.dev/metadata#> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+"""
+HOST = ":Host a rdfs:Class . "
+SIZE = HOST + ":size a rdf:Property ; rdfs:domain :Host ; rdfs:range "
+
+
+def read(turtle: str) -> Schema:
+    return parse_schema(decode((HEAD + turtle).encode(), "text/turtle"))
+
+
+def refused(turtle: str) -> tuple[Finding, ...]:
+    with pytest.raises(MetadataSchemaError) as caught:
+        read(turtle)
+    return caught.value.findings
+
+
+def test_the_schema_of_the_paper() -> None:
+    schema = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+    assert list(schema.classes.values()) == [
+        Class("CycleProvider", SERVERS + "CycleProvider"),
+        Class("ServerInformation", SERVERS + "ServerInformation"),
+    ]
+    assert list(schema.properties) == ["serverHost", "serverPort", "serverInformation", "memory", "cpu"]
+    assert schema.property_of("CycleProvider", "serverInformation") == Property(
+        "serverInformation",
+        SERVERS + "serverInformation",
+        "CycleProvider",
+        leads_to="ServerInformation",
+        reference=Reference.STRONG,
+    )
+    assert schema.property_of("ServerInformation", "memory") == Property(
+        "memory", SERVERS + "memory", "ServerInformation", kind=Kind.NUMBER
+    )
+    assert schema.property_of("ServerInformation", "serverHost") is None
+
+
+@given(schemas(), st.sampled_from(sorted(WRITTEN)))
+def test_what_is_written_of_any_schema_is_read_back(schema: Schema, syntax: str) -> None:
+    body = schema_graph(schema).serialize(format=syntax, encoding="utf-8")
+    found = parse_schema(decode(body, WRITTEN[syntax]))
+    assert in_order(found) == in_order(schema)
+
+
+def in_order(schema: Schema) -> Schema:
+    """A graph has no order: parents and domains come in any."""
+    classes = {
+        name: Class(name, each.iri, tuple(sorted(each.parents))) for name, each in schema.classes.items()
+    }
+    properties = {
+        name: tuple(sorted(found, key=lambda each: each.of)) for name, found in schema.properties.items()
+    }
+    return Schema(classes, properties)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "kind"),
+    [
+        ("xsd:string", Kind.STRING),
+        ("xsd:anyURI", Kind.STRING),
+        ("rdfs:Literal", Kind.STRING),
+        ("rdf:langString", Kind.STRING),
+        ("xsd:integer", Kind.NUMBER),
+        ("xsd:unsignedByte", Kind.NUMBER),
+        ("xsd:decimal", Kind.NUMBER),
+        ("xsd:double", Kind.NUMBER),
+        ("xsd:boolean", Kind.BOOLEAN),
+        ("xsd:dateTime", Kind.INSTANT),
+        ("xsd:date", Kind.INSTANT),
+    ],
+)
+def test_datatypes_are_kinds(datatype: str, kind: Kind) -> None:
+    assert read(SIZE + datatype + " .").properties["size"] == (
+        Property("size", "http://x.org/s#size", "Host", kind=kind),
+    )
+
+
+def test_references_are_weak_unless_something_else_is_said() -> None:
+    (near,) = read(HOST + ":near a rdf:Property ; rdfs:domain :Host ; rdfs:range :Host .").properties["near"]
+    assert (near.kind, near.leads_to, near.reference) == (None, "Host", Reference.WEAK)
+
+
+def test_a_property_has_several_values_if_the_schema_says_so() -> None:
+    assert read(SIZE + "xsd:string ; md:several true .").properties["size"][0].several
+    assert not read(SIZE + "xsd:string ; md:several false .").properties["size"][0].several
+
+
+def test_each_of_several_domains_has_the_property_and_those_below_have_it_from_there() -> None:
+    schema = read(
+        ":A a rdfs:Class . :B a rdfs:Class ; rdfs:subClassOf :A . :C a rdfs:Class . "
+        ":size a rdf:Property ; rdfs:domain :A , :B , :C ; rdfs:range xsd:integer ."
+    )
+    assert [each.of for each in schema.properties["size"]] == ["A", "C"]
+    assert schema.property_of("B", "size") == schema.property_of("A", "size")
+
+
+def test_two_iris_with_one_end_have_names_with_a_prefix() -> None:
+    disks = "<http://x.org/disks#size> a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:integer ."
+    assert sorted(read(SIZE + "xsd:integer ." + disks).properties) == ["disks:size", "s:size"]
+
+
+def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None:
+    plain = read(SIZE + "xsd:integer .")
+    more = (
+        "<http://x.org/s> a owl:Ontology . :Host rdfs:label 'host' ; rdfs:subClassOf rdfs:Resource , :Host ."
+    )
+    assert read(SIZE + "xsd:integer . " + more) == plain
+
+
+def test_classes_may_stand_far_below_each_other() -> None:
+    rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, MAX_ANCESTORS)]
+    schema = read(":C0 a rdfs:Class . " + " ".join(reversed(rows)))
+    assert len(schema.at_or_above(f"C{MAX_ANCESTORS - 1}")) == MAX_ANCESTORS
+
+
+@pytest.mark.parametrize(
+    ("turtle", "resource", "property", "what"),
+    [
+        ("", "the schema", None, "there is no class in it"),
+        (":Host a owl:Class .", "the schema", None, "there is no class in it"),
+        ("[] a rdfs:Class .", "_:b0", None, "a class or a property without a name"),
+        (HOST + "[] a rdf:Property .", "_:b0", None, "a class or a property without a name"),
+        (HOST + ":Hots rdfs:subClassOf :Host .", "Hots", "rdfs:subClassOf", "said of what is no rdfs:Class"),
+        (HOST + ":size rdfs:range xsd:integer .", "size", "rdfs:range", "said of what is no rdf:Property"),
+        (HOST + ":size md:several true .", "size", "md:several", "said of what is no rdf:Property"),
+        (
+            ":Host a rdfs:Class ; rdfs:subClassOf :Thing .",
+            "Host",
+            "rdfs:subClassOf",
+            "not a class of the schema",
+        ),
+        (
+            ":Host a rdfs:Class ; rdfs:subClassOf 'Host' .",
+            "Host",
+            "rdfs:subClassOf",
+            "not a class of the schema",
+        ),
+        (HOST + ":p a rdf:Property ; rdfs:range :Host .", "p", "rdfs:domain", "nothing says what has this"),
+        (SIZE + "xsd:integer ; rdfs:domain :Hots .", "size", "rdfs:domain", "not a class of the schema"),
+        (SIZE + "xsd:integer ; rdfs:domain 'http://x.org/s#Host' .", "size", "rdfs:domain", "not a class"),
+        (
+            HOST + ":p a rdf:Property ; rdfs:domain :Host .",
+            "p",
+            "rdfs:range",
+            "nothing says what its values are",
+        ),
+        (SIZE + ":Hots .", "size", "rdfs:range", "not a class of the schema"),
+        (SIZE + "xsd:duration .", "size", "rdfs:range", "not a class of the schema"),
+        (SIZE + "rdfs:Resource .", "size", "rdfs:range", "not a class of the schema"),
+        (SIZE + "'http://x.org/s#Host' .", "size", "rdfs:range", "not a class of the schema"),
+        (SIZE + "xsd:integer , :Host .", "size", "rdfs:range", "several ranges"),
+        (SIZE + "xsd:integer ; md:several 'perhaps' .", "size", "md:several", "neither yes nor no"),
+        (SIZE + "xsd:integer ; md:several true , false .", "size", "md:several", "neither yes nor no"),
+        (SIZE + ":Host ; md:reference md:stong .", "size", "md:reference", "neither strong nor weak"),
+        (SIZE + ":Host ; md:reference 'strong' .", "size", "md:reference", "neither strong nor weak"),
+        (
+            SIZE + ":Host ; md:reference md:strong , md:weak .",
+            "size",
+            "md:reference",
+            "neither strong nor weak",
+        ),
+        (SIZE + "xsd:integer ; md:reference md:strong .", "size", "md:reference", "neither strong nor weak"),
+        (
+            SIZE + "xsd:integer ; md:sevral true .",
+            "size",
+            "<https://tidings.dev/metadata#sevral>",
+            "no such word",
+        ),
+        (SIZE + "xsd:integer ; rdfs:subPropertyOf :x .", "size", "rdfs:subPropertyOf", "below a property"),
+        (SIZE + "xsd:integer . :size a rdfs:Class .", "size", None, "a class and a property at once"),
+        (":1 a rdfs:Class .", "1", None, "rules have no name for this class"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(turtle: str, resource: str, property: str | None, what: str) -> None:
+    (finding,) = refused(turtle)
+    assert finding.resource.removeprefix("http://x.org/s#") == resource
+    assert finding.property == property
+    assert what in finding.what
+
+
+def test_two_classes_that_no_prefix_tells_apart_have_no_name() -> None:
+    found = refused("<http://x.org/s#Host> a rdfs:Class . <http://x.org/s/Host> a rdfs:Class .")
+    assert [finding.resource for finding in found] == ["http://x.org/s#Host", "http://x.org/s/Host"]
+
+
+def test_a_circle_is_named_once() -> None:
+    names = ("A", "B", "C")
+    rows = [
+        f":{one} a rdfs:Class ; rdfs:subClassOf :{other} ." for one, other in zip(names, "BCA", strict=True)
+    ]
+    (finding,) = refused(" ".join(rows) + " :D a rdfs:Class ; rdfs:subClassOf :A .")
+    assert finding.what == "classes run in a circle"
+    assert finding.received == " → ".join(f"<http://x.org/s#{name}>" for name in "ABCA")
+
+
+def test_a_schema_made_by_hand_has_no_circle_either() -> None:
+    classes = {name: Class(name, name, (above,)) for name, above in ("AB", "BC", "CA")}
+    with pytest.raises(SchemaError, match="circle"):
+        Schema(classes, {})
+    diamond = {
+        name: Class(name, name, tuple(above))
+        for name, above in (("D", "BC"), ("B", "A"), ("C", "AB"), ("A", ""))
+    }
+    assert Schema(diamond, {}).at_or_above("D") == set("ABCD")
+
+
+@pytest.mark.parametrize(("others", "is_taken"), [(MAX_ANCESTORS - 1, True), (MAX_ANCESTORS, False)])
+def test_a_class_does_not_stand_below_thousands(others: int, is_taken: bool) -> None:
+    chain = {f"C{i}": Class(f"C{i}", f"urn:C{i}", (f"C{i - 1}",) if i else ()) for i in range(others + 1)}
+    with (
+        nullcontext()
+        if is_taken
+        else pytest.raises(SchemaError, match=f"more than {MAX_ANCESTORS - 1} others")
+    ):
+        assert len(Schema(chain, {}).at_or_above(f"C{others}")) == MAX_ANCESTORS
+
+
+def test_two_circles_are_both_named() -> None:
+    rows = [f":{one} a rdfs:Class ; rdfs:subClassOf :{other} ." for one, other in ("AB", "BA", "CD", "DC")]
+    assert [finding.resource[-1] for finding in refused(" ".join(rows))] == ["A", "C"]
+
+
+def test_everything_is_told_at_once() -> None:
+    turtle = SIZE + ":Hots ; md:several 5 . :Disk a rdfs:Class ; rdfs:subClassOf :Thing ."
+    with pytest.raises(SchemaError) as caught:
+        read(turtle)
+    assert str(caught.value).split("\n") == [
+        "3 problems (the schema)",
+        "  not a class of the schema (http://x.org/s#Disk, rdfs:subClassOf); received <http://x.org/s#Thing>; "
+        "accepted: a class that the schema declares",
+        "  not a class of the schema (http://x.org/s#size, rdfs:range); received <http://x.org/s#Hots>; "
+        "accepted: a class that the schema declares; or xsd:string, xsd:boolean, xsd:dateTime, xsd:date, "
+        "a number of XSD, rdfs:Literal; did you mean 'Host'?",
+        "  neither yes nor no (http://x.org/s#size, md:several); received 5; accepted: true or false, once",
+    ]
+    arrived = pickle.loads(pickle.dumps(caught.value))
+    assert (str(arrived), arrived.facts()) == (str(caught.value), caught.value.facts())
+    assert caught.value.facts()["problems"][2] == {  # type: ignore[index]
+        "resource": "http://x.org/s#size",
+        "property": "md:several",
+        "what": "neither yes nor no",
+        "received": "5",
+        "accepted": "true or false, once",
+    }

@@ -1,0 +1,276 @@
+"""Queries answer what the definition says, on both databases; and what is not written down anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert
+
+from tests.metadata.rules.test_semantics import SERVERS, dense, some_schema, stored
+from tests.support.stores.cycle_providers import SCHEMA
+from tests.support.strategies.effort import share
+from tests.support.strategies.queries import queries, wide_queries
+from tidings.errors import TooLarge
+from tidings.metadata.queries.answers import QueryAnswer
+from tidings.metadata.resources import Ref, Resource
+from tidings.metadata.rules.rule_parser import parse_query
+from tidings.metadata.rules.semantics import evaluate_query
+from tidings.metadata.rules.tree import Query
+from tidings.metadata.rules.validation import check_query
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
+from tidings.metadata.sql.queries.query_executor import Limits, QueryExecutor
+from tidings.metadata.sql.resource_rows import build_atom_rows
+from tidings.metadata.sql.tables import metadata_atoms, metadata_resources, rule_ends, rule_results
+from tidings.store import bulk
+from tidings.store.store import Store, open_store
+
+FEWER = share(4)
+"""Each asks several times, of two databases."""
+
+
+@pytest.fixture(scope="module")
+def store(new_url: Callable[[], str]) -> Iterator[Store]:
+    with open_store(new_url()) as opened:
+        yield opened
+
+
+def keep(
+    store: Store,
+    resources: Iterable[Resource],
+    schema: Schema,
+    members: Mapping[str, Iterable[str]] | None = None,
+) -> None:
+    """Exactly these resources, and rules with these results."""
+    there = list(resources)
+    rows = [row for each in there for row in build_atom_rows(each, schema)]
+
+    def work(connection) -> None:
+        for table in (metadata_resources, metadata_atoms, rule_ends, rule_results):
+            connection.execute(delete(table))
+        bulk.insert_rows(connection, metadata_resources, [(each.uri, each.cls, "d") for each in there])
+        bulk.insert_rows(connection, metadata_atoms, rows)
+        for number, (name, uris) in enumerate((members or {}).items()):
+            connection.execute(insert(rule_ends), {"name": name, "rule": number})
+            bulk.insert_rows(connection, rule_results, [(uri, number) for uri in uris])
+
+    store.database.transact(work)
+
+
+def told(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> QueryAnswer:
+    return QueryExecutor(store.database).answer(query, schema, types or {})
+
+
+def as_stored(found: QueryAnswer) -> QueryAnswer:
+    """Properties in the order of the store."""
+    return QueryAnswer(
+        found.columns,
+        found.rows,
+        tuple(
+            Resource(
+                each.uri, each.cls, {name: values for name, values in sorted(each.values.items()) if values}
+            )
+            for each in found.resources
+        ),
+    )
+
+
+@FEWER
+@given(st.data())
+def test_answers_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    asked = [data.draw(queries(schema)) for _ in range(3)]
+    keep(store, there, schema)
+    for query in asked:
+        check_query(query, schema, {})
+        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
+
+
+@FEWER
+@given(st.data())
+def test_rows_of_several_variables_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = dense(schema, Random(data.draw(st.integers(0, 2**32))))
+    keep(store, there, schema)
+    for _ in range(3):
+        query = data.draw(wide_queries(schema))
+        check_query(query, schema, {})
+        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
+
+
+@FEWER
+@given(st.data())
+def test_results_of_rules_are_searched(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    types = {"Some": data.draw(st.sampled_from(sorted(schema.classes)))}
+    fitting = sorted(each.uri for each in there if types["Some"] in schema.at_or_above(each.cls))
+    members = {"Some": data.draw(st.sets(st.sampled_from(fitting)) if fitting else st.just(set()))}
+    query = data.draw(queries(schema, types))
+    keep(store, there, schema, members)
+    assert told(store, query, schema, types) == as_stored(evaluate_query(query, there, schema, members))
+
+
+ROWS = [
+    ("search Provider p select p.serverPort", [(80,), (443,), (80,), (None,)]),
+    ("search Provider p where p.serverPort > 0 select p order by p.serverPort", ["a", "c", "b"]),
+    ("search Provider p where p.serverPort > 0 select p order by p.serverPort desc", ["b", "a", "c"]),
+    # What has no value comes last, both ways; ties are in the order of URIs, both ways.
+    ("search Provider p select p order by p.serverPort", ["a", "c", "b", "d"]),
+    ("search Provider p select p order by p.serverPort desc", ["b", "a", "c", "d"]),
+    ("search Provider p select p order by p.serverPort desc limit 2", ["b", "a"]),
+    ("search Provider p select p order by p.serverInformation.memory, p desc", ["b", "a", "d", "c"]),
+    ("search Provider p select p order by p desc limit 1", ["d"]),
+    ("search Provider p select p limit 3", ["a", "b", "c"]),
+    # All values of a path with `?` are in one cell, and none of them is an empty one.
+    ("search Provider p select p.tags?", [(("fast", "new"),), ((),), ((),), ((),)]),
+    ("search Provider p where p = <a> select p.partners?.serverPort", [((80, 443),)]),
+    # A reference is what is written; what it leads to is not there, or of another class.
+    (
+        "search Provider p select p.serverInformation, p.serverInformation.memory",
+        [(Ref("i"), 92), (Ref("i"), 92), (Ref("a"), None), (Ref("gone"), None)],
+    ),
+    # A row for each binding of what is selected of, though the first is the same.
+    (
+        "search Provider p, Provider q register p where p.partners? = q select p, q.serverPort",
+        [(Ref("a"), 443), (Ref("a"), 80), (Ref("d"), 80)],
+    ),
+    (
+        "search Provider p, Provider q register p where p.serverPort < q.serverPort select q, p order by p desc",
+        [(Ref("b"), Ref("c")), (Ref("b"), Ref("a"))],
+    ),
+    ("search Provider p, Provider q register p where p.partners? = q select p", ["a", "d"]),
+    ("search Provider p where p.serverPort = 443 or p = <d> or p.open = true select p", ["b", "d"]),
+    # Two comparisons of one pair: another partner of a has its port than is its twin.
+    (
+        "search Provider p, Provider q register p where p.twin = q and p.serverPort = q.serverPort select p, q",
+        [],
+    ),
+    (
+        "search Provider p, Provider q register p where p.partners? = q and p.serverPort = q.serverPort select p, q",
+        [(Ref("a"), Ref("c"))],
+    ),
+    (
+        "search Provider p, Provider q register q where p.twin = q and p.serverPort < q.serverPort select q",
+        ["b"],
+    ),
+    (
+        "search Provider p, Provider q register p where p != q and p.serverPort <= q.serverPort select p, q",
+        [(Ref("a"), Ref("b")), (Ref("a"), Ref("c")), (Ref("c"), Ref("a")), (Ref("c"), Ref("b"))],
+    ),
+    (
+        "search Provider p, DataProvider q register p "
+        "where p.serverHost contains q.domain and p.partners? = q select p, q",
+        [(Ref("a"), Ref("c"))],
+    ),
+    ("search Provider p where p.serverInformation.memory > p.serverPort select p", ["a"]),
+    ("search ServerInformation s where s.cpu > s.memory select s", ["i"]),
+    ("search ServerInformation s where s.backup = s or s.memory = s.memory select s", ["i", "j"]),
+    (
+        "search Provider p, ServerInformation s register p "
+        "where p.serverInformation = s and s.cpu > s.memory and p.serverPort > s.memory select s, p",
+        [(Ref("i"), Ref("b"))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ROWS)
+def test_rows(store: Store, text: str, expected: list[object]) -> None:
+    query = parse_query(text)
+    check_query(query, SCHEMA, {}, text)
+    keep(store, SERVERS, SCHEMA)
+    rows = tuple(row if isinstance(row, tuple) else (Ref(str(row)),) for row in expected)
+    assert evaluate_query(query, SERVERS, SCHEMA).rows == rows
+    assert told(store, query, SCHEMA).rows == rows
+
+
+def test_values_that_are_nearly_equal(store: Store) -> None:
+    """Of texts, 200 characters are in the index; of numbers, a double holds 53 bits."""
+    texts, numbers = ["x" * 199, "x" * 200, "x" * 201, "x" * 200 + "y"], [5, 5.5, 2**53, 2**53 + 1]
+    there = [
+        Resource(f"a{n}", "CycleProvider", {"serverHost": (text,), "serverPort": (number,)})
+        for n, (text, number) in enumerate(zip(texts, numbers, strict=True))
+    ]
+    keep(store, there, SCHEMA)
+    asked = [f"c.serverHost = '{text}'" for text in texts]
+    asked += [f"c.serverPort = {number}" for number in ("5.0", "5.50", 2**53, 2**53 + 1)]
+    asked += [f"c.serverPort >= {2**53 + 1}", f"c.serverPort < 5.5 or c.serverPort = {2**53}"]
+    found = [told(store, parse_query(f"search CycleProvider c where {each}"), SCHEMA) for each in asked]
+    uris = [" ".join(each.uri for each in answer.resources) for answer in found]
+    assert uris == ["a0", "a1", "a2", "a3", "a0", "a1", "a2", "a3", "a3", "a0 a2"]
+
+
+def test_a_long_way(store: Store) -> None:
+    """As long as a path may be: sixty-four steps around."""
+    circle = [
+        Resource(f"i{n:02}", "ServerInformation", {"backup": (Ref(f"i{(n + 1) % 64:02}"),), "memory": (n,)})
+        for n in range(64)
+    ]
+    keep(store, circle, SCHEMA)
+    steps = ".backup" * 62
+    query = parse_query(f"search ServerInformation s where s{steps}.memory = 5 select s.memory")
+    assert told(store, query, SCHEMA).rows == ((7,),)
+    query = parse_query(f"search ServerInformation s where s{steps}.memory >= 62 select s.memory")
+    assert told(store, query, SCHEMA).rows == ((0,), (1,))
+
+
+def test_a_class_with_thousands_below_it(store: Store) -> None:
+    below = {f"C{n}": Class(f"C{n}", f"http://example.org/C{n}", ("Thing",)) for n in range(3_000)}
+    classes = {"Thing": Class("Thing", "http://example.org/Thing"), **below}
+    leads = Property("next", "http://example.org/next", "Thing", leads_to="Thing", reference=Reference.WEAK)
+    schema = Schema(classes, {"next": (leads,)})
+    there = [Resource(f"r{n}", f"C{n}", {"next": (Ref(f"r{n + 1}"),)}) for n in range(60)]
+    keep(store, there, schema)
+    query = parse_query(f"search Thing t where t{'.next' * 40} = <r45> select t")
+    assert told(store, query, schema).rows == ((Ref("r5"),),)
+
+
+def test_more_tables_than_a_database_joins(store: Store) -> None:
+    names = [f"s{n}" for n in range(16)]
+    searched = ", ".join(f"ServerInformation {name}" for name in names)
+    linked = " and ".join(f"{name}.backup.backup.backup.backup = {other}" for name, other in pairwise(names))
+    query = parse_query(f"search {searched} register s0 where {linked} select {', '.join(names)}")
+    with pytest.raises(TooLarge, match="too many joins"):
+        told(store, query, SCHEMA)
+
+
+@FEWER
+@given(st.data())
+def test_all_resources_are_read(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    keep(store, there, schema)
+    every = as_stored(QueryAnswer(resources=tuple(sorted(there, key=lambda each: each.uri))))
+    assert tuple(QueryExecutor(store.database).resources()) == every.resources
+
+
+def test_too_many_results_are_refused(store: Store) -> None:
+    keep(store, SERVERS, SCHEMA)
+    limited = QueryExecutor(store.database, limits=Limits(results=3))
+    every = parse_query("search Provider p")
+    with pytest.raises(TooLarge, match="too many results"):
+        limited.answer(every, SCHEMA, {})
+    with pytest.raises(TooLarge, match="too many results"):
+        limited.answer(parse_query("search Provider p order by p.serverPort"), SCHEMA, {})
+    assert len(limited.answer(parse_query("search Provider p limit 3"), SCHEMA, {})) == 3
+
+
+def test_a_query_ends_when_its_time_is_over(store: Store) -> None:
+    """Neither database is quick at finding out that these texts are not in each other."""
+    numbers = range(1_500)
+    hosts = [Resource(f"h{n}", "CycleProvider", {"serverHost": ("a" * (2_000 + n),)}) for n in numbers]
+    domains = [
+        Resource(f"d{n}", "DataProvider", {"domain": ("a" * 500 + "b" + "a" * (500 + n),)}) for n in numbers
+    ]
+    keep(store, [*hosts, *domains], SCHEMA)
+    query = parse_query(
+        "search CycleProvider c, DataProvider d register c where c.serverHost contains d.domain"
+    )
+    with pytest.raises(TooLarge, match="takes too long"):
+        QueryExecutor(store.database, limits=Limits(seconds=1)).answer(query, SCHEMA, {})
+    assert len(told(store, parse_query("search DataProvider d limit 2"), SCHEMA)) == 2

@@ -1,0 +1,193 @@
+"""Whatever happens in whatever order: what is materialised is what the definition says, and so is what is told of it.
+
+Resources come, change, change their class and go, in several documents at once; rules come and go, new ones over what
+is stored. The store is compared with all atomic rules evaluated from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import func, select
+
+from tests.support.oracles.naive_filter import (
+    SCHEMA,
+    URIS,
+    atomics,
+    changed,
+    closure,
+    joins_by_two,
+    parts,
+    plain_joins,
+    resources,
+    results,
+)
+from tests.support.strategies.effort import share
+from tidings.metadata.resources import Resource
+from tidings.metadata.rules.atomic import AtomicRule, JoinRule
+from tidings.metadata.sql import resource_rows, rule_filter
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import NamedRule, load_triggering
+from tidings.metadata.sql.tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
+from tidings.store.store import open_store
+
+NAMES = [f"rule-{i}" for i in range(5)]
+PLAIN = st.sampled_from(plain_joins()) | st.sampled_from(joins_by_two())
+NAME = st.sampled_from(NAMES)
+
+
+class History(RuleBasedStateMachine):
+    """A store, and beside it the resources and rules that should be in it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.store = open_store(url)
+        self.there: dict[str, Resource] = {}
+        self.rules: dict[str, tuple[AtomicRule, ...]] = {}
+
+    def teardown(self) -> None:
+        self.store.close()
+
+    def members(self) -> set[tuple[str, str]]:
+        return {
+            (name, uri)
+            for name, ends in self.rules.items()
+            for end in ends
+            for uri in results(end, self.there, SCHEMA)
+        }
+
+    @initialize(joins=st.lists(PLAIN, min_size=5, max_size=10, unique=True))
+    def begin(self, joins: list[JoinRule]) -> None:
+        self.add_many({f"plain-{i}": [join] for i, join in enumerate(joins)})
+
+    @rule(name=NAME, ends=st.lists(atomics(), min_size=1, max_size=2))
+    def add(self, name: str, ends: list[AtomicRule]) -> None:
+        if name in self.rules:
+            self.remove(name)
+        self.add_many({name: ends})
+
+    def add_many(self, drawn: dict[str, list[AtomicRule]]) -> None:
+        given = [NamedRule(name, "ana", "search ...", tuple(ends)) for name, ends in drawn.items()]
+        added = self.store.database.transact(lambda c: rule_filter.add_rules(c, SCHEMA, given))
+        self.rules |= {each.name: each.ends for each in given}
+        assert added.entered == {(name, uri) for name, uri in self.members() if name in drawn}
+
+    @precondition(lambda self: self.rules)
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        self.remove(data.draw(st.sampled_from(sorted(self.rules))))
+
+    def remove(self, name: str) -> None:
+        removed = self.store.database.transact(lambda c: rule_filter.remove_rules(c, [name, "no-such-rule"]))
+        assert removed.rules == (name,)
+        del self.rules[name]
+
+    @rule(data=st.data(), uris=st.sets(st.sampled_from(URIS), min_size=1, max_size=4))
+    def change(self, data: st.DataObject, uris: set[str]) -> None:
+        """Some new versions at once; some of them may be as they were, or never have been."""
+        before, was = self.members(), dict(self.there)
+        versions = {
+            uri: data.draw(st.none() | st.just(was.get(uri)) | resources(uri)) for uri in sorted(uris)
+        }
+        self.there = {uri: version for uri, version in (was | versions).items() if version is not None}
+        placed = {
+            uri: version and StoredResource(version, uri.split("#")[0]) for uri, version in versions.items()
+        }
+        outcome = self.store.database.transact(
+            lambda c: rule_filter.run_filter(c, SCHEMA, placed, self.satisfied(c, uris & set(self.there)))
+        )
+        now = self.members()
+        assert outcome.entered == now - before
+        assert outcome.left == before - now
+        different = {uri for uri in uris if _shown(was.get(uri)) != _shown(self.there.get(uri))}
+        reached = {
+            uri
+            for uri in self.there
+            if different & (closure(uri, was, SCHEMA) | closure(uri, self.there, SCHEMA))
+        }
+        assert outcome.changed == {pair for pair in before & now if pair[1] in reached}
+
+    def satisfied(self, connection: object, uris: set[str]) -> list[tuple[str, int]]:
+        """What the common index would say."""
+        return [
+            (uri, number)
+            for number, triggering in load_triggering(connection).items()
+            for uri in results(triggering, {uri: self.there[uri] for uri in uris}, SCHEMA)
+        ]
+
+    @invariant()
+    def the_store_has_what_it_should(self) -> None:
+        with self.store.database.read() as connection:
+            ends = connection.execute(
+                select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
+            )
+            assert {row._tuple() for row in ends} == self.members()
+            expected = [len(found) for found in self.of_all_atomic_rules().values()]
+            counted = connection.execute(
+                select(func.count(rule_results.c.uri))
+                .join_from(
+                    atomic_rules, rule_results, atomic_rules.c.rule == rule_results.c.rule, isouter=True
+                )
+                .group_by(atomic_rules.c.rule)
+            )
+            assert sorted(counted.scalars()) == sorted(expected)
+            joins = connection.execute(select(*join_rules.c)).all()
+            fed = {(each.left_rule, each.grp, each.level, 1) for each in joins}
+            fed |= {(each.right_rule, each.grp, each.level, 0) for each in joins}
+            assert {row._tuple() for row in connection.execute(select(*rule_feeds.c))} == fed
+            loaded = resource_rows.load_resources(connection, URIS)
+        assert {uri: _shown(one.resource) for uri, one in loaded.items()} == {
+            uri: _shown(one) for uri, one in self.there.items()
+        }
+
+    def of_all_atomic_rules(self) -> dict[object, frozenset[str]]:
+        found: dict[object, frozenset[str]] = {}
+        for ends in self.rules.values():
+            for end in ends:
+                for each in parts(end):
+                    found[_key(each)] = results(each, self.there, SCHEMA)
+        return found
+
+
+def _version(uri: str, was: Resource | None) -> st.SearchStrategy[Resource | None]:
+    if was is None:
+        return st.one_of(resources(uri), resources(uri), resources(uri), st.none())
+    return st.one_of(changed(was), changed(was), changed(was), resources(uri), st.just(was), st.none())
+
+
+def _key(rule: AtomicRule) -> object:
+    """What tells atomic rules apart. Not themselves: `1`, `1.0` and `True` are the same for Python."""
+    if isinstance(rule, JoinRule):
+        return rule.meeting, _key(rule.left), _key(rule.right)
+    declared = SCHEMA.property_of(rule.cls, rule.property) if rule.property else None
+    constant = None if rule.constant is None else resource_rows.to_comparable(rule.constant, declared)
+    return rule.cls, rule.property, rule.compares, constant, rule.is_resource
+
+
+def _shown(resource: Resource | None) -> object:
+    """A resource as the store tells them apart: 1 and 1.0 are one value, an instant has many spellings."""
+    if resource is None:
+        return None
+    return resource.cls, {
+        (name, place, resource_rows.to_comparable(value, SCHEMA.property_of(resource.cls, name)))
+        for name, held in resource.values.items()
+        for place, value in enumerate(held)
+    }
+
+
+def test_any_history(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    few = url.startswith("postgresql")
+    run_state_machine_as_test(
+        lambda: History(new_url()),
+        settings=share(10 if few else 3, stateful_step_count=8 if few else 14),
+    )

@@ -1,0 +1,143 @@
+"""The dependency graph as it is stored, whole and by kind, against the network of the same rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from tests.support.stores.cycle_providers import FIGURE_1, SCHEMA, rule
+from tests.support.strategies.effort import share
+from tests.support.strategies.metadata import schemas
+from tests.support.strategies.rules import programs
+from tidings.metadata.filter.dependency_graph import DependencyGraph, JoinNode
+from tidings.metadata.rules.atomic import TriggeringRule
+from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.validation import order_by_dependency
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import rule_filter
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import NamedRule
+from tidings.metadata.sql.rule_graph import RuleGraphView, RuleKind, RuleKindCount
+from tidings.store.store import Store, open_store
+
+TEXTS = {
+    "passau": "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' "
+    "and c.serverInformation.memory > 64 and c.serverInformation.cpu > 500",
+    "large": "search CycleProvider c register c where c.serverInformation.memory > 64",
+    "large-or-fast": "search CycleProvider c register c where c.serverInformation.memory > 64 "
+    "or c.serverInformation.cpu > 500",
+}
+OWNERS = {"passau": "ana", "large": "bob", "large-or-fast": "bob"}
+
+
+def add(store: Store, schema: Schema, rules: dict[str, Rule], owners: dict[str, str]) -> None:
+    made = {}
+    for name in order_by_dependency(rules):
+        made[name] = decompose(rules[name], schema, made)
+    named = [NamedRule(name, owners.get(name, "ana"), "", ends) for name, ends in made.items()]
+    store.database.transact(lambda connection: rule_filter.add_rules(connection, schema, named))
+
+
+def fill(store: Store) -> None:
+    versions = {each.uri: StoredResource(each, "doc.rdf") for each in FIGURE_1}
+    store.database.transact(lambda connection: rule_filter.run_filter(connection, SCHEMA, versions, []))
+    add(store, SCHEMA, {name: rule(text) for name, text in TEXTS.items()}, OWNERS)
+
+
+def shapes(graph: RuleGraphView) -> tuple[set[str], dict[str, set[str]]]:
+    """Atomic rules written out, whatever their numbers are, and those that each rule ends in."""
+    asked = {each.number: each.asked for each in graph.atomic}
+
+    def written(number: int) -> str:
+        found = asked[number]
+        if isinstance(found, TriggeringRule):
+            return repr(found)
+        return f"({written(found.left)} {found.meeting} {written(found.right)})"
+
+    return set(map(written, asked)), {each.name: set(map(written, each.ends)) for each in graph.named}
+
+
+def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
+    def written(number: int) -> str:
+        found = network.nodes[number].asked
+        if isinstance(found, JoinNode):
+            return f"({written(found.left)} {found.meeting} {written(found.right)})"
+        return repr(found)
+
+    return set(map(written, network.nodes)), {
+        name: set(map(written, ends)) for name, ends in network.ends.items()
+    }
+
+
+def test_the_paper_s_example_with_counts(store: Store) -> None:
+    fill(store)
+    graph = store.rule_graph.every(["passau"])
+    assert {each.results for each in graph.atomic} == {1}
+    assert sorted((each.level, each.group is None) for each in graph.atomic) == [
+        (0, True),
+        (0, True),
+        (0, True),
+        (1, False),
+        (2, False),
+    ]
+    assert [(each.name, each.owner, each.results) for each in graph.named] == [("passau", "ana", 1)]
+    assert store.rule_graph.size(["passau"]) == 6
+
+
+def test_what_is_shared_is_there_once(store: Store) -> None:
+    fill(store)
+    graph = store.rule_graph.every()
+    assert store.rule_graph.size() == len(graph.atomic) + len(graph.named) == 8 + 3
+    several = next(each for each in graph.named if each.name == "large-or-fast")
+    assert (len(several.ends), several.results) == (2, 1)  # both ends have the same resource
+    assert store.rule_graph.missing(["large", "none"]) == ["none"]
+
+
+@pytest.mark.parametrize("names", [(), ("large",), ("passau", "large-or-fast")])
+def test_kinds_count_what_there_is(store: Store, names: tuple[str, ...]) -> None:
+    fill(store)
+    graph, kinds = store.rule_graph.every(names), store.rule_graph.kinds(names)
+    expected: Counter[RuleKind] = Counter()
+    results: Counter[RuleKind] = Counter()
+    for each in graph.atomic:
+        kind = RuleKind(each.level, group=each.group)
+        if isinstance(each.asked, TriggeringRule):
+            asked = each.asked
+            kind = RuleKind(0, asked.cls, asked.property, asked.compares.value if asked.compares else None)
+        expected[kind] += 1
+        results[kind] += each.results
+    for named in graph.named:
+        expected[RuleKind(-1, owner=named.owner)] += 1
+        results[RuleKind(-1, owner=named.owner)] += named.results
+    assert kinds.counts == {kind: RuleKindCount(count, results[kind]) for kind, count in expected.items()}
+    joins = sum(1 for each in graph.atomic if each.group is not None)
+    assert sum(kinds.inputs.values()) == 2 * joins + sum(len(each.ends) for each in graph.named)
+    assert {kind for pair in kinds.inputs for kind in pair} <= kinds.counts.keys()
+
+
+def test_nothing(store: Store) -> None:
+    assert (store.rule_graph.size(), store.rule_graph.every()) == (0, RuleGraphView((), ()))
+    assert store.rule_graph.kinds().counts == {}
+
+
+@share(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_rules(new_url, data: st.DataObject) -> None:
+    """What a rule needs is what it was taken apart into, alone and among others."""
+    schema = data.draw(schemas())
+    rules = data.draw(programs(schema))
+    with open_store(new_url()) as store:
+        add(store, schema, rules, {})
+        made, network = {}, DependencyGraph()
+        for name in order_by_dependency(rules):
+            made[name] = decompose(rules[name], schema, made)
+            network.add(name, made[name])
+        assert shapes(store.rule_graph.every()) == as_graph(network)
+        for name in rules:
+            alone = DependencyGraph()
+            alone.add(name, made[name])
+            assert shapes(store.rule_graph.every([name])) == as_graph(alone)

@@ -1,0 +1,133 @@
+"""Simple documents are read in a shorter way: it takes and refuses what the other does, in the same words."""
+
+from __future__ import annotations
+
+import pytest
+import rdflib
+from hypothesis import given, reject
+from hypothesis import strategies as st
+
+from tests.support.paths import ROOT
+from tests.support.strategies.broken_metadata import URI, broken, document_edges
+from tests.support.strategies.metadata import document_graph, resources, schemas
+from tidings.errors import TidingsError
+from tidings.graphs.model import Edge, Graph, Term, TermKind
+from tidings.graphs.rdf.limits import Limits
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.rdf.statements import statements
+from tidings.metadata import documents
+from tidings.metadata.documents import Document, DocumentReader, check_uri
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.metadata.schema.vocabulary import Vocabulary
+
+EXAMPLES = ROOT / "examples" / "metadata"
+PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
+RDF_XML, TURTLE = "application/rdf+xml", "text/turtle"
+WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "application/n-triples"}
+
+
+def in_full(schema: Schema, body: bytes, media_type: str, uri: str) -> Document:
+    """The way that collects findings."""
+    check_uri(uri)
+    return DocumentReader(schema).document(decode(body, media_type, uri), uri)
+
+
+def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
+    """The same document with the same order of properties, or the same refusal."""
+    try:
+        expected = in_full(schema, body, media_type, uri)
+    except TidingsError as problem:
+        with pytest.raises(type(problem)) as caught:
+            DocumentReader(schema).read(body, media_type, uri)
+        assert caught.value.message() == problem.message()
+        return
+    found = DocumentReader(schema).read(body, media_type, uri)
+    assert found == expected
+    assert [list(each.values) for each in found.resources] == [
+        list(each.values) for each in expected.resources
+    ]
+
+
+def is_simple(schema: Schema, body: bytes, media_type: str) -> bool:
+    said = statements(body, media_type, URI)
+    return said is not None and documents.parse_simple_document(said, URI, Vocabulary(schema)) is not None
+
+
+def rdflib_term(term: Term) -> rdflib.term.Identifier:
+    if term.kind is TermKind.LITERAL:
+        return rdflib.Literal(term.text, datatype=rdflib.URIRef(term.datatype))
+    return rdflib.URIRef(term.text) if term.kind is TermKind.IRI else rdflib.BNode(term.text)
+
+
+def written(graph: Graph, syntax: str) -> bytes:
+    made = rdflib.Graph()
+    for edge in graph.edges:
+        made.add(tuple(map(rdflib_term, Edge(*edge))))  # type: ignore[arg-type]
+    try:
+        return made.serialize(format=syntax, encoding="utf-8")
+    except (ValueError, AssertionError):  # RDF/XML has no way to say everything
+        reject()
+
+
+@given(st.data(), st.sampled_from(sorted(WRITTEN)))
+def test_both_ways_agree_on_any_document(data: st.DataObject, syntax: str) -> None:
+    schema = data.draw(schemas())
+    good = document_graph(data.draw(resources(schema, URI)), schema, data.draw(st.booleans()))
+    agree(schema, good.serialize(format=syntax, encoding="utf-8"), WRITTEN[syntax])
+    agree(schema, written(data.draw(broken(good, document_edges(schema))), syntax), WRITTEN[syntax])
+
+
+@given(
+    st.integers(0, len(FIGURE_1)),
+    st.sampled_from([b"", b"<", b"&", b'"', b" ", b"\xff", b"#", b"x"]),
+    st.integers(0, 8),
+)
+def test_both_ways_agree_on_any_slip_of_the_pen(at: int, put: bytes, gone: int) -> None:
+    agree(PAPER, FIGURE_1[:at] + put + FIGURE_1[at + gone :], RDF_XML)
+
+
+@pytest.mark.parametrize(
+    "uri", ["doc.rdf", "http://example.org/doc.rdf#host", "", "http://[", "tidings-no-base:x"]
+)
+@pytest.mark.parametrize("body", [FIGURE_1, b"<", b""])
+@pytest.mark.parametrize("media_type", sorted({*WRITTEN.values()}))
+def test_both_ways_agree_on_uris_that_are_none(uri: str, body: bytes, media_type: str) -> None:
+    agree(PAPER, body, media_type, uri)
+
+
+@pytest.mark.parametrize(
+    ("said", "simple"),
+    [
+        ("<#h> a s:CycleProvider ; s:serverPort 80 .", True),
+        ("<#h> a s:CycleProvider ; s:serverPort ' 80 ' .", True),
+        ("<#h> a s:CycleProvider ; s:serverPort 80, 80 .", False),
+        ("<#h> a s:CycleProvider ; s:serverHost 'Jörg'@de .", True),
+        ("<#h> a s:CycleProvider ; s:serverInformation <http://other.org/x> .", True),
+        ("<> a s:CycleProvider .", True),
+        ("", True),
+        ("<#h> a s:CycleProvider ; s:serverPort 80, '80' .", False),
+        ("<#h> a s:CycleProvider ; s:serverInformation [ a s:ServerInformation ] .", False),
+        ("<#h> a s:CycleProvider ; s:serverInformation <#h> .", False),
+        ("<#h> a s:CycleProvider ; s:serverInformation <tidings-no-base:x> .", False),
+        ("<#h> a s:CycleProvider ; rdf:_1 <#h> .", False),
+        ("<#h> s:serverPort 80 .", False),
+        ("<#h> a s:CycleProvider, s:ServerInformation .", False),
+        ("<http://other.org/x> a s:CycleProvider .", False),
+    ],
+)
+def test_what_is_simple(said: str, simple: bool) -> None:
+    rdf = "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> ."
+    body = f"@prefix s: <http://example.org/servers#> . {rdf} {said}".encode()
+    assert is_simple(PAPER, body, TURTLE) is simple
+    agree(PAPER, body, TURTLE)
+
+
+def test_figure_1_is_simple() -> None:
+    assert is_simple(PAPER, FIGURE_1, RDF_XML)
+
+
+@pytest.mark.parametrize("limit", ["edges", "nodes", "term", "text"])
+def test_what_may_be_beyond_a_limit_is_not_simple(limit: str) -> None:
+    assert statements(FIGURE_1, RDF_XML, URI, Limits(**{limit: 6})) is None

@@ -1,0 +1,7 @@
+"""Stores on SQLite and PostgreSQL for every test of this folder."""
+
+from __future__ import annotations
+
+from tests.store.conftest import new_url, store, takes_places_back, url
+
+__all__ = ["new_url", "store", "takes_places_back", "url"]

@@ -1,0 +1,29 @@
+"""Every setting has its row in the docs, with its variable, its default and the sentence of its declaration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Settings
+from tidings.operations.settings_errors import list_setting_names
+from tidings.operations.settings_sources import format_setting
+
+DOCS = ROOT / "docs" / "operating.md"
+
+
+def row(name: str) -> str:
+    model: Any = Settings
+    *tables, last = name.split(".")
+    for table in tables:
+        model = model.model_fields[table].annotation
+    variable = VARIABLE_PREFIX + name.upper().replace(".", NESTING_DELIMITER)
+    default = format_setting(Settings(), name)
+    return f"| `{name}` | `{variable}` | {f'`{default}`' if default else ''} | {model.model_fields[last].description} |"
+
+
+@pytest.mark.parametrize("name", list_setting_names())
+def test_every_setting_has_its_docs(name: str) -> None:
+    assert row(name) in DOCS.read_text(), row(name)

@@ -1,0 +1,131 @@
+"""Labels of publications, from publishing to whatever shows a notification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.stores.notified_store import Told
+from tidings.errors import DecodeProblem, IdTaken, InputError
+from tidings.events.json_columns import decode_many, documents_of
+from tidings.events.path_table import PathTable
+from tidings.feeds.outbound.personal_feeds import OpenFeed
+from tidings.model import Publication, Reject
+from tidings.service.event_pages import build_cloud_events
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
+
+
+@pytest.fixture
+def tidings(tmp_path: Path) -> Iterator[Tidings]:
+    with Tidings(tmp_path) as opened:
+        yield opened
+
+
+def cloud(**more: object) -> str:
+    envelope = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "sale"}
+    return json.dumps(envelope | {"data": {"price": 180}} | more)
+
+
+def labels(tidings: Tidings) -> list[str | None]:
+    return [one.audience for one in tidings.store.journal.read(0)]
+
+
+def test_every_way_to_publish_takes_a_label(tidings: Tidings) -> None:
+    tidings.publish('{"price": 1}', audience="board")
+    tidings.publish("<a/>", media_type="application/xml", audience="board")
+    list(tidings.publish_many([b"{}", b"{}"], audience="board"))
+    tidings.publish_named({"p-1": b"{}"}, audience="board")
+    two = b"<e:a> <e:b> <e:c> <e:g> .\n<e:a> <e:b> <e:d> <e:h> ."
+    assert len(list(tidings.publish_parts(two, "application/n-quads", audience="board"))) == 2
+    assert labels(tidings) == ["board"] * 7
+    with pytest.raises(IdTaken):
+        tidings.publish("{}", "p-1")
+    with pytest.raises(InputError):
+        tidings.publish("{}", audience="")
+
+
+def test_a_cloud_event_says_its_label_itself(tidings: Tidings) -> None:
+    tidings.publish(cloud(audience="board"), "p-1")
+    tidings.publish(cloud(audience="board"), "p-1", audience="board")
+    tidings.publish(cloud(), "p-2", audience="press")
+    tidings.publish(cloud(audience=None), "p-3")
+    tidings.publish('{"cloudevent": {"audience": "board"}}', "p-4")  # what looks like one is no less careful
+    tidings.publish('{"audience": "board"}', "p-5")  # this is a field of an event, and no envelope
+    assert labels(tidings) == ["board", "press", None, "board", None]
+    for wrong in (5, "", [], ["a", "b"], {"a": "b"}, True):
+        with pytest.raises(DecodeProblem, match="no label of an audience"):
+            tidings.publish(cloud(audience=wrong))
+    with pytest.raises(DecodeProblem, match="two audiences"):
+        tidings.publish(cloud(audience="board"), audience="press")
+    lines = [cloud(audience="board").encode(), cloud(audience=[]).encode(), cloud(id="another").encode()]
+    outcomes = list(tidings.publish_many(lines))
+    assert [isinstance(one, Reject) for one in outcomes] == [False, True, False]
+    assert labels(tidings)[-2:] == ["board", None]
+    named = tidings.publish_named({"n-1": lines[0], "n-2": lines[1]}, audience="press")
+    assert all(isinstance(one, DecodeProblem) for one in named.values())
+
+
+def test_where_labels_do_not_count_they_are_refused() -> None:
+    """In a folder: what was meant for some must not reach everybody."""
+    bodies = pa.array([cloud(audience="board").encode(), cloud().encode(), b'{"price": 1}'])
+    found = decode_many(*documents_of(bodies), PathTable(["price"]), labels=False)
+    [(place, problem)] = found.rejects
+    assert (place, problem.what) == (0, "a label, which counts in the journal only")
+    assert decode_many(*documents_of(bodies), PathTable(["price"])).rejects == []
+
+
+def test_what_is_withheld_says_nothing(tidings: Tidings) -> None:
+    tidings.store.audiences.grant("ana", "board")
+    id = tidings.publish('{"price": 180}', "merger-of-acme", audience="board").id
+    tidings.store.notifications.commit_batch("main", 0, [MatchRow(id, "s-1", "ana", (), {"x": "Acme"})])
+    [whole] = build_cloud_events(tidings.store, tidings.notifications("ana"))
+    assert whole["data"]["publication"]["body"] == {"price": 180}
+    tidings.store.audiences.revoke("ana", "board")
+    [told] = build_cloud_events(tidings.store, tidings.notifications("ana"))
+    assert "subject" not in told
+    assert told["data"] == {
+        "subscriber": "ana",
+        "sequence": 1,
+        "kind": "withheld",
+        "because": [],
+        "bindings": None,
+        "publication": None,
+    }
+    assert "acme" not in json.dumps(told).lower()
+    [(_, news)] = [(one.sequence, one) for one in tidings.store.heads.told([("ana", 1)])]
+    assert (news.kind, news.publication) == ("withheld", "")
+
+
+def test_feeds_change_when_grants_do(tmp_path: Path) -> None:
+    """With another tag and another date, so that nobody is told that what they have is the newest."""
+    told = Told(tmp_path)
+    token = told.token
+    with told.store:
+        told.store.audiences.grant("cy", "board")
+        secret = Publication("merger", "application/json", b'{"title": "Acme"}', audience="board")
+        told.store.journal.append([secret])
+        told.tell(MatchRow("merger", "s-1", "cy"))
+
+        def shown() -> tuple[bytes, str, object]:
+            told.clock.go(10)
+            opened = told.feeds.open(token)
+            assert isinstance(opened, OpenFeed)
+            page = told.feeds.page(opened, "json")
+            assert page is not None
+            known, body = told.feeds.tag(page), told.feeds.render(page)
+            return body, known or "", told.feeds.modified(page)
+
+        first, _, before = shown()
+        assert b"Acme" in first
+        told.store.audiences.revoke("cy", "board")
+        second, known, after = shown()
+        assert b"Acme" not in second and b"merger" not in second and b"withheld" in second
+        assert known == "" and after > before  # type: ignore[operator]
+        assert told.feeds.news(told.feeds.open(token), "atom", 1, 1).count(b"Acme") == 0  # type: ignore[arg-type]
+        told.store.audiences.grant("cy", "board")
+        assert shown()[0] != second and b"Acme" in shown()[0]

@@ -1,0 +1,501 @@
+"""What a task cannot finish becomes a dead letter, and the neighbours are delivered: with real workers that hang or
+die, and with the search alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.poison import DECODE, EXPLAIN, MATCH, METADATA, poisoned
+from tests.support.paths import ROOT
+from tests.support.processes import streams
+from tests.support.processes.streams import check_gapless, running, told
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.spark import metadata_stream
+from tidings.model import SUSPENDED, Publication, Subscription
+from tidings.spark.sources.journal import cut_ranges, read_range
+from tidings.spark.stream import batch_processor, journal_task, sink
+from tidings.spark.stream.batch_processor import PublicationStream
+from tidings.spark.stream.budget import Budget, BudgetWatch, StepMark, StepPhase, read_marks
+from tidings.spark.stream.failures import find_exception_name, is_data_failure
+from tidings.spark.stream.isolation import Isolation, Span, Verdicts
+from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.sink import BatchRows
+from tidings.store.database import sqlite_url
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.store import Store, open_store
+
+JSON, XML, TURTLE = "application/json", "application/xml", "text/turtle"
+SCHEMA = (ROOT / "examples" / "metadata" / "schema.ttl").read_bytes()
+SHORT = Budget(seconds=4.0, megabytes=1_024)
+"""Long enough for every honest step on a busy machine."""
+
+EVENT, DOCUMENT = b'{"price": 7}', b"<order><price>7</price></order>"
+GRAPH = b"<urn:a> <urn:p> <urn:b> ."
+_CYCLE = " ".join(f"(?{a}, <urn:p>, ?{b})" for a, b in zip("abcdefg", "bcdefga", strict=True))
+ODD = f"SELECT * WHERE {_CYCLE}"
+BIPARTITE = "".join(
+    f"<urn:a{n}> <urn:p> <urn:b{m}> . <urn:b{m}> <urn:p> <urn:a{n}> .\n" for n in range(40) for m in range(40)
+).encode()
+"""A cycle of odd length, of which a bipartite graph has none: nobody finds that out in time."""
+
+BODIES = [(JSON, EVENT), (XML, DOCUMENT), (TURTLE, GRAPH)]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers die and start again many times."""
+    monkeypatch.setattr(streams, "PATIENCE", 280.0)
+
+
+def publications(count: int) -> list[Publication]:
+    return [Publication(f"p{n}", *BODIES[n % len(BODIES)]) for n in range(count)]
+
+
+def letters(store: Store) -> list[tuple[str, str | None, str]]:
+    return [(one.publication, one.subscription, one.reason) for one in store.dead_letters.read()]
+
+
+@pytest.mark.spark
+def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_delivered(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph whose explanation hangs in compiled code, and a document whose explanation kills the worker."""
+    poisoned(monkeypatch, journal_task, "_matching", EXPLAIN)
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        good = [
+            ("predicates", "price = 7"),
+            ("xpath", "/order/price"),
+            ("gql", "SELECT ?o WHERE (?s, ?p, ?o)"),
+        ]
+        for number, (language, text) in enumerate(good):
+            store.subscriptions.add(Subscription(f"good{number}", "ana", language, text))
+        store.subscriptions.add(Subscription("slow", "bo", "gql", "SELECT ?hang WHERE (?hang, <urn:q>, ?o)"))
+        store.subscriptions.add(Subscription("deadly", "bo", "xpath", "/order[die]"))
+        store.journal.append(
+            [
+                *publications(6),
+                Publication("hangs", TURTLE, b"<urn:a> <urn:p> <urn:b>; <urn:q> <urn:c> ."),
+                Publication("dies", XML, b"<order><die/><price>7</price></order>"),
+                Publication("last", JSON, EVENT),
+            ]
+        )
+        with running(session, tmp_path, url, budget=SHORT) as stream:
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 9)
+        check_gapless(store, "ana", "bo")
+        everybody = [f"p{n}" for n in range(6)] + ["hangs", "dies", "last"]
+        assert [row[1] for row in told(store, "ana")["ana"]] == everybody
+        assert told(store, "bo")["bo"] == []
+        assert letters(store) == [
+            ("hangs", "slow", "explaining the match takes longer than its budget; accepted: 4 seconds"),
+            (
+                "dies",
+                "deadly",
+                "explaining the match ends the worker, as too much memory does; accepted: 1,024 megabytes",
+            ),
+        ]
+        (hangs, dies) = store.dead_letters.read()
+        assert (hangs.position, hangs.source) == (7, "journal") and hangs.body and dies.body
+        assert hangs.facts["hint"] == "the setting stream.step_seconds gives it more time"
+        assert (store.overruns.count("slow"), store.overruns.count("deadly")) == (1, 1)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_letters(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is matched names the subscription, which is searched for."""
+    poisoned(monkeypatch, journal_task, "_matching", DECODE, MATCH)
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        subscriptions = [Subscription(f"s{n}", "ana", "predicates", "price = 7") for n in range(7)]
+        store.subscriptions.add_many([*subscriptions, Subscription("hangs", "bo", "predicates", "price = 8")])
+        store.journal.append([Publication("p0", JSON, EVENT)])
+        with running(session, tmp_path, url, budget=SHORT) as stream:
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 7)
+            store.subscriptions.remove(["hangs"])
+            bad = [
+                Publication(f"{what}s", JSON, b'{"x": "%s"}' % what.encode()) for what in ("hang", "allocate")
+            ]
+            store.journal.append([*bad, Publication("p1", JSON, EVENT)])
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 14)
+        check_gapless(store, "ana")
+        assert letters(store) == [
+            ("p0", "hangs", "matching the publication takes longer than its budget; accepted: 4 seconds"),
+            ("hangs", None, "decoding the publication takes longer than its budget; accepted: 4 seconds"),
+            (
+                "allocates",
+                None,
+                "decoding the publication takes more memory than its budget; accepted: 1,024 megabytes",
+            ),
+        ]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_publications_of_a_folder_that_hang_are_dead_letters(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poisoned(monkeypatch, batch_processor, "stage", DECODE)
+    url, folder = sqlite_url(tmp_path / "store.db"), tmp_path / "in"
+    folder.mkdir()
+    lines = [f'{{"id": "p{n}", "price": 7}}' for n in range(4)]
+    (folder / "a.jsonl").write_text("\n".join([*lines[:2], '{"id": "bad", "x": "hang"}', *lines[2:], ""]))
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("s", "ana", "predicates", "price = 7"))
+        with running(session, tmp_path / "home", url, folder=folder, budget=SHORT) as stream:
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
+        assert [row[1] for row in told(store, "ana")["ana"]] == [f"p{n}" for n in range(4)]
+        assert letters(store) == [
+            ("a.jsonl:3", None, "decoding the publication takes longer than its budget; accepted: 4 seconds")
+        ]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first schema stands in the same batch as the documents."""
+    poisoned(monkeypatch, metadata_stream, "stage", METADATA)
+    url = sqlite_url(tmp_path / "store.db")
+    bodies = [
+        b"<#s> a <http://example.org/servers#ServerInformation> . # %s" % what for what in (b"", b"hang", b"")
+    ]
+    drafts = [
+        LogDraft(Operation.REGISTER, f"http://example.org/{n}.rdf", TURTLE, body)
+        for n, body in enumerate(bodies)
+    ]
+    with open_store(url) as store:
+        store.metadata.log.append([LogDraft(Operation.SCHEMA, "", TURTLE, SCHEMA), *drafts])
+        with running(session, tmp_path, url, budget=SHORT) as stream:
+            stream.until(lambda: store.metadata.position() == 4)
+        assert letters(store) == [
+            (
+                "http://example.org/1.rdf",
+                None,
+                "decoding the publication takes longer than its budget; accepted: 4 seconds; "
+                "the setting stream.step_seconds gives it more time",
+            )
+        ]
+        found = {
+            each.uri
+            for start, end in store.metadata.ranges(10)
+            for each in store.metadata.between(start, end)
+        }
+        assert found == {"http://example.org/0.rdf#s", "http://example.org/2.rdf#s"}
+
+
+@pytest.mark.spark
+def test_publication_that_needs_more_memory_than_its_budget_is_a_dead_letter(
+    session: Any, tmp_path: Path
+) -> None:
+    """A real document of many nodes, and a budget that is too small to explain it."""
+    url = sqlite_url(tmp_path / "store.db")
+    large = b"<order>" + b"<item><price>7</price></item>" * 80_000 + b"</order>"
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("s", "ana", "xpath", "//price"))
+        store.journal.append(
+            [*publications(2), Publication("large", XML, large), Publication("p2", *BODIES[1])]
+        )
+        with running(session, tmp_path, url, budget=Budget(30.0, 48)) as stream:
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
+        assert [row[1] for row in told(store, "ana")["ana"]] == ["p1", "p2"]
+        [(publication, _, reason)] = letters(store)
+        assert publication == "large" and reason.startswith("explaining it takes more memory than its budget")
+        assert reason.endswith("accepted: 48 megabytes")
+
+
+@pytest.mark.spark
+def test_subscription_that_explodes_is_explained_within_bounds(session: Any, tmp_path: Path) -> None:
+    """32 edges that share no variable, and a complete bipartite graph: the search for bindings ends by itself."""
+    url = sqlite_url(tmp_path / "store.db")
+    edges = " ".join(f"(?a{n}, <urn:p>, ?b{n})" for n in range(32))
+    bipartite = "".join(f"<urn:a{n // 40}> <urn:p> <urn:b{n % 40}> .\n" for n in range(1_600))
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("apart", "ana", "gql", f"SELECT * WHERE {edges}"))
+        store.journal.append([Publication("bipartite", TURTLE, bipartite.encode()), *publications(3)])
+        with running(session, tmp_path, url, budget=SHORT) as stream:
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
+        found = store.notifications.read("ana")
+        assert [one.publication for one in found] == ["bipartite", "p2"]
+        assert found[0].bindings["note"] == "more than 100 bindings"
+        assert len(found[0].bindings["results"]["bindings"]) == 100
+        assert letters(store) == []
+
+
+@pytest.mark.spark
+def test_subscription_that_cannot_be_decided_again_and_again_is_suspended(
+    session: Any, tmp_path: Path
+) -> None:
+    """A pattern of odd cycles in a bipartite graph: nothing decides it within its steps. The others go on."""
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("odd", "bo", "gql", ODD))
+        store.subscriptions.add(Subscription("any", "ana", "gql", "SELECT ?s WHERE (?s, <urn:p>, <urn:b0>)"))
+        store.journal.append([Publication(f"g{n}", TURTLE, BIPARTITE) for n in range(3)])
+        with running(session, tmp_path, url) as stream:
+            stream.until(lambda: told(store, "bo")["bo"])
+            store.journal.append([Publication("g3", TURTLE, BIPARTITE)])
+            stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
+        assert [(one[0], one[1]) for one in letters(store)] == [(f"g{n}", "odd") for n in range(3)]
+        assert all("could not be decided" in one[2] for one in letters(store))
+        (suspended,) = store.notifications.read("bo")
+        assert (suspended.kind, suspended.subscription) == (SUSPENDED, "odd")
+        kept = store.subscription_view.find("odd")
+        assert kept is not None and kept.paused and kept.reason
+        assert [row[1] for row in told(store, "ana")["ana"]] == ["g0", "g1", "g2", "g3"]
+
+
+def test_search_by_subscriptions_keeps_the_dead_letters_of_their_pairs(tmp_path: Path) -> None:
+    """With the tasks in this process. The pair that cannot be decided is in one of the parts; what cannot be decoded is
+    a dead letter once, not in each part.
+    """
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("odd", "bo", "gql", ODD))
+        store.subscriptions.add(Subscription("any", "ana", "gql", "SELECT ?s WHERE (?s, <urn:p>, <urn:b0>)"))
+        store.journal.append([Publication("g", TURTLE, BIPARTITE), Publication("broken", TURTLE, b"<")])
+    live = PublicationStream(tmp_path, url).open()
+    try:
+        live._run = lambda rows, job, span: tasks_here(url, job, span)  # type: ignore[method-assign]
+        live._index.refresh()
+        found = []
+        for number, some in enumerate([["odd"], ["any"], []]):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (report,) = live._search(None, Span(0, 2), Verdicts(), folder, some)  # type: ignore[arg-type]
+            found.append((report.events, report.found, [one.publication for one in dead_letters(report)]))
+        assert found == [(0, 0, ["g"]), (0, 1, []), (2, 0, ["broken"])]
+    finally:
+        live.close()
+
+
+def tasks_here(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
+    reports = [
+        batch.to_pylist()[0]["report"]
+        for part in cut_ranges(span.after, span.upto)
+        for batch in build_match_stage(job)(read_range(url, part))
+    ]
+    return [MatchReport(**json.loads(report)) for report in reports]
+
+
+def dead_letters(report: MatchReport) -> list[DeadLetter]:
+    return list(BatchRows([report.dead_file], sink._letter))
+
+
+# The search alone: attempts that fail as Spark's do, without Spark.
+
+DIED = PySparkException("Job aborted: Python worker exited unexpectedly (crashed)")
+Marks = Callable[[Span], Sequence[StepMark]]
+
+
+class Batch:
+    """A batch of publications some of which fail. `says` leaves marks, as workers do."""
+
+    def __init__(
+        self, folder: Path, bad: Sequence[int] = (), pairs: Sequence[tuple[int, str]] = (), says: bool = True
+    ) -> None:
+        self.attempts, self.controls, self._says = 0, 0, says
+        self._bad, self._pairs = set(bad), list(pairs)
+        self.isolation = Isolation[int](self.attempt, self.control, folder, Budget())
+
+    def attempt(self, span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        self.attempts += 1
+        for position in range(span.after + 1, span.upto + 1):
+            if position in verdicts.publications:
+                continue
+            if position in self._bad:
+                self._fail(folder, StepPhase.DECODE, position)
+            for at, subscription in self._pairs:
+                if at == position and subscription not in verdicts.pairs.get(position, {}):
+                    self._fail(folder, StepPhase.EXPLAIN, position, subscription)
+        return list(range(span.after + 1, span.upto + 1))
+
+    def _fail(self, folder: Path, phase: StepPhase, position: int, subscription: str = "") -> None:
+        watch = BudgetWatch(Budget(seconds=0), folder)
+        try:
+            with watch:
+                if self._says:
+                    watch.step(phase, position, position, subscription)
+                raise DIED
+        except PySparkException:
+            raise DIED from None
+
+    def control(self) -> None:
+        self.controls += 1
+
+
+def test_isolation_of_a_batch_without_poison_is_one_attempt(tmp_path: Path) -> None:
+    batch = Batch(tmp_path)
+    assert (batch.isolation.run(3, 9), batch.attempts, batch.controls) == ([4, 5, 6, 7, 8, 9], 1, 0)
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_isolation_of_several_poisons_finds_each_of_them(tmp_path: Path, says: bool) -> None:
+    batch = Batch(tmp_path, bad=[1, 500, 501, 1_000], says=says)
+    assert batch.isolation.run(0, 1_000) == list(range(1, 1_001)), "in order, each once"
+    assert sorted(batch.isolation.verdicts.publications) == [1, 500, 501, 1_000]
+    most = 4 * 6 if says else 4 * 2 * 12
+    assert batch.attempts < most, "a few attempts for each with marks, logarithmically many without"
+
+
+def test_isolation_of_pairs_names_publication_and_subscription(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, pairs=[(7, "s-1"), (7, "s-2"), (9, "s-1")])
+    assert batch.isolation.run(0, 20) == list(range(1, 21))
+    found = {at: sorted(pairs) for at, pairs in batch.isolation.verdicts.pairs.items()}
+    assert found == {7: ["s-1", "s-2"], 9: ["s-1"]} and not batch.isolation.verdicts.publications
+
+
+def test_isolation_of_too_many_pairs_refuses_the_publication(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, pairs=[(2, f"s-{n}") for n in range(20)])
+    assert batch.isolation.run(0, 3) == [1, 2, 3]
+    assert list(batch.isolation.verdicts.publications) == [2]
+
+
+def test_isolation_without_a_passing_control_raises_the_failure(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, bad=[2])
+
+    def control() -> None:
+        raise DIED
+
+    batch.isolation.control = control
+    with pytest.raises(PySparkException, match="exited unexpectedly"):
+        batch.isolation.run(0, 3)
+    assert not batch.isolation.verdicts.publications
+
+
+def test_isolation_of_a_failure_that_is_not_of_the_data_raises_it(tmp_path: Path) -> None:
+    away = PySparkException("Traceback (most recent call last):\n  File x\ntidings.errors.StoreError: away")
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        raise away
+
+    isolation = Isolation[int](attempt, lambda: None, tmp_path, Budget())
+    with pytest.raises(PySparkException, match="StoreError"):
+        isolation.run(0, 3)
+
+
+def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path: Path) -> None:
+    """A worker without memory dies at another match in each attempt."""
+    batch = Batch(tmp_path)
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        batch.attempts += 1
+        if span.after < 2 <= span.upto and 2 not in verdicts.publications:
+            batch._fail(folder, StepPhase.EXPLAIN, 2, f"s-{batch.attempts}")
+        return list(range(span.after + 1, span.upto + 1))
+
+    batch.isolation.attempt = attempt
+    assert batch.isolation.run(0, 3) == [1, 2, 3]
+    assert list(batch.isolation.verdicts.publications) == [2]
+    assert batch.attempts < 40
+
+
+@pytest.mark.parametrize("upto", [1, 9])
+@pytest.mark.parametrize("phase", [StepPhase.NOTHING, StepPhase.DECODE, StepPhase.MATCH, StepPhase.EXPLAIN])
+def test_isolation_of_a_worker_that_was_killed_once_refuses_nothing(
+    tmp_path: Path, upto: int, phase: StepPhase
+) -> None:
+    batch = Batch(tmp_path, says=phase is not StepPhase.NOTHING)
+    whole = batch.isolation.attempt
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        if not batch.attempts:
+            batch.attempts += 1
+            batch._fail(folder, phase, 1, "s-1" if phase is StepPhase.EXPLAIN else "")
+        return whole(span, verdicts, folder)
+
+    batch.isolation.attempt = attempt
+    assert batch.isolation.run(0, upto) == list(range(1, upto + 1))
+    assert batch.isolation.verdicts == Verdicts()
+
+
+def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: Path) -> None:
+    """A worker may be killed from outside while one subscription is left: that is no verdict on it."""
+    batch = Batch(tmp_path)
+    killed: list[str] = []
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        if span.after < 2 <= span.upto and 2 not in verdicts.publications:
+            batch._fail(folder, StepPhase.MATCH, 2)
+        return list(range(span.after + 1, span.upto + 1))
+
+    def search(span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]) -> list[int]:
+        if "bad" in subscriptions:
+            batch._fail(folder, StepPhase.MATCH, 2)
+        if subscriptions == ["good"] and not killed:
+            killed.append("good")
+            batch._fail(folder, StepPhase.MATCH, 2)
+        return [2] if subscriptions else []
+
+    isolation = batch.isolation
+    isolation.attempt, isolation.search = attempt, search
+    isolation.subscriptions = lambda: ["good", "bad"]
+    assert isolation.run(0, 3) == [1, 2, 3] and killed
+    assert {at: list(pairs) for at, pairs in isolation.verdicts.pairs.items()} == {2: ["bad"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "raised", "is_data"),
+    [
+        ("Python worker exited unexpectedly (crashed)", None, True),
+        ("x\nTraceback (most recent call last):\n  File a\n    b\nMemoryError", "MemoryError", True),
+        (
+            "x\nTraceback (most recent call last):\n  File a\ntidings.errors.DecodeProblem: b",
+            "tidings.errors.DecodeProblem",
+            True,
+        ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nOSError: [Errno 12] Cannot allocate memory",
+            "OSError",
+            True,
+        ),
+        ("x\nTraceback (most recent call last):\n  File a\nKeyError: 'x'\n\n\tat java", "KeyError", True),
+        ("x\nTraceback (most recent call last):\n  File a\nFileNotFoundError: x", "FileNotFoundError", False),
+        (
+            "Traceback (most recent call last):\n  File a\ntidings.errors.SetupError: x",
+            "tidings.errors.SetupError",
+            False,
+        ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nValueError: 'No space left on device'",
+            "ValueError",
+            True,
+        ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nOSError: [Errno 28] No space left on device",
+            "OSError",
+            False,
+        ),
+        ("Python worker failed to connect back.", None, False),
+        ("Python worker exited unexpectedly: No space left on device", None, False),
+        ("Job 3 cancelled because SparkContext was shut down", None, False),
+    ],
+)
+def test_failures_are_of_the_data_or_not(said: str, raised: str | None, is_data: bool) -> None:
+    assert (find_exception_name(said), is_data_failure(PySparkException(said))) == (raised, is_data)
+
+
+def test_watch_of_a_task_that_ends_well_leaves_no_mark(tmp_path: Path) -> None:
+    with BudgetWatch(Budget(), tmp_path) as watch:
+        watch.step(StepPhase.EXPLAIN, 3, 3, "s-1")
+        assert list(read_marks(tmp_path)) == [StepMark(StepPhase.EXPLAIN, 3, 3, "s-1")]
+    assert list(read_marks(tmp_path)) == []
+
+
+def test_watch_within_its_memory_budget_raises_beyond_it(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError), BudgetWatch(Budget(30.0, 64), tmp_path) as watch:
+        watch.step(StepPhase.DECODE, 1, 5)
+        assert len(bytearray(32 << 20))
+        bytearray(256 << 20)
+    assert list(read_marks(tmp_path)) == [StepMark(StepPhase.DECODE, 1, 5)]
+    assert len(bytearray(256 << 20)), "the limit ends with the task"

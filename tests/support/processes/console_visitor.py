@@ -1,0 +1,54 @@
+"""Visitors of the console: HTTP clients that log in as a browser does, and send its forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from tests.support.servers.http_server import served
+from tidings.api.authentication import Authenticator
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.v1.limits import Limits
+from tidings.console.router import router_for
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.service.access import Access
+from tidings.service.delivery import open_destinations
+from tidings.service.tidings import Tidings
+
+WORD = re.compile(r'name="word" value="([0-9a-f]{64})"')
+
+
+class Visitor:
+    """Somebody with a browser, without its scripts."""
+
+    def __init__(self, address: str, secret: str = "") -> None:
+        self.client = httpx.Client(base_url=address, headers={"Origin": address})
+        self.word = ""
+        if secret:
+            assert self.client.post("/console/login", data={"token": secret}).status_code == 303
+            self.word = WORD.search(self.get("/console/browse").text)[1]  # type: ignore[index]
+
+    def get(self, path: str, **more: str) -> httpx.Response:
+        return self.client.get(path, params=more or None)
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        """A form of a page, with its word."""
+        return self.client.post(path, data={"word": self.word} | fields)
+
+
+@contextmanager
+def console(
+    tidings: Tidings,
+    public_url: str | None = None,
+    attempts: RateLimiter | None = None,
+    rates: RateLimiter | None = None,
+) -> Iterator[str]:
+    """The address at which the console of a home is served."""
+    reached = open_destinations(tidings.store, DeliveryPolicy(inside=True))
+    feeds = tidings.feeds_at(public_url or "http://127.0.0.1:1")
+    router = router_for(tidings, reached, feeds, Limits(), public_url, attempts)
+    with served(router, asking=Authenticator(Access(tidings.store)), rates=rates) as address:
+        yield address

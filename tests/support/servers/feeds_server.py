@@ -1,0 +1,41 @@
+"""Feeds and their hub on loopback, served for real in a thread of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from fastapi import FastAPI
+
+from tests.support.stores.notified_store import Told
+from tidings.api import feeds
+from tidings.api import feeds as hub
+from tidings.api.middleware.head_requests import HeadRequestMiddleware
+from tidings.api.routes import join_routers
+from tidings.api.server import create_server, listen
+from tidings.feeds.hub.hub import Hub, HubPolicy
+from tidings.feeds.hub.worker import HubWorker
+
+
+@contextmanager
+def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
+    """Serves the feeds of a store from `with` to the end of it; gives the address.
+
+    Connections wait in the socket's queue until the server takes them, so nobody has to wait for it here.
+    """
+    with listen("127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        telling = Hub(told.see_at(url), rules)
+        app = FastAPI(openapi_url=None)
+        app.add_middleware(HeadRequestMiddleware)
+        join_routers(app, feeds.router_for(telling.feeds), hub.hub_router_for(telling))
+        server = create_server(app)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            with HubWorker(telling):
+                yield url
+        finally:
+            server.should_exit = True
+            thread.join()

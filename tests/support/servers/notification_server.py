@@ -1,0 +1,131 @@
+"""A server with notifications, somebody who writes them, and readers of its streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import APIRouter
+
+from tests.support.servers.http_server import served
+from tidings.api.authentication import Authenticator
+from tidings.api.v1 import asyncapi, notifications
+from tidings.api.v1.streams import websocket
+from tidings.api.v1.streams.fanout import NotificationFanout
+from tidings.model import Publication, Reason
+from tidings.service.access import Access
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
+
+BECAUSE = (Reason("price < 200", 180, "/price"),)
+
+
+@dataclass
+class Place:
+    """A store, who may use it, and where it is served."""
+
+    store: Store
+    access: Access
+    address: str = ""
+    look_out: NotificationFanout | None = None
+    written: int = field(default=0)
+
+    def token(self, subscriber: str | None = None, *scopes: str) -> str:
+        return self.access.make("test", scopes or ("subscribe",), subscriber).secret
+
+    def tell(
+        self, subscriber: str, count: int = 1, subscription: str = "s-1", body: bytes = b'{"price": 180}'
+    ) -> None:
+        """Publish something new, and tell one subscriber of it."""
+        first = self.written
+        self.written += count
+        ids = [f"p-{number}" for number in range(first, self.written)]
+        self.store.journal.append([Publication(id, "application/json", body) for id in ids])
+        found = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
+        self.store.notifications.commit_batch("test", first, found)
+
+    def tell_all(self, subscribers: list[str]) -> None:
+        """Tell many of one publication."""
+        self.written += 1
+        id = f"p-{self.written}-all"
+        self.store.journal.append([Publication(id, "application/json", b'{"price": 1}')])
+        found = [MatchRow(id, f"s-{name}", name, BECAUSE) for name in subscribers]
+        self.store.notifications.commit_batch("all", self.written, found)
+
+    @contextmanager
+    def serve(self, port: int = 0, **more: Any) -> Iterator[str]:
+        """Serve it; again and again, if need be."""
+        self.look_out = NotificationFanout(self.store, look=0.02, **more)
+        router = APIRouter()
+        router.include_router(notifications.router_for(self.store, self.look_out))
+        router.include_router(websocket.router_for(self.store, self.look_out))
+        router.include_router(asyncapi.router)
+        with served(router, port, [self.look_out.end], Authenticator(self.access)) as self.address:
+            yield self.address
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@contextmanager
+def place_at(folder: Path) -> Iterator[Place]:
+    with open_store(sqlite_url(folder / "store.db")) as store:
+        yield Place(store, Access(store))
+
+
+def bearing(secret: str, **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}", **more}
+
+
+@contextmanager
+def client_of(place: Place, secret: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=place.address, headers=bearing(secret), trust_env=False, timeout=60) as client:
+        yield client
+
+
+@dataclass
+class Event:
+    """A block of a stream of server-sent events."""
+
+    id: int | None = None
+    data: Any = None
+    comment: str | None = None
+    retry: int | None = None
+
+
+def events_of(response: httpx.Response) -> Iterator[Event]:
+    """The blocks of a stream; a reader of its own, so that the client is not tested against itself."""
+    lines: list[str] = []
+    for line in response.iter_lines():
+        if line:
+            lines.append(line)
+            continue
+        event = Event()
+        for each in lines:
+            name, _, value = each.partition(": ")
+            if name == "":
+                event.comment = value
+            elif name == "data":
+                event.data = json.loads(value)
+            else:
+                setattr(event, name, int(value))
+        yield event
+        lines = []
+
+
+def numbers(events: Iterator[Event], count: int) -> list[int]:
+    """The ids of the next notifications."""
+    found: list[int] = []
+    while len(found) < count:
+        event = next(events)
+        if event.data is not None:
+            assert event.id == event.data["data"]["sequence"]
+            found.append(event.data["data"]["sequence"])
+    return found
