@@ -78,7 +78,7 @@ def test_a_bug_is_shown_whole(tidings: Tidings, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("tidings.service.Tidings.subscriptions", broken)
+    monkeypatch.setattr("tidings.service.tidings.Tidings.subscriptions", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         tidings("subscriptions")
 

@@ -63,8 +63,8 @@ PARSERS = frozenset(
 
 OWN = {
     "metadata/replication/log_follower.py": "compares addresses that metadata/replication/peer.py has checked",
-    "client/subscriptions.py": "reads lines that the caller has written, to say which one was refused",
-    "client/publications.py": "reads what the caller publishes, for its id; the service checks it",
+    "client/request_body.py": "reads what the caller sends, to name its id or the refused line; the service checks it",
+    "metadata/sql/paused_rules.py": "reads rows of the store, which it wrote itself",
     "delivery/destination_types/apprise_process.py": "reads the answers of its own worker process",
     "delivery/destination_types/apprise_worker.py": "reads the requests of its own parent process",
     "delivery/destination_types/webhooks.py": "splits addresses after host_of, which has a target",
@@ -81,6 +81,7 @@ OWN = {
     "operations/http_pool.py": "splits addresses after host_of, which has a target",
 }
 OWN_FOLDERS = {
+    "metadata/spark/": "checkpoints and reports of its own Spark jobs",
     "matching/": "segments of the index, which it wrote itself",
     "relational/": "tables and reports of its own Spark jobs",
     "spark/": "checkpoints and reports of its own Spark jobs",

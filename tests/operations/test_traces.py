@@ -122,12 +122,13 @@ def test_what_is_kept_of_traces_is_bounded(
 
 def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path) -> None:
     code = (
-        "import sys; from tidings.operations import traces; traces.configure(None)\n"
-        "from tidings.api import app; from tidings.store import open_store, sqlite_url\n"
+        "import sys; from tidings.operations import traces; traces.configure_tracing(None)\n"
+        "from tidings.api import app; from tidings.store.database import sqlite_url\n"
+        "from tidings.store.store import open_store\n"
         "from tidings.model import Publication\n"
         f"store = open_store(sqlite_url(__import__('pathlib').Path({str(tmp_path)!r}) / 'store.db'))\n"
-        "with traces.span('publish') as one: store.journal.append([Publication('p', 'application/json', b'{}')])\n"
-        "assert one is None and traces.current() is None and store.traces.of('p') is None\n"
+        "with traces.start_span('publish') as one: store.journal.append([Publication('p', 'application/json', b'{}')])\n"
+        "assert one is None and traces.current_traceparent() is None and store.traces.of('p') is None\n"
         "print(*(name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -208,8 +208,8 @@ def test_subscriptions_see_what_is_added(tmp_path: Path) -> None:
     ]
     pairs = [
         (int(place), id)
-        for places, matches in _decoded(decoder, bodies, "application/xml").match(index)
-        for place, (_, id) in zip(places, matches.pairs(), strict=True)
+        for matches in _decoded(decoder, bodies, "application/xml").match(index)
+        for place, id in matches.pairs()
     ]
     assert sorted(pairs) == [(0, "both"), (0, "own"), (0, "sector"), (1, "none")]
 

@@ -313,7 +313,7 @@ def test_the_description_has_both_ways(service: Service) -> None:
     assert {"application/json", "application/x-ndjson"} <= operation["requestBody"]["content"].keys()
     assert {"200", "201", "207", "409", "413"} <= operation["responses"].keys()
     refers = json.dumps(operation["responses"]["201"]["content"]["application/json"])
-    assert "schemas/SubscribedLines" in refers and "schemas/Subscription" in refers
+    assert "schemas/SubscribeOutcomes" in refers and "schemas/Subscription" in refers
     members = service.root.get("/v1/openapi.json").json()["components"]["schemas"]["NewSubscription"]
     assert members["properties"].keys() == MAX_LENGTHS.keys()
 
