@@ -109,7 +109,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def measured(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
-    rules, count = DeliveryPolicy(inside=True, per_place=AT_ONCE), subscribers * each
+    rules, count = DeliveryPolicy(inside=True, per_host=AT_ONCE), subscribers * each
     fill(store, rules, url, round, subscribers, each)
     spent, _ = place.spent(lambda: deliver(store, rules, count))
     return _row(subscribers, each, place.name, spent.cpu, spent.wall)

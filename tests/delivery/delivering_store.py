@@ -41,8 +41,8 @@ class Delivering:
 
     def another_loop(self) -> DeliveryWorker:
         made = create_senders(self.rules, self.network, self.clock)
-        courier = Dispatcher(self.store, made, self.rules, Random(7))
-        return DeliveryWorker(courier, self.happened.append)
+        dispatcher = Dispatcher(self.store, made, self.rules, Random(7))
+        return DeliveryWorker(dispatcher, self.happened.append)
 
     def subscribe(self, subscriber: str, id: str, within: int | None = None) -> None:
         self.store.subscriptions.add(Subscription(id, subscriber, "predicates", "price < 200", within))

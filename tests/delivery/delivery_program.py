@@ -22,7 +22,7 @@ SOON = replace(
 
 
 def main(url: str) -> None:
-    with open_store(url) as store, DeliveryWorker(Dispatcher(store, create_senders(SOON), SOON), look=0.02):
+    with open_store(url) as store, DeliveryWorker(Dispatcher(store, create_senders(SOON), SOON), poll=0.02):
         sys.stdout.write("begun\n")
         sys.stdout.flush()
         Event().wait()

@@ -32,7 +32,7 @@ from tidings.store.encoding import MatchRow
 from tidings.store.store import open_store
 
 RULES = DeliveryPolicy(
-    retries=(5, 60), run=3, jitter=0.0, workers=4, per_place=2, letters=timedelta(days=3650)
+    retries=(5, 60), run=3, jitter=0.0, workers=4, per_host=2, letters=timedelta(days=3650)
 )
 NAMES = ("s-1", "s-2", "s-3")
 

@@ -105,7 +105,7 @@ def test_a_receiver_that_is_gone_meanwhile_is_disabled(at: Delivering, site: Sit
     at.steps()
     assert subjects(site.requests) == ["p-1"], "what is gone is asked once"
     found = at.store.destinations.find(hook.id)
-    assert found and (found.state, found.reason) == ("disabled", "the receiver says that it is gone (410)")
+    assert found and (found.state, found.reason) == ("disabled", "the receiver is gone (410)")
     site.pages["/"] = OK
     at.store.destinations.resume(hook.id)
     at.steps()

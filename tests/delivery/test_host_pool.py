@@ -35,7 +35,7 @@ def crowd() -> Iterator[Crowd]:
 
 
 def test_a_place_has_no_more_than_it_may_have_and_holds_up_no_other(crowd: Crowd) -> None:
-    with HostPool(threads=4, per_place=2) as line:
+    with HostPool(threads=4, per_host=2) as line:
         slow = [line.submit("slow", crowd.call(f"slow {number}")) for number in range(6)]
         eventually(lambda: len(crowd.begun) == 2)
         assert line.submit("quick", lambda: "done").result(60) == "done"
@@ -45,7 +45,7 @@ def test_a_place_has_no_more_than_it_may_have_and_holds_up_no_other(crowd: Crowd
 
 
 def test_no_more_threads_than_there_may_be(crowd: Crowd) -> None:
-    with HostPool(threads=2, per_place=9) as line:
+    with HostPool(threads=2, per_host=9) as line:
         done = [line.submit(f"place {number}", crowd.call(str(number))) for number in range(3)]
         eventually(lambda: len(crowd.begun) == 2)
         assert not done[2].running()
@@ -54,7 +54,7 @@ def test_no_more_threads_than_there_may_be(crowd: Crowd) -> None:
 
 
 def test_two_at_once_find_two_threads_though_one_was_idle(crowd: Crowd) -> None:
-    with HostPool(threads=2, per_place=9) as line:
+    with HostPool(threads=2, per_host=9) as line:
         assert line.submit("here", lambda: 1).result(60) == 1
         line.submit("here", crowd.call("first"))
         line.submit("there", crowd.call("second"))
@@ -63,19 +63,19 @@ def test_two_at_once_find_two_threads_though_one_was_idle(crowd: Crowd) -> None:
 
 
 def test_what_waits_too_long_is_dropped(crowd: Crowd) -> None:
-    with HostPool(threads=1, per_place=1) as line:
+    with HostPool(threads=1, per_host=1) as line:
         first, second = line.submit("here", crowd.call("first")), line.submit("there", crowd.call("second"))
         eventually(lambda: crowd.begun == ["first"])
-        line.drop(patience=60)
+        line.cancel_waiting(seconds=60)
         assert not second.done()
-        line.drop(patience=0)
+        line.cancel_waiting(seconds=0)
         assert second.cancelled() and not first.done()
         crowd.may_end.set()
         assert first.result(60) == "first"
 
 
 def test_closing_waits_for_what_is_under_way_and_drops_the_rest(crowd: Crowd) -> None:
-    line = HostPool(threads=1, per_place=1)
+    line = HostPool(threads=1, per_host=1)
     first, second = line.submit("here", crowd.call("first")), line.submit("here", crowd.call("second"))
     eventually(lambda: crowd.begun == ["first"])
     crowd.may_end.set()
@@ -85,7 +85,7 @@ def test_closing_waits_for_what_is_under_way_and_drops_the_rest(crowd: Crowd) ->
 
 
 def test_what_fails_is_told_and_its_thread_goes_on() -> None:
-    with HostPool(threads=1, per_place=1) as line:
+    with HostPool(threads=1, per_host=1) as line:
         failing = line.submit("here", lambda: 1 // 0)
         assert line.submit("here", lambda: 2).result(60) == 2
         with pytest.raises(ZeroDivisionError):

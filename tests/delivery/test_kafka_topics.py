@@ -94,19 +94,19 @@ def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broke
 @pytest.mark.parametrize(
     ("rules", "target", "said"),
     [
-        (DeliveryPolicy(), "kafka://h/t", "no broker that may be used"),
-        (DeliveryPolicy(brokers=("h:9092",)), "kafka://h,other/t", "no broker that may be used"),
+        (DeliveryPolicy(), "kafka://h/t", "this broker is not allowed"),
+        (DeliveryPolicy(brokers=("h:9092",)), "kafka://h,other/t", "this broker is not allowed"),
         (
             DeliveryPolicy(inside=True),
             "kafka://h/t?sasl.kerberos.kinit.cmd=touch+x",
-            "no setting of a destination",
+            "this Kafka setting is not allowed",
         ),
         (
             DeliveryPolicy(inside=True),
             "kafka://h/t?ssl.key.location=/etc/passwd",
-            "no setting of a destination",
+            "this Kafka setting is not allowed",
         ),
-        (DeliveryPolicy(inside=True), "http://h/t", "no address of a topic"),
+        (DeliveryPolicy(inside=True), "http://h/t", "invalid address of a Kafka topic"),
     ],
 )
 def test_what_may_not_be_a_topic(tmp_path: Path, rules: DeliveryPolicy, target: str, said: str) -> None:

@@ -25,7 +25,7 @@ WORKERS = 32
 
 @pytest.fixture
 def at(url: str) -> Iterator[Delivering]:
-    with delivering(url, replace(RULES, workers=WORKERS + 1, per_place=WORKERS + 1)) as made:
+    with delivering(url, replace(RULES, workers=WORKERS + 1, per_host=WORKERS + 1)) as made:
         yield made
 
 
@@ -136,7 +136,7 @@ def test_a_host_with_many_lanes_before_others_does_not_hold_them_up(url: str, si
     """One of the places that the host may have is free again, and hundreds of its lanes are due before that of
     another.
     """
-    with delivering(url, replace(RULES, workers=4, per_place=2)) as at, a_site("127.0.0.2") as other:
+    with delivering(url, replace(RULES, workers=4, per_host=2)) as at, a_site("127.0.0.2") as other:
         tell_all(at, site, "crowd", 40)
         at.store.delivery_cursors.wake(100)
         at.clock.go(1)
@@ -148,7 +148,7 @@ def test_a_host_with_many_lanes_before_others_does_not_hold_them_up(url: str, si
 
 
 def test_two_who_deliver_send_nothing_twice(url: str, site: Site) -> None:
-    with delivering(url, replace(RULES, workers=8, per_place=8)) as at:
+    with delivering(url, replace(RULES, workers=8, per_host=8)) as at:
         tell_all(at, site, "u", 60, each=3)
         with at.another_loop(), at.another_loop():
             eventually(lambda: sum(one.count for one in at.happened) >= 180)

@@ -38,7 +38,7 @@ def test_a_slow_receiver_delays_no_other(sqlite: str, site: Site) -> None:
         assert go_on.wait(60)
         return OK
 
-    with delivering(sqlite, replace(RULES, workers=4, per_place=3)) as at, a_site("127.0.0.2") as fast:
+    with delivering(sqlite, replace(RULES, workers=4, per_host=3)) as at, a_site("127.0.0.2") as fast:
         site.pages["/slow"] = slowly  # type: ignore[assignment]
         for number in range(6):
             at.subscribe(f"slow-{number}", f"s-{number}")
@@ -72,7 +72,7 @@ def test_what_is_under_way_ends_first(sqlite: str, site: Site) -> None:
         loop = at.another_loop()
         loop.__enter__()
         assert begun.wait(60)
-        loop.courier.stop.set()
+        loop.dispatcher.stopping.set()
         go_on.set()
         loop.__exit__()
         assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
@@ -144,7 +144,7 @@ def test_what_ends_whoever_takes_it_is_given_up(at: Delivering, site: Site) -> N
         at.clock.go(10)
     at.steps()
     [letter] = at.store.dead_deliveries.list(hook.id)
-    assert letter.problem == "whoever delivered it ended each time"
+    assert letter.problem == "the process that delivered it ended each time"
     assert subjects(site.requests) == ["p-2"]
 
 
@@ -203,7 +203,7 @@ def test_what_waits_for_a_thread_too_long_is_left_to_others(
     url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process is held up by a slow receiver while it has taken more than it can begin; another begins that."""
-    monkeypatch.setattr("tidings.delivery.worker.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("tidings.delivery.worker.MAX_QUEUE_SECONDS", 0.05)
     go_on = Event()
 
     def slowly(_: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Dead letters are tried again when their owners say so: those of a destination one after the other, oldest first."""
+"""Retry of dead letters that their owners replay: one after the other per destination, oldest first."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from tidings.delivery.dispatcher import DEAD, DELIVERED, FAILED, GONE, DeliveryE
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.delivery.sql.destination_store import Destination
 
-LETTERS = 50
-"""How many are taken at once."""
+MAX_LEASED_LETTERS = 50
 
 
 class DeadLetterRetry:
-    """Tries letters again, from any number of threads."""
+    """Sends dead letters again; safe to use from several threads."""
 
-    def __init__(self, courier: Dispatcher) -> None:
-        self._courier, self._store, self._rules = courier, courier.store, courier.rules
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher, self._store, self._policy = dispatcher, dispatcher.store, dispatcher.policy
 
     def take(self) -> Iterator[tuple[Destination, list[DeadDelivery]]]:
-        """Letters that are to be tried now, by destination."""
-        letters = self._store.dead_deliveries.take(LETTERS, self._rules.lease)
-        known = self._store.destinations.find_many({letter.destination for letter in letters})
-        ordered = sorted(letters, key=lambda one: (one.destination, one.number))
-        for id, some in groupby(ordered, key=lambda one: one.destination):
-            if to := known.get(id):
-                yield to, list(some)
+        """Lease the dead letters that are due, grouped by destination."""
+        letters = self._store.dead_deliveries.take(MAX_LEASED_LETTERS, self._policy.lease)
+        destinations = self._store.destinations.find_many({letter.destination for letter in letters})
+        ordered = sorted(letters, key=lambda letter: (letter.destination, letter.number))
+        for id, group in groupby(ordered, key=lambda letter: letter.destination):
+            if destination := destinations.get(id):
+                yield destination, list(group)
 
-    def work(self, to: Destination, letters: Sequence[DeadDelivery]) -> list[DeliveryEvent]:
-        """Try letters of a destination. Those that nobody came to in time are given back, before their lease ends."""
-        until, happened = monotonic() + self._rules.run_seconds, []
-        for turn, letter in enumerate(letters):
-            if self._courier.stop.is_set() or (turn and monotonic() > until):
-                self.release(letters[turn:])
+    def run(self, destination: Destination, letters: Sequence[DeadDelivery]) -> list[DeliveryEvent]:
+        """Send letters to their destination. Letters without time left are released before their lease ends."""
+        end, events = monotonic() + self._policy.run_seconds, []
+        for index, letter in enumerate(letters):
+            if self._dispatcher.stopping.is_set() or (index and monotonic() > end):
+                self.release(letters[index:])
                 break
-            tried, is_gone = self._tried(letter, to)
-            happened.append(tried)
+            event, is_gone = self._retry(letter, destination)
+            events.append(event)
             if is_gone:
-                self.release(letters[turn + 1 :])
+                self.release(letters[index + 1 :])
                 break
-        return happened
+        return events
 
     def release(self, letters: Sequence[DeadDelivery]) -> None:
-        """Give back what was not tried."""
+        """Release letters that were not sent."""
         for letter in letters:
             self._store.dead_deliveries.release(letter)
 
-    def _tried(self, letter: DeadDelivery, to: Destination) -> tuple[DeliveryEvent, bool]:
-        """What became of it, and whether its receiver wants no more at all."""
-        sent, ids = self._courier.redeliver(letter, to)
+    def _retry(self, letter: DeadDelivery, destination: Destination) -> tuple[DeliveryEvent, bool]:
+        """Send a letter; return the event, and whether the receiver is gone."""
+        sent, ids = self._dispatcher.redeliver(letter, destination)
         refusal = sent.refusal
         if refusal is None:
             self._store.dead_deliveries.delivered(letter)
-            return DeliveryEvent(DELIVERED, to.kind, to.id, letter.subscription, ids, 0.0), False
-        after = 0.0 if refusal.gone else self._courier.wait(letter.tries + 1, refusal)
-        self._store.dead_deliveries.failed(letter, refusal.problem, after, GONE if refusal.gone else None)
-        what = FAILED if after is not None else DEAD
-        return DeliveryEvent(
-            what, to.kind, to.id, letter.subscription, ids, 0.0, refusal.problem
-        ), refusal.gone
+            what, problem, is_gone = DELIVERED, None, False
+        else:
+            problem, is_gone = refusal.problem, refusal.gone
+            wait = 0.0 if is_gone else self._dispatcher.retry_seconds(letter.tries + 1, refusal)
+            self._store.dead_deliveries.failed(letter, problem, wait, GONE if is_gone else None)
+            what = FAILED if wait is not None else DEAD
+        event = DeliveryEvent(what, destination.kind, destination.id, letter.subscription, ids, 0.0, problem)
+        return event, is_gone

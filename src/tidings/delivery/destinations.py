@@ -1,4 +1,4 @@
-"""Destinations as their subscribers make and change them."""
+"""Management of destinations by their subscribers: add, change, test, rotate secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEST = "tidings.test"
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """What came back for a sample: the status of HTTP, if there was one, and what went wrong, if something did."""
+    """Result of sending a sample: the HTTP status, if there was one, and the problem, if it was not accepted."""
 
     taken: bool
     seconds: float
@@ -32,23 +32,25 @@ class SampleResult:
 
 
 class Destinations:
-    """The destinations of a store, checked before they are kept."""
+    """The destinations of a store, checked before they are stored."""
 
-    def __init__(self, store: Store, senders: dict[str, Sender], rules: DeliveryPolicy | None = None) -> None:
-        self.store, self.senders, self.rules = store, senders, rules or DeliveryPolicy()
+    def __init__(
+        self, store: Store, senders: dict[str, Sender], policy: DeliveryPolicy | None = None
+    ) -> None:
+        self.store, self.senders, self.policy = store, senders, policy or DeliveryPolicy()
 
     def add(
         self, subscriber: str, kind: str, target: str, subscription: str | None = None, name: str = ""
     ) -> Destination:
-        """Make a destination, or refuse it with the reason. A webhook has a secret from the beginning."""
+        """Add a destination. A webhook gets a secret."""
         sender = self._sender(kind)
         with pointing("/target"):
             place = sender.check(target)
         with pointing("/subscription"):
             self._check_subscription(subscriber, subscription)
-        most = self.rules.per_subscriber
-        if self.store.destinations.count(subscriber) >= most:
-            raise OverLimit("as many destinations as one may have", accepted=f"{most:,}")
+        limit = self.policy.per_subscriber
+        if self.store.destinations.count(subscriber) >= limit:
+            raise OverLimit("too many destinations of one subscriber", accepted=f"at most {limit:,}")
         secret = generate_secret() if kind == WEBHOOK else None
         return self.store.destinations.add(
             Destination("", subscriber, subscription, kind, target, place, name, secret)
@@ -61,7 +63,7 @@ class Destinations:
         return found
 
     def change(self, id: str, target: str | None = None, name: str | None = None) -> Destination:
-        """Change where it leads, or what it is called."""
+        """Change the target or the name of a destination."""
         values = {} if name is None else {"name": name}
         if target is not None:
             sender = self._sender(self.find(id).kind)
@@ -73,23 +75,23 @@ class Destinations:
         return self.find(id)
 
     def rotate(self, id: str) -> Destination:
-        """A new secret; the one before signs, too, for a while. There are never more than two."""
+        """Replace the secret of a webhook; the old one signs, too, for a while. There are never more than two."""
         found = self.find(id)
         if found.secret is None:
             raise InputError("only webhooks have a secret", received=found.kind)
-        self.store.destinations.rotate(id, generate_secret(), self.rules.overlap)
+        self.store.destinations.rotate(id, generate_secret(), self.policy.overlap)
         return self.find(id)
 
-    def shown(self, one: Destination) -> str:
-        """What may be shown of its target."""
-        return self._sender(one.kind).shown(one.target)
+    def shown(self, destination: Destination) -> str:
+        """Return the target without secrets."""
+        return self._sender(destination.kind).shown(destination.target)
 
-    def test(self, one: Destination) -> SampleResult:
-        """Send a sample now, and say what came back."""
-        began = monotonic()
-        sent = self._sender(one.kind).send(one, [_sample(one)], lambda: False)
+    def test(self, destination: Destination) -> SampleResult:
+        """Send a sample notification now."""
+        start = monotonic()
+        sent = self._sender(destination.kind).send(destination, [_build_sample(destination)], lambda: False)
         problem = sent.refusal.problem if sent.refusal else None
-        return SampleResult(sent.refusal is None, monotonic() - began, sent.status, problem)
+        return SampleResult(sent.refusal is None, monotonic() - start, sent.status, problem)
 
     def close(self) -> None:
         for sender in self.senders.values():
@@ -99,12 +101,12 @@ class Destinations:
         if kind not in self.senders:
             accepted = ", ".join(self.senders)
             raise InputError(
-                "this is no kind of destination", where="kind", received=kind[:40], accepted=accepted
+                "unknown type of destination", where="kind", received=kind[:40], accepted=accepted
             )
         return self.senders[kind]
 
     def _check_subscription(self, subscriber: str, id: str | None) -> None:
-        """Somebody else's is answered as if it were not there."""
+        """Raise if the subscriber has no such subscription; others' subscriptions are treated as missing."""
         if id is None:
             return
         names.check("a subscription's id", id)
@@ -115,13 +117,21 @@ class Destinations:
             raise Absent("there is no such subscription", received=id)
 
 
-def _sample(to: Destination) -> Message:
-    """A notification that nobody was told, of a type of its own: no receiver takes it for one."""
+def _build_sample(destination: Destination) -> Message:
+    """Build a message with a type of its own, so that receivers do not take it for a notification."""
     publication = Publication("p-sample", "application/json", b'{"title": "A sample", "price": 180}')
     because = (Reason("price < 200", 180, "/price"),)
-    name = to.subscription or "s-sample"
-    told = Notification(
-        names.new_id("n-test"), to.subscriber, 0, name, publication.id, because, format_instant(utc_now())
+    name = destination.subscription or "s-sample"
+    notification = Notification(
+        names.new_id("n-test"),
+        destination.subscriber,
+        0,
+        name,
+        publication.id,
+        because,
+        format_instant(utc_now()),
     )
-    message = build_message(SubscriptionEntry(0, told.time, told), publication, len(publication.body))
+    message = build_message(
+        SubscriptionEntry(0, notification.time, notification), publication, len(publication.body)
+    )
     return replace(message, event=message.event | {"type": TEST})

@@ -1,12 +1,14 @@
-"""Works on one lane: makes messages of its next entries, has them sent in order, and says what became of that.
+"""Dispatcher of deliveries: builds messages from the next entries of a cursor and sends them in order.
 
-Nothing is written here; the loop writes what became of many lanes at once.
+    leases ──plan_runs──▶ planned runs ──Dispatcher.run──▶ DeliveryRun(lease, outcome, events)
+
+The dispatcher does not write to the store; the worker records the outcomes of many runs in one transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
 from threading import BoundedSemaphore, Event
@@ -25,69 +27,24 @@ from tidings.model import WITHHELD, Notification
 from tidings.store.encoding import format_instant
 from tidings.store.store import Store
 
-# Whose turn it is: what is done with lanes that were taken, asked and written for all of them at once.
-#
-# Most lanes have one entry. A question to the store for each of them would take longer than the delivery.
-
-
-FEW = 4
-"""Lanes with no more entries than this have them read together; the others read for themselves, while these go."""
-SMALL = 20_000
-"""So many bytes a publication has at most that is read for many lanes at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A lane that was taken, where it leads, and what was read of its next entries, if that was."""
-
-    lane: CursorLease
-    to: Destination
-    read: EntryBatch | None
-
-
-def plan_runs(store: Store, rules: DeliveryPolicy, taken: Sequence[CursorLease]) -> list[PlannedRun]:
-    """What is to be delivered now. Lanes of destinations that are not active are given back, those of subscribers who
-    want to be left alone are put off, digests are begun.
-    """
-    known, now = store.pending_entries.known(taken, rules.run, FEW, SMALL), store.delivery_cursors.now()
-    ends = {who: quiet_until(hours, now) for who, hours in known.quiet.items()}
-    idle, later, ready = [], [], []
-    for lane, read in zip(taken, known.read, strict=True):
-        to, end = known.destinations.get(lane.destination), ends.get(lane.subscriber)
-        if to is None or to.state != ACTIVE:
-            idle.append(lane)
-        elif end is not None:
-            later.append((lane, end))
-        else:
-            ready.append(PlannedRun(lane, to, read))
-    if idle:
-        store.delivery_cursors.release(idle)
-    if later:
-        store.delivery_cursors.put_off(later)
-    return _begun(store, rules, ready)
-
-
-def _begun(store: Store, rules: DeliveryPolicy, ready: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Those that are still ours. A digest is begun before it is sent, so that it is the same however often it is."""
-    new = {work.lane.key: work.to for work in ready if work.lane.together and work.lane.gathered is None}
-    if not new:
-        return list(ready)
-    old = [work for work in ready if work.lane.key not in new]
-    begun = store.delivery_cursors.gather([work.lane for work in ready if work.lane.key in new], rules.digest)
-    read = store.pending_entries.read_short([lane.next(rules.run) for lane in begun], FEW, SMALL)
-    return old + [PlannedRun(lane, new[lane.key], each) for lane, each in zip(begun, read, strict=True)]
-
-
-# What a delivery tells those who count: metrics, logs, traces.
-
+MAX_PREFETCHED_ENTRIES = 4
+"""Cursors with at most this many entries have them read in one query: most have one, and a query for each would take
+longer than the delivery. Other runs read their own entries, in their threads."""
+MAX_PREFETCHED_BYTES = 20_000
+"""Publications larger than this are not read ahead for many cursors at once."""
+MAX_READERS = 4
+"""How many runs read the store at once: more would open and close connections all the time."""
+GONE = "the receiver is gone (410)"
+WORKER_LOST = "the process that delivered it ended each time"
 
 DELIVERED, FAILED, DEAD = "delivered", "failed", "dead"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryEvent:
-    """`what` became of notifications of a subscription, on their way to a destination of a kind: delivered, failed (and
-    tried again later) or dead. `ids` are the notifications, `seconds` is how long it took.
+    """Outcome of sending notifications of a subscription to a destination, for metrics, logs and traces.
+
+    `what` is `delivered`, `failed` (and retried later) or `dead`; `ids` are those of the notifications.
     """
 
     what: str
@@ -104,180 +61,230 @@ class DeliveryEvent:
 
 
 DeliveryListener = Callable[[DeliveryEvent], None]
-"""Is called in the thread of the loop, after it is durable."""
+"""A function that is called in the worker's thread with each event, once it is durable."""
 
 
 def ignore_event(_: DeliveryEvent) -> None:
-    """Nobody counts."""
+    """Do nothing: the default listener."""
 
 
-READERS = 4
-"""How many read the store at once: more would each open a connection of their own, again and again."""
-GONE = "the receiver says that it is gone (410)"
-WORKER_LOST = "whoever delivered it ended each time"
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A leased cursor, its destination, and its next entries if they were read ahead."""
 
-
-def is_visible(told: Notification) -> bool:
-    """Whether its subscriber may see now what a notification is about; what they may not is not delivered. The store
-    says so with each that it reads: grants that were revoked meanwhile count.
-    """
-    return told.kind != WITHHELD
+    lease: CursorLease
+    destination: Destination
+    entries: EntryBatch | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRun:
-    """What became of a lane: nothing, if it was not worked on. `happened` is true once it is written down."""
+    """The outcome of a run, None if nothing was sent. Its events are true once the outcome is recorded."""
 
-    lane: CursorLease
-    progress: RunOutcome | None
-    happened: tuple[DeliveryEvent, ...] = ()
+    lease: CursorLease
+    outcome: RunOutcome | None
+    events: tuple[DeliveryEvent, ...] = ()
+
+
+def plan_runs(store: Store, policy: DeliveryPolicy, leased: Sequence[CursorLease]) -> list[PlannedRun]:
+    """Decide what to deliver now.
+
+    Cursors of inactive destinations are released, those of subscribers in their quiet hours are deferred, and digests
+    are started.
+    """
+    context = store.pending_entries.load_context(
+        leased, policy.run, MAX_PREFETCHED_ENTRIES, MAX_PREFETCHED_BYTES
+    )
+    now = store.delivery_cursors.now()
+    quiet_ends = {subscriber: quiet_until(hours, now) for subscriber, hours in context.quiet.items()}
+    idle, deferred, ready = [], [], []
+    for lease, entries in zip(leased, context.entries, strict=True):
+        destination, quiet_end = (
+            context.destinations.get(lease.destination),
+            quiet_ends.get(lease.subscriber),
+        )
+        if destination is None or destination.state != ACTIVE:
+            idle.append(lease)
+        elif quiet_end is not None:
+            deferred.append((lease, quiet_end))
+        else:
+            ready.append(PlannedRun(lease, destination, entries))
+    if idle:
+        store.delivery_cursors.release(idle)
+    if deferred:
+        store.delivery_cursors.put_off(deferred)
+    return _start_digests(store, policy, ready)
+
+
+def _start_digests(store: Store, policy: DeliveryPolicy, ready: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Fix the last entry of each new digest before it is sent, so that every attempt sends the same digest.
+
+    Leases that were lost meanwhile are left out.
+    """
+    new = {
+        run.lease.key: run.destination for run in ready if run.lease.is_digest and run.lease.gathered is None
+    }
+    if not new:
+        return list(ready)
+    others = [run for run in ready if run.lease.key not in new]
+    started = store.delivery_cursors.gather(
+        [run.lease for run in ready if run.lease.key in new], policy.digest
+    )
+    ranges = [lease.next(policy.run) for lease in started]
+    batches = store.pending_entries.read_short(ranges, MAX_PREFETCHED_ENTRIES, MAX_PREFETCHED_BYTES)
+    return others + [
+        PlannedRun(lease, new[lease.key], entries) for lease, entries in zip(started, batches, strict=True)
+    ]
+
+
+def is_visible(notification: Notification) -> bool:
+    """Return whether the subscriber may see the publication now. The store applies revoked grants whenever it reads."""
+    return notification.kind != WITHHELD
 
 
 class Dispatcher:
-    """Delivers, from any number of threads."""
+    """Delivers entries; safe to use from several threads."""
 
     def __init__(
         self,
         store: Store,
         senders: Mapping[str, Sender],
-        rules: DeliveryPolicy,
+        policy: DeliveryPolicy,
         chance: Random | None = None,
     ) -> None:
-        self.store, self.senders, self.rules = store, senders, rules
+        self.store, self.senders, self.policy = store, senders, policy
         self._chance = chance or Random()
-        self._reading = BoundedSemaphore(READERS)
-        self.stop = Event()
+        self._readers = BoundedSemaphore(MAX_READERS)
+        self.stopping = Event()
 
-    def work(self, work: PlannedRun) -> DeliveryRun:
-        """Deliver the next entries of a lane, until one is not taken or it is somebody else's turn."""
-        lane = work.lane
-        if self.stop.is_set():
-            return DeliveryRun(lane, None)
-        if lane.attempts > len(self.rules.retries):
-            return self._given_up(work)
-        messages, last = self._messages(work)
-        began = monotonic()
-        sent = self._sent(work.to, messages, began)
-        if self.stop.is_set() and sent.refusal and not sent.refusal.status:
-            sent = SendResult(sent.taken)  # it was ended here, which says nothing about the receiver
-        if messages and not sent.taken and sent.refusal is None:
-            return DeliveryRun(lane, None)
-        return self._run(work, messages, last, sent, monotonic() - began)
+    def run(self, run: PlannedRun) -> DeliveryRun:
+        """Deliver the next entries of a cursor, until one is refused or the limits of a run are reached."""
+        if self.stopping.is_set():
+            return DeliveryRun(run.lease, None)
+        if run.lease.attempts > len(self.policy.retries):
+            return self._give_up(run)
+        messages, last = self._build_next(run)
+        start = monotonic()
+        sent = self._send(run.destination, messages, start)
+        if self.stopping.is_set() and sent.refusal and not sent.refusal.status:
+            sent = SendResult(sent.accepted)  # the request was cancelled here: the receiver is not at fault
+        if messages and not sent.accepted and sent.refusal is None:
+            return DeliveryRun(run.lease, None)
+        return self._conclude(run, messages, last, sent, monotonic() - start)
 
-    def redeliver(self, letter: DeadDelivery, to: Destination) -> tuple[SendResult, tuple[str, ...]]:
-        """Try a dead letter again, with what its subscriber may see of it now."""
-        stretch = EntryRange(letter.subscriber, letter.subscription, letter.first, letter.last)
-        messages = self._made(self._read(stretch, None), stretch, letter.digest)
-        sent = self._sent(to, messages, monotonic())
+    def redeliver(self, letter: DeadDelivery, destination: Destination) -> tuple[SendResult, tuple[str, ...]]:
+        """Send a dead letter again, as far as its subscriber may still see it; return the ids of its notifications."""
+        entry_range = EntryRange(letter.subscriber, letter.subscription, letter.first, letter.last)
+        messages = self._build_messages(self._read(entry_range, None), entry_range, letter.digest)
+        sent = self._send(destination, messages, monotonic())
         return sent, tuple(id for message in messages for id in message.ids)
 
-    def wait(self, attempts: int, refusal: Refusal) -> float | None:
-        """For how long to wait after so many failed attempts; nothing if that was the last.
+    def retry_seconds(self, attempts: int, refusal: Refusal) -> float | None:
+        """Return how long to wait after this many failed attempts; None to give up.
 
-        Waits differ a little, so that what failed together does not come back together.
+        Jitter keeps messages that failed together from coming back together.
         """
-        if refusal.hopeless or attempts > len(self.rules.retries):
+        if refusal.hopeless or attempts > len(self.policy.retries):
             return None
-        wait = max(self.rules.retries[attempts - 1], refusal.after)
-        return wait * self._chance.uniform(1.0, 1.0 + self.rules.jitter)
-
-    def _sent(self, to: Destination, messages: Sequence[Message], began: float) -> SendResult:
-        def enough() -> bool:
-            return self.stop.is_set() or monotonic() - began > self.rules.run_seconds
-
-        return self.senders[to.kind].send(to, messages, enough) if messages else SendResult(0)
-
-    def _messages(self, work: PlannedRun) -> tuple[Sequence[Message], int]:
-        """The next messages, and the last entry that they stand for."""
-        stretch, together = work.lane.next(self.rules.run), work.lane.together
-        read = work.read or self._read(stretch, None if together else self.rules.run_bytes)
-        last = read.entries[-1].number if read.entries else work.lane.told
-        return self._made(read, stretch, together), stretch.last if together else last
-
-    def _read(self, stretch: EntryRange, most_bytes: int | None) -> EntryBatch:
-        with self._reading:
-            return self.store.pending_entries.read(stretch, self.rules.largest, most_bytes)
-
-    def _made(self, read: EntryBatch, stretch: EntryRange, together: bool) -> Sequence[Message]:
-        """Messages of entries, oldest first. This is the place where it is looked again who may see what."""
-        left, found = [entry for entry in read.entries if is_visible(entry.notification)], read.publications
-        if together:
-            most = self.rules.digest_bytes
-            return [build_digest(left, found, stretch.first, stretch.last, most)] if left else []
-        largest = self.rules.largest
-        return [build_message(entry, found.get(entry.notification.publication), largest) for entry in left]
-
-    def _run(
-        self, work: PlannedRun, messages: Sequence[Message], last: int, sent: SendResult, seconds: float
-    ) -> DeliveryRun:
-        """The cursor stands before the first message that was not taken; what nobody may see it passes by."""
-        taken = messages[: sent.taken]
-        ids = tuple(id for message in taken for id in message.ids)
-        happened = (_happened(DELIVERED, work, ids, seconds),) if ids else ()
-        if sent.taken == len(messages):
-            return DeliveryRun(work.lane, RunOutcome(last, len(ids)), happened)
-        next_one = messages[sent.taken]
-        told = next_one.first - 1
-        if sent.refusal is None:
-            return DeliveryRun(work.lane, RunOutcome(told, len(ids)), happened)
-        attempts = 1 + (work.lane.attempts if told == work.lane.told else 0)
-        return self._refused(
-            work, next_one, RunOutcome(told, len(ids)), sent.refusal, attempts, happened, seconds
-        )
-
-    def _refused(
-        self,
-        work: PlannedRun,
-        message: Message,
-        before: RunOutcome,
-        refusal: Refusal,
-        attempts: int,
-        happened: tuple[DeliveryEvent, ...],
-        seconds: float,
-    ) -> DeliveryRun:
-        gone = GONE if refusal.gone else None
-        wait = self.wait(attempts, refusal) if not gone else 0.0
-        problem = refusal.problem
-        if wait is not None:
-            failed = _happened(FAILED, work, message.ids, seconds, problem)
-            progress = RunOutcome(before.told, before.delivered, problem, wait, gone=gone)
-            return DeliveryRun(work.lane, progress, (*happened, failed))
-        letter = self._letter(work, message, problem, attempts)
-        progress = RunOutcome(message.last, before.delivered, problem, letter=letter)
-        return DeliveryRun(
-            work.lane, progress, (*happened, _happened(DEAD, work, message.ids, seconds, problem))
-        )
-
-    def _given_up(self, work: PlannedRun) -> DeliveryRun:
-        """Whoever took it vanished too often: its first message is given up unseen."""
-        messages, last = self._messages(work)
-        if not messages:
-            return DeliveryRun(work.lane, RunOutcome(last, 0))
-        letter = self._letter(work, messages[0], WORKER_LOST, work.lane.attempts)
-        progress = RunOutcome(messages[0].last, 0, WORKER_LOST, letter=letter)
-        return DeliveryRun(work.lane, progress, (_happened(DEAD, work, messages[0].ids, 0.0, WORKER_LOST),))
-
-    def _letter(self, work: PlannedRun, message: Message, problem: str, attempts: int) -> DeadDelivery:
-        lane, moment = work.lane, format_instant(self.now())
-        return DeadDelivery(
-            lane.destination,
-            lane.subscription,
-            lane.subscriber,
-            lane.place,
-            message.first,
-            message.last,
-            message.is_digest,
-            message.id,
-            problem,
-            attempts,
-            moment,
-        )
+        seconds = max(self.policy.retries[attempts - 1], refusal.after)
+        return seconds * self._chance.uniform(1.0, 1.0 + self.policy.jitter)
 
     def now(self) -> datetime:
         return self.store.delivery_cursors.now()
 
+    def _send(self, destination: Destination, messages: Sequence[Message], start: float) -> SendResult:
+        def is_enough() -> bool:
+            return self.stopping.is_set() or monotonic() - start > self.policy.run_seconds
 
-def _happened(
-    what: str, work: PlannedRun, ids: tuple[str, ...], seconds: float, problem: str | None = None
+        if not messages:
+            return SendResult(0)
+        return self.senders[destination.kind].send(destination, messages, is_enough)
+
+    def _build_next(self, run: PlannedRun) -> tuple[Sequence[Message], int]:
+        """Build the next messages; return them with the last entry that they cover."""
+        entry_range, is_digest = run.lease.next(self.policy.run), run.lease.is_digest
+        batch = run.entries or self._read(entry_range, None if is_digest else self.policy.run_bytes)
+        last = batch.entries[-1].number if batch.entries else run.lease.told
+        return self._build_messages(batch, entry_range, is_digest), entry_range.last if is_digest else last
+
+    def _read(self, entry_range: EntryRange, max_bytes: int | None) -> EntryBatch:
+        with self._readers:
+            return self.store.pending_entries.read(entry_range, self.policy.largest, max_bytes)
+
+    def _build_messages(
+        self, batch: EntryBatch, entry_range: EntryRange, is_digest: bool
+    ) -> Sequence[Message]:
+        """Build messages, oldest first, without notifications that the subscriber may not see any more."""
+        visible = [entry for entry in batch.entries if is_visible(entry.notification)]
+        publications = batch.publications
+        if is_digest and visible:
+            first, last, limit = entry_range.first, entry_range.last, self.policy.digest_bytes
+            return [build_digest(visible, publications, first, last, limit)]
+        limit = self.policy.largest
+        return [
+            build_message(entry, publications.get(entry.notification.publication), limit) for entry in visible
+        ]
+
+    def _conclude(
+        self, run: PlannedRun, messages: Sequence[Message], last: int, sent: SendResult, seconds: float
+    ) -> DeliveryRun:
+        """Move the cursor in front of the first message that was not accepted, or to the last entry."""
+        ids = tuple(id for message in messages[: sent.accepted] for id in message.ids)
+        events = (_build_event(DELIVERED, run, ids, seconds),) if ids else ()
+        if sent.accepted == len(messages):
+            return DeliveryRun(run.lease, RunOutcome(last, len(ids)), events)
+        message = messages[sent.accepted]
+        outcome = RunOutcome(message.first - 1, len(ids))
+        if sent.refusal is None:
+            return DeliveryRun(run.lease, outcome, events)
+        refused, event = self._handle_refusal(run, message, outcome, sent.refusal, seconds)
+        return DeliveryRun(run.lease, refused, (*events, event))
+
+    def _handle_refusal(
+        self, run: PlannedRun, message: Message, before: RunOutcome, refusal: Refusal, seconds: float
+    ) -> tuple[RunOutcome, DeliveryEvent]:
+        """Retry the message later, or make a dead letter of it and continue behind it."""
+        problem = refusal.problem
+        attempts = 1 + (run.lease.attempts if before.told == run.lease.told else 0)
+        wait = 0.0 if refusal.gone else self.retry_seconds(attempts, refusal)
+        if wait is not None:
+            gone = GONE if refusal.gone else None
+            outcome = replace(before, problem=problem, wait=wait, gone=gone)
+            return outcome, _build_event(FAILED, run, message.ids, seconds, problem)
+        letter = self._build_letter(run, message, problem, attempts)
+        outcome = replace(before, told=message.last, problem=problem, letter=letter)
+        return outcome, _build_event(DEAD, run, message.ids, seconds, problem)
+
+    def _give_up(self, run: PlannedRun) -> DeliveryRun:
+        """Give up the first message without sending it: each process that tried to send it was lost."""
+        messages, last = self._build_next(run)
+        if not messages:
+            return DeliveryRun(run.lease, RunOutcome(last, 0))
+        message = messages[0]
+        letter = self._build_letter(run, message, WORKER_LOST, run.lease.attempts)
+        outcome = RunOutcome(message.last, 0, WORKER_LOST, letter=letter)
+        return DeliveryRun(run.lease, outcome, (_build_event(DEAD, run, message.ids, 0.0, WORKER_LOST),))
+
+    def _build_letter(self, run: PlannedRun, message: Message, problem: str, attempts: int) -> DeadDelivery:
+        return DeadDelivery(
+            destination=run.lease.destination,
+            subscription=run.lease.subscription,
+            subscriber=run.lease.subscriber,
+            place=run.lease.place,
+            first=message.first,
+            last=message.last,
+            digest=message.is_digest,
+            message=message.id,
+            problem=problem,
+            attempts=attempts,
+            time=format_instant(self.now()),
+        )
+
+
+def _build_event(
+    what: str, run: PlannedRun, ids: tuple[str, ...], seconds: float, problem: str | None = None
 ) -> DeliveryEvent:
-    return DeliveryEvent(what, work.to.kind, work.to.id, work.lane.subscription, ids, seconds, problem)
+    destination = run.destination
+    return DeliveryEvent(
+        what, destination.kind, destination.id, run.lease.subscription, ids, seconds, problem
+    )

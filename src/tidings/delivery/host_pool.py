@@ -1,7 +1,7 @@
-"""Deliveries in line for a thread: as many at once as there are threads, and to one place no more than it may have.
+"""Thread pool with a limit per host, so that a slow host does not occupy all threads.
 
-Some may wait, so that a thread that is done goes on while it is written down what became of others. A place that is
-slow holds up nobody but itself; what waits too long, because all threads are held up, is left to others.
+More jobs than threads may be submitted: a thread continues with the next job while the outcomes of others are recorded.
+Jobs that have waited too long can be cancelled, and other processes can do them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    place: str
+    host: str
     call: Callable[[], Any]
     future: Future[Any] = field(default_factory=Future)
     since: float = field(default_factory=monotonic)
@@ -29,17 +29,17 @@ class _Job:
     def run(self) -> None:
         try:
             result = self.call()
-        except BaseException as error:  # noqa: BLE001  whoever waits for it is told
+        except BaseException as error:  # noqa: BLE001  raised where the result is read
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
 
 
 class HostPool(Closeable):
-    """Threads, and what waits for them."""
+    """A pool of at most `threads` threads, of which at most `per_host` work for one host."""
 
-    def __init__(self, threads: int, per_place: int) -> None:
-        self._most, self._per_place = threads, per_place
+    def __init__(self, threads: int, per_host: int) -> None:
+        self._max_threads, self._per_host = threads, per_host
         self._threads: list[Thread] = []
         self._waiting: deque[_Job] = deque()
         self._running: Counter[str] = Counter()
@@ -47,35 +47,35 @@ class HostPool(Closeable):
         self._changed = Condition()
         self._closed = False
 
-    def submit(self, place: str, call: Callable[[], T]) -> Future[T]:
-        """Have something done at a place, as soon as there is room."""
-        job = _Job(place, call)
+    def submit(self, host: str, call: Callable[[], T]) -> Future[T]:
+        """Run a call as soon as a thread and its host are free."""
+        job = _Job(host, call)
         with self._changed:
             self._waiting.append(job)
-            if len(self._waiting) > self._idle and len(self._threads) < self._most:
+            if len(self._waiting) > self._idle and len(self._threads) < self._max_threads:
                 self._threads.append(Thread(target=self._work, name="delivery", daemon=True))
                 self._threads[-1].start()
             self._changed.notify()
         return job.future
 
-    def drop(self, patience: float) -> int:
-        """Cancel what has been waiting for longer than that; how much it was."""
-        oldest = monotonic() - patience
+    def cancel_waiting(self, seconds: float) -> int:
+        """Cancel jobs that have waited longer than this; return how many."""
+        oldest = monotonic() - seconds
         with self._changed:
             late = [job for job in self._waiting if job.since < oldest]
-            self._drop(late)
+            self._cancel(late)
         return len(late)
 
     def close(self) -> None:
-        """Cancel what waits, and wait for what is under way."""
+        """Cancel waiting jobs, and wait for running ones."""
         with self._changed:
-            self._drop(list(self._waiting))
+            self._cancel(list(self._waiting))
             self._closed = True
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
-    def _drop(self, jobs: Sequence[_Job]) -> None:
+    def _cancel(self, jobs: Sequence[_Job]) -> None:
         for job in jobs:
             self._waiting.remove(job)
             job.future.cancel()
@@ -85,19 +85,19 @@ class HostPool(Closeable):
         while (job := self._next()) is not None:
             job.run()
             with self._changed:
-                self._running[job.place] -= 1
-                if not self._running[job.place]:
-                    del self._running[job.place]
+                self._running[job.host] -= 1
+                if not self._running[job.host]:
+                    del self._running[job.host]
 
     def _next(self) -> _Job | None:
-        """The first in line whose place has room."""
+        """Return the first waiting job whose host has a free slot."""
         with self._changed:
             while not self._closed:
                 for job in self._waiting:
-                    if self._running[job.place] < self._per_place:
+                    if self._running[job.host] < self._per_host:
                         self._waiting.remove(job)
                         job.future.set_running_or_notify_cancel()
-                        self._running[job.place] += 1
+                        self._running[job.host] += 1
                         return job
                 self._idle += 1
                 self._changed.wait()

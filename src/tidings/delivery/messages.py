@@ -1,8 +1,8 @@
-"""What is sent: a notification as a CloudEvent, or several of them as a digest.
+"""Messages to destinations: a notification as a CloudEvent, or several notifications as a digest.
 
-A digest has the type `tidings.digest` and an id that follows from the first and the last of its notifications, so that
-it is the same however often it is tried. What says the same in it stands there once: notifications of publications with
-the same content, for the same reason, are one item with a count and all their sequence numbers.
+A digest has the type `tidings.digest`, and an id derived from its first and last notification, which is the same for
+every attempt. Duplicates are folded: notifications of publications with the same content, for the same reason, are one
+item with a count and all sequence numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Publications = Mapping[str, Publication]
 
 @dataclass(frozen=True)
 class Item:
-    """A notification, and those that say the same."""
+    """A notification of a message; `sequences` includes those of folded duplicates."""
 
     entry: SubscriptionEntry
     publication: Publication | None
@@ -35,9 +35,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Message:
-    """The entries `first` to `last` of a subscription as they are sent, under an id that stays; `ids` are those of
-    their notifications.
-    """
+    """The entries `first` to `last` of a subscription as one CloudEvent, with the ids of their notifications."""
 
     id: str
     first: int
@@ -54,65 +52,66 @@ class Message:
 
 
 def build_message(entry: SubscriptionEntry, publication: Publication | None, largest: int) -> Message:
-    """A notification by itself."""
-    told = entry.notification
-    item = Item(entry, publication, (told.sequence,))
-    event = cloud_event(told, publication, largest)
-    return Message(told.id, entry.number, entry.number, told.subscription, (told.id,), (item,), event)
+    """Build the message of one notification."""
+    notification = entry.notification
+    item = Item(entry, publication, (notification.sequence,))
+    event = cloud_event(notification, publication, largest)
+    id, subscription = notification.id, notification.subscription
+    return Message(id, entry.number, entry.number, subscription, (id,), (item,), event)
 
 
 def build_digest(
-    entries: Sequence[SubscriptionEntry], found: Publications, first: int, last: int, most: int
+    entries: Sequence[SubscriptionEntry], publications: Publications, first: int, last: int, max_bytes: int
 ) -> Message:
-    """Several together, which carry `most` bytes of publications at most: each its share."""
-    items, told = fold_duplicates(entries, found), [entry.notification for entry in entries]
-    largest = most // len(items)
+    """Build a digest. Its items share `max_bytes` of publications equally."""
+    items = fold_duplicates(entries, publications)
+    notifications = [entry.notification for entry in entries]
+    id = _digest_id(notifications[0], notifications[-1])
+    largest = max_bytes // len(items)
     event = {
         "specversion": "1.0",
-        "id": _id(told[0], told[-1]),
+        "id": id,
         "type": TYPE,
-        "source": f"/subscriptions/{quote(told[0].subscription, safe='')}",
-        "time": told[-1].time,
+        "source": f"/subscriptions/{quote(notifications[0].subscription, safe='')}",
+        "time": notifications[-1].time,
         "datacontenttype": "application/json",
         "data": {
-            "subscriber": told[0].subscriber,
-            "count": len(told),
-            "notifications": [_listed(item, largest) for item in items],
+            "subscriber": notifications[0].subscriber,
+            "count": len(notifications),
+            "notifications": [_describe_item(item, largest) for item in items],
         },
     }
-    ids = tuple(one.id for one in told)
-    return Message(
-        _id(told[0], told[-1]), first, last, told[0].subscription, ids, items, event, is_digest=True
-    )
+    ids = tuple(notification.id for notification in notifications)
+    return Message(id, first, last, notifications[0].subscription, ids, items, event, is_digest=True)
 
 
-def fold_duplicates(entries: Sequence[SubscriptionEntry], found: Publications) -> tuple[Item, ...]:
-    """The entries in order, those that say the same at the place of the first of them."""
-    alike: dict[object, list[SubscriptionEntry]] = {}
+def fold_duplicates(entries: Sequence[SubscriptionEntry], publications: Publications) -> tuple[Item, ...]:
+    """Make items of entries in order, with duplicates at the place of the first one."""
+    groups: dict[object, list[SubscriptionEntry]] = {}
     for entry in entries:
-        alike.setdefault(_says(entry.notification, found), []).append(entry)
+        groups.setdefault(_duplicate_key(entry.notification, publications), []).append(entry)
     return tuple(
         Item(
             group[0],
-            found.get(group[0].notification.publication),
-            tuple(one.notification.sequence for one in group),
+            publications.get(group[0].notification.publication),
+            tuple(entry.notification.sequence for entry in group),
         )
-        for group in alike.values()
+        for group in groups.values()
     )
 
 
-def _says(told: Notification, found: Publications) -> object:
-    """What two notifications have in common that say the same. What is not in the journal is like itself only."""
-    publication = found.get(told.publication)
-    content = (publication.media_type, publication.body) if publication else told.publication
-    bindings = json.dumps(told.bindings, sort_keys=True)
-    return content, told.kind, told.because, bindings
+def _duplicate_key(notification: Notification, publications: Publications) -> object:
+    """Return what duplicates have in common. A publication that was not read is a duplicate only of itself."""
+    publication = publications.get(notification.publication)
+    content = (publication.media_type, publication.body) if publication else notification.publication
+    bindings = json.dumps(notification.bindings, sort_keys=True)
+    return content, notification.kind, notification.because, bindings
 
 
-def _listed(item: Item, largest: int) -> dict[str, Any]:
+def _describe_item(item: Item, largest: int) -> dict[str, Any]:
     event = cloud_event(item.entry.notification, item.publication, largest)
     return {"count": len(item.sequences), "sequences": list(item.sequences), "notification": event}
 
 
-def _id(first: Notification, last: Notification) -> str:
+def _digest_id(first: Notification, last: Notification) -> str:
     return "g-" + hashlib.blake2b(f"{first.id} {last.id}".encode(), digest_size=10).hexdigest()

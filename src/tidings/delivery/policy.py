@@ -1,4 +1,4 @@
-"""How deliveries are made: how often, how long, how many at once."""
+"""Delivery policy: retries, timeouts, limits and allowed targets."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from tidings.errors import InputError
 from tidings.operations.http_pool import Timeouts
 from tidings.operations.settings import NOTIFICATION_SERVICES
 
-MARGIN = timedelta(seconds=60)
+LEASE_MARGIN = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPolicy:
-    """Times are in seconds.
+    """How deliveries are made. Times are in seconds.
 
-    `retries` are the waits after each failed attempt, those of Standard Webhooks; after the last it is given up. Up to
-    `jitter` of a wait is added to it. `patience` is how long a receiver may ask to be left alone. `workers` deliver at
-    the same time, `per_place` of them to one host. A lane is worked on for `run` entries, `run_bytes` of publications
-    and `run_seconds` at most.
-    `digest` is how many entries a digest has, `digest_bytes` how much of publications it carries, `largest` how much a
-    message does. `letters` is how long dead letters are kept, `overlap` how long an old secret signs, too. `grace` is
-    how long what is under way has to end.
+    Retries: `retries` are the waits after each failed attempt, by default those of Standard Webhooks; after the last
+    one a message becomes a dead letter. Up to the fraction `jitter` is added to a wait. `patience` limits a receiver's
+    Retry-After.
 
-    `inside` allows receivers on this machine and in private networks, `brokers` are those of Kafka that may be named
-    anyway, `schemes` what Apprise may be asked for. `per_subscriber` is how many destinations one may have.
+    Concurrency: `workers` threads deliver, at most `per_host` of them to one host. A run of a cursor ends after `run`
+    entries, `run_bytes` of publications or `run_seconds`. At shutdown, deliveries in progress have `grace` seconds.
+
+    Sizes: a message carries at most `largest` bytes of its publication, a digest `digest` entries and `digest_bytes` of
+    publications.
+
+    Retention: dead letters are kept for `letters`; after a rotation the old secret signs for `overlap`.
+
+    Targets: `inside` allows this machine and private networks; `brokers` are Kafka brokers that are always allowed;
+    `schemes` are the allowed services of Apprise; a subscriber may have `per_subscriber` destinations.
     """
 
     retries: tuple[float, ...] = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000)
@@ -34,7 +38,7 @@ class DeliveryPolicy:
     patience: int = 86_400
     times: Timeouts = field(default_factory=Timeouts)
     workers: int = 32
-    per_place: int = 8
+    per_host: int = 8
     run: int = 100
     run_bytes: int = 2_000_000
     run_seconds: float = 20.0
@@ -50,13 +54,13 @@ class DeliveryPolicy:
     per_subscriber: int = 20
 
     def __post_init__(self) -> None:
-        least = {"workers": 1, "per_place": 1, "run": 1, "digest": 1, "per_subscriber": 1}
-        for name, low in least.items():
-            if getattr(self, name) < low:
-                received = str(getattr(self, name))
-                raise InputError("no such rule", where=name, received=received, accepted=f"{low} or more")
+        minimums = {"workers": 1, "per_host": 1, "run": 1, "digest": 1, "per_subscriber": 1}
+        for name, minimum in minimums.items():
+            if getattr(self, name) < minimum:
+                received, accepted = str(getattr(self, name)), f"{minimum} or more"
+                raise InputError("invalid delivery policy", where=name, received=received, accepted=accepted)
 
     @property
     def lease(self) -> timedelta:
-        """For so long nobody else takes what one has taken: longer than a run and its last request may last."""
-        return timedelta(seconds=self.run_seconds + self.times.total + self.grace) + MARGIN
+        """How long a worker has a cursor for itself: longer than a run with its last request can take."""
+        return timedelta(seconds=self.run_seconds + self.times.total + self.grace) + LEASE_MARGIN

@@ -1,7 +1,7 @@
-"""Delivery at work: what is due is carried out by a few threads, so that a receiver that is slow delays no other.
+"""Delivery worker: sends what is due with several threads, so that a slow receiver does not delay others.
 
-Several processes may work on one store. What a process was about when it was killed is taken by another when its lease
-ends; receivers know what comes again by its id.
+Several processes may deliver from one store. What a killed process was sending is taken over by another one when its
+lease ends; receivers recognise repeated messages by their ids.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import logging
 from collections import Counter
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from functools import partial
-from threading import Event, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
+from tidings.core.worker import Worker
 from tidings.delivery.dead_letters import DeadLetterRetry
 from tidings.delivery.dispatcher import (
     DeliveryEvent,
@@ -26,187 +26,164 @@ from tidings.delivery.dispatcher import (
 from tidings.delivery.host_pool import HostPool
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.delivery.sql.leases import CursorLease
-from tidings.errors import TidingsError
 
-LOOK_SECONDS = 0.5
-BUSY_SECONDS = 0.1
-"""How long news wait at most while there is something to do: they are looked for among all who have destinations."""
+POLL_SECONDS = 0.5
+BUSY_POLL_SECONDS = 0.1
+"""How often the worker looks for new notifications while it delivers: the query goes over all subscribers with
+destinations."""
 LINGER_SECONDS = 0.01
-"""When one is done, others may be in a moment: what became of them is written down together."""
-PART = 1_000
-"""How many subscribers are looked after in one round."""
-AHEAD = 2
-"""How many times as many lanes are taken as there are threads: a thread that is done has the next one at once."""
-PATIENCE_SECONDS = 1.0
-"""What has been waiting for a thread for longer than this is left to others."""
+"""How long to wait for more runs to end after the first one, so that one transaction records several."""
+MAX_WOKEN_SUBSCRIBERS = 1_000
+"""How many subscribers have their cursors woken in one step."""
+LEASES_PER_THREAD = 2
+"""How many cursors are leased per thread: a thread that is done continues with the next one at once."""
+MAX_QUEUE_SECONDS = 1.0
+"""A leased cursor that waits longer than this for a thread is released for other processes."""
 
 _log = logging.getLogger("tidings.delivery")
 
 T = TypeVar("T")
 
 
-class DeliveryWorker:
-    """Delivers what is due, in a thread of its own from `with` to the end of it, or step by step."""
+class DeliveryWorker(Worker):
+    """A worker that delivers what is due."""
 
     def __init__(
-        self, courier: Dispatcher, listener: DeliveryListener = ignore_event, look: float = LOOK_SECONDS
+        self, dispatcher: Dispatcher, listener: DeliveryListener = ignore_event, poll: float = POLL_SECONDS
     ) -> None:
-        self.courier, self._listener, self._look = courier, listener, look
-        self._rules, self._store = courier.rules, courier.store
-        self._redelivery = DeadLetterRetry(courier)
-        self._line = HostPool(self._rules.workers, self._rules.per_place)
-        self._lanes: dict[Future[DeliveryRun], CursorLease] = {}
-        self._letters: dict[Future[list[DeliveryEvent]], list[DeadDelivery]] = {}
-        self._ended: list[DeliveryRun] = []
-        """What is to be written down yet."""
-        self._times, self._looked = AHEAD, 0.0
-        self.problem: str | None = None
-        """What keeps it from going on, if something does."""
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="delivery", daemon=True)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its thread runs: what is no error of ours ends it, and is shown whole."""
-        return self._thread.is_alive()
+        super().__init__("delivery", poll)
+        self.dispatcher, self._listener, self._poll = dispatcher, listener, poll
+        self._policy, self._store = dispatcher.policy, dispatcher.store
+        self._retry = DeadLetterRetry(dispatcher)
+        self._pool = HostPool(self._policy.workers, self._policy.per_host)
+        self._runs: dict[Future[DeliveryRun], CursorLease] = {}
+        self._retries: dict[Future[list[DeliveryEvent]], list[DeadDelivery]] = {}
+        self._unrecorded: list[DeliveryRun] = []
+        """Runs that have ended and are not recorded in the store yet."""
+        self._leases_per_thread, self._last_poll = LEASES_PER_THREAD, 0.0
 
     def step(self) -> int:
-        """One round, to its end: how many lanes and dead letters were worked on. For whoever wants to decide when."""
-        self._look_around()
-        begun = self._begin_lanes(times=1) + self._begin_letters()
-        self._settle(None)
-        return begun
+        """Deliver what is due, without the thread; return how many cursors and dead letters were worked on."""
+        self._wake()
+        started = self._start_runs(leases_per_thread=1) + self._start_retries()
+        self._collect(None)
+        return started
 
-    def __enter__(self) -> DeliveryWorker:
-        self._thread.start()
-        return self
+    def run_once(self) -> None:
+        started = self._start()
+        if self._in_progress():
+            self._collect(self._poll)
+        elif not started:
+            self.stopping.wait(self._poll)
 
-    def __exit__(self, *failure: object) -> None:
-        """What is under way has a while to end; the rest stays in the store, as it was."""
-        self._stop.set()
-        self.courier.stop.set()
-        self._thread.join()
-        self.close()
+    def interrupt(self) -> None:
+        self.dispatcher.stopping.set()
 
     def close(self) -> None:
-        wait(self._running(), self._rules.grace)
-        for sender in self.courier.senders.values():
+        """Give deliveries in progress `grace` seconds to end. The rest stays in the store."""
+        wait(self._in_progress(), self._policy.grace)
+        for sender in self.dispatcher.senders.values():
             sender.end()
-        self._line.close()
-        self._settle(None)
-        for sender in self.courier.senders.values():
+        self._pool.close()
+        self._collect(None)
+        for sender in self.dispatcher.senders.values():
             sender.close()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                begun = self._begin()
-                self.problem = None
-                if self._running():
-                    self._settle(self._look)
-                elif not begun:
-                    self._stop.wait(self._look)
-            except TidingsError as problem:  # a store that is away for a while comes back
-                self.problem = str(problem)
-                _log.warning("delivery cannot go on now: %s", problem)
-                self._stop.wait(self._look)
+    @property
+    def deliveries_in_progress(self) -> int:
+        return sum(not future.done() for future in self._in_progress())
 
-    def _begin(self) -> int:
-        """Begin what is due. While there is something to do, what is new is looked for now and then only."""
-        begun = 0
-        if not self._lanes or monotonic() - self._looked > BUSY_SECONDS:
-            self._look_around()
-            begun = self._begin_letters()
-        return begun + self._begin_lanes(self._times)
+    def _in_progress(self) -> list[Future[Any]]:
+        return [*self._runs, *self._retries]
 
-    def _look_around(self) -> None:
+    def _start(self) -> int:
+        """Start what is due. While deliveries run, new notifications are looked for less often."""
+        started = 0
+        if not self._runs or monotonic() - self._last_poll > BUSY_POLL_SECONDS:
+            self._wake()
+            started = self._start_retries()
+        return started + self._start_runs(self._leases_per_thread)
+
+    def _wake(self) -> None:
+        """Make cursors with new entries due."""
         self._store.clock_recovery.look()
         self._store.notifications.hand_over()
-        self._store.dead_deliveries.expire(self._rules.letters)
-        self._store.delivery_cursors.wake(PART)
-        self._looked = monotonic()
+        self._store.dead_deliveries.expire(self._policy.letters)
+        self._store.delivery_cursors.wake(MAX_WOKEN_SUBSCRIBERS)
+        self._last_poll = monotonic()
 
-    def _begin_lanes(self, times: int) -> int:
-        """Take `times` as many lanes as there are threads, with those that were taken before; how many were taken."""
-        self._write_down()
-        free = self._rules.workers * times - len(self._running())
+    def _start_runs(self, leases_per_thread: int) -> int:
+        """Lease cursors until there are enough per thread, and start to deliver; return how many were leased."""
+        self._record_runs()
+        free = self._policy.workers * leases_per_thread - len(self._in_progress())
         if free <= 0:
             return 0
-        running = Counter(lane.place for lane in self._lanes.values())
-        running.update(letters[0].place for letters in self._letters.values())
-        taken = self._store.delivery_cursors.take(
-            free, self._rules.lease, running, self._rules.per_place * times
-        )
-        for work in plan_runs(self._store, self._rules, taken) if taken else ():
-            self._lanes[self._line.submit(work.to.place, partial(self.courier.work, work))] = work.lane
-        return len(taken)
+        per_host = Counter(lease.place for lease in self._runs.values())
+        per_host.update(letters[0].place for letters in self._retries.values())
+        limit = self._policy.per_host * leases_per_thread
+        leased = self._store.delivery_cursors.take(free, self._policy.lease, per_host, limit)
+        for planned in plan_runs(self._store, self._policy, leased) if leased else ():
+            call = partial(self.dispatcher.run, planned)
+            self._runs[self._pool.submit(planned.destination.place, call)] = planned.lease
+        return len(leased)
 
-    def _begin_letters(self) -> int:
-        begun = 0
-        for to, letters in () if self._letters else self._redelivery.take():
-            begun += len(letters)
-            self._letters[self._line.submit(to.place, partial(self._redelivery.work, to, letters))] = letters
-        return begun
+    def _start_retries(self) -> int:
+        started = 0
+        for destination, letters in () if self._retries else self._retry.take():
+            started += len(letters)
+            call = partial(self._retry.run, destination, letters)
+            self._retries[self._pool.submit(destination.place, call)] = letters
+        return started
 
-    @property
-    def under_way(self) -> int:
-        """How many deliveries are being made."""
-        return sum(not one.done() for one in self._running())
-
-    def _running(self) -> list[Future[Any]]:
-        return [*self._lanes, *self._letters]
-
-    def _settle(self, seconds: float | None) -> None:
-        """Write down what became of what is done: of one at least, or with no limit of all."""
+    def _collect(self, seconds: float | None) -> None:
+        """Wait for deliveries and record their outcomes: of the first that ends, or without a limit of all."""
         until = FIRST_COMPLETED if seconds is not None else ALL_COMPLETED
-        wait(self._running(), seconds, until)
+        wait(self._in_progress(), seconds, until)
         if seconds is not None:
-            wait(self._running(), LINGER_SECONDS)
-            self._drop_late()
-        for future, lane in _done(self._lanes):
-            self._ended += [DeliveryRun(lane, None)] if future.cancelled() else _result(future)
-        self._write_down()
-        for tried, letters in _done(self._letters):
-            if tried.cancelled():
-                self._redelivery.release(letters)
+            wait(self._in_progress(), LINGER_SECONDS)
+            self._release_late()
+        for run, lease in _pop_done(self._runs):
+            self._unrecorded += [DeliveryRun(lease, None)] if run.cancelled() else _result(run)
+        self._record_runs()
+        for retry, letters in _pop_done(self._retries):
+            if retry.cancelled():
+                self._retry.release(letters)
             else:
-                self._tell([each for happened in _result(tried) for each in happened])
+                self._publish([event for events in _result(retry) for event in events])
 
-    def _drop_late(self) -> None:
-        """What waits too long is given back. As long as all threads are held up, nothing else is taken."""
-        went_on = any(each.done() for each in self._lanes)
-        dropped = self._line.drop(PATIENCE_SECONDS)
-        if dropped or went_on:
-            self._times = AHEAD if went_on else 1
+    def _release_late(self) -> None:
+        """Release leases that have waited too long; while all threads are stuck, lease no more than they can hold."""
+        progressed = any(run.done() for run in self._runs)
+        cancelled = self._pool.cancel_waiting(MAX_QUEUE_SECONDS)
+        if cancelled or progressed:
+            self._leases_per_thread = LEASES_PER_THREAD if progressed else 1
 
-    def _write_down(self) -> None:
-        """Note what became of runs. If the store is away, they are noted when it is back: nothing is sent again."""
-        if not self._ended:
+    def _record_runs(self) -> None:
+        """Record ended runs in the store. If it is unreachable they are recorded later, and nothing is sent again."""
+        if not self._unrecorded:
             return
-        worked = [(run.lane, run.progress) for run in self._ended if run.progress is not None]
-        idle = [run.lane for run in self._ended if run.progress is None]
-        noted = dict(
-            zip((lane for lane, _ in worked), self._store.delivery_cursors.finish(worked), strict=True)
-        )
+        worked = [(run.lease, run.outcome) for run in self._unrecorded if run.outcome is not None]
+        idle = [run.lease for run in self._unrecorded if run.outcome is None]
+        finished = self._store.delivery_cursors.finish(worked)
+        recorded = dict(zip((lease for lease, _ in worked), finished, strict=True))
         if idle:
             self._store.delivery_cursors.release(idle)
-        ended, self._ended = self._ended, []
-        self._tell([each for run in ended if noted.get(run.lane) for each in run.happened])
+        ended, self._unrecorded = self._unrecorded, []
+        self._publish([event for run in ended if recorded.get(run.lease) for event in run.events])
 
-    def _tell(self, happened: list[DeliveryEvent]) -> None:
-        for each in happened:
-            self._listener(each)
+    def _publish(self, events: list[DeliveryEvent]) -> None:
+        for event in events:
+            self._listener(event)
 
 
-def _done(running: dict[Future[T], Any]) -> list[tuple[Future[T], Any]]:
-    """Those that came to an end, which are not running any more."""
-    done = [each for each in running if each.done()]
-    return [(each, running.pop(each)) for each in done]
+def _pop_done(futures: dict[Future[T], Any]) -> list[tuple[Future[T], Any]]:
+    done = [future for future in futures if future.done()]
+    return [(future, futures.pop(future)) for future in done]
 
 
 def _result(done: Future[T]) -> list[T]:
-    """What came of it; what failed is said, and tried again when its lease ends."""
+    """Return the result in a list. A failure is logged, and retried when the lease ends."""
     if error := done.exception():
-        _log.error("delivery failed at a destination", exc_info=error)
+        _log.error("a delivery failed unexpectedly", exc_info=error)
         return []
     return [done.result()]

@@ -27,7 +27,7 @@ def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
         patience=said.patience,
         times=Timeouts(min(5.0, said.timeout), said.timeout, said.timeout),
         workers=said.workers,
-        per_place=said.per_host,
+        per_host=said.per_host,
         letters=timedelta(days=said.letters),
         overlap=timedelta(hours=said.overlap),
         grace=settings.drain,

@@ -87,22 +87,17 @@ class DeliveryWorkers(ExitStack):
     def _begin(self) -> None:
         context, objects = self._context, self._context.settings.objects
         hub = self.enter_context(
-            HubWorker(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
+            HubWorker(context.hub, observer=lambda outcome: context.metrics.delivered("hub", outcome))
         )
-        context.health.watch("hub", lambda: hub.problem, lambda: hub.problem is None)
-        context.under_way.count(lambda: hub.under_way, "hub call")
+        context.health.watch("hub", lambda: hub.problem, lambda: hub.is_alive)
+        context.under_way.count(lambda: hub.calls_in_progress, "hub call")
         heard = self.enter_context(closing(DeliveryTelemetry(context)))
         deliveries = self.enter_context(
             create_dispatcher(context.tidings.store, build_delivery_policy(context.settings), heard)
         )
-        context.under_way.count(lambda: deliveries.under_way, "delivery")
-        ended = "delivery has ended; the log says why"
-        context.health.watch(
-            "delivery",
-            lambda: deliveries.problem or (None if deliveries.is_alive else ended),
-            lambda: deliveries.is_alive,
-        )
+        context.under_way.count(lambda: deliveries.deliveries_in_progress, "delivery")
+        context.health.watch("delivery", lambda: deliveries.problem, lambda: deliveries.is_alive)
         if objects.tell:
             how = OutboxOptions(tell_author=objects.tell_author, publish=objects.publish)
             telling = self.enter_context(OutboxWorker(context.tidings, how))
-            context.health.watch("objects", lambda: telling.problem, lambda: telling.problem is None)
+            context.health.watch("objects", lambda: telling.problem, lambda: telling.is_alive)

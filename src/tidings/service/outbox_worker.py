@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
+from tidings.core.worker import Worker
 from tidings.errors import PublicationError, TidingsError
 from tidings.objects.object_change import ObjectChange, derive_event_id, encode_event
 from tidings.objects.sources import OpenSource, SourceRegistry, open_source
@@ -176,57 +177,28 @@ class OutboxFollower:
                 yield None
 
 
-# Telling about objects beside something else: in a thread of its own, from `with` to the end of it.
-#
-# Databases that are added or removed meanwhile are heard of. One that is away for a while is said once, and asked
-# again.
-
-
 _log = logging.getLogger("tidings.objects")
 
 
-class OutboxWorker:
-    """Empties the outboxes of all databases that were added. Several processes may."""
+class OutboxWorker(Worker):
+    """A worker that empties the outboxes of all databases; several processes may. Databases can be added meanwhile.
+
+    A database that is unreachable is no `problem`: the others are served, and it is retried.
+    """
 
     def __init__(
         self, tidings: Tidings, how: OutboxOptions = DEFAULT_OPTIONS, poll: float = POLL_SECONDS
     ) -> None:
+        super().__init__("objects", poll)
         self._sources, self._poll = SourceRegistry(tidings.store), poll
         self._follower = OutboxFollower(tidings, how, poll)
-        self._stop = Event()
-        self._away: str | None = None
-        self._thread = Thread(target=self._run, name="objects", daemon=True)
 
-    def __enter__(self) -> OutboxWorker:
-        self._thread.start()
-        return self
+    def run_once(self) -> None:
+        self._follower.step(self._sources.all(), _log_outbox_event, self.stopping)
+        self.stopping.wait(self._poll)
 
-    def __exit__(self, *failure: object) -> None:
-        """Changes that are being told are told to their end."""
-        self._stop.set()
-        self._thread.join()
-
-    @property
-    def problem(self) -> str | None:
-        """What keeps it from its work. A database that is away is none: the others are told about."""
-        return None if self._thread.is_alive() else "telling about objects has ended; the log says why"
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                self._step()
-                self._stop.wait(self._poll)
-        finally:
-            self._follower.close()
-
-    def _step(self) -> None:
-        try:
-            self._follower.step(self._sources.all(), _log_outbox_event, self._stop)
-            self._away = None
-        except TidingsError as problem:  # the store itself: it comes back
-            if self._away != str(problem):
-                _log.warning("objects cannot be told about now: %s", problem)
-            self._away = str(problem)
+    def close(self) -> None:
+        self._follower.close()
 
 
 def _log_outbox_event(news: OutboxEvent) -> None:

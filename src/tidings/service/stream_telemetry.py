@@ -4,14 +4,12 @@ seconds.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 from datetime import timedelta
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from tidings.core import durations
-from tidings.errors import TidingsError
+from tidings.core.worker import Worker
 from tidings.operations import logs, traces
 from tidings.spark.stream.progress import (
     DeferredRelease,
@@ -100,39 +98,20 @@ class StreamTracer:
         self._store.traces.forget()
 
 
-class Heartbeat:
-    """Records in the store every ten seconds that the stream runs or starts, from `with` to the end of it."""
+class Heartbeat(Worker):
+    """A worker that records in the store every ten seconds that the stream runs or starts."""
 
-    def __init__(self, context: ServiceContext, keeper: StreamWorker) -> None:
-        self._store, self._keeper = context.tidings.store, keeper
+    def __init__(self, context: ServiceContext, stream: StreamWorker) -> None:
+        super().__init__("heartbeat", BEAT_SECONDS)
+        self._store, self._stream = context.tidings.store, stream
         self._kept = _kept(context)
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="pulse", daemon=True)
 
-    def __enter__(self) -> Heartbeat:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            if self._keeper.problem is None or self._keeper.is_starting:
-                self._beat(self._keeper.is_starting)
-            if self._stop.wait(BEAT_SECONDS):
-                return
-
-    def _beat(self, starting: bool) -> None:
+    def run_once(self) -> None:
         from tidings.service.pipeline import record_heartbeat
 
-        try:
-            record_heartbeat(self._store, self._kept, starting=starting)
-        except TidingsError as problem:  # the store comes back; readiness says so meanwhile
-            logging.getLogger("tidings.stream").warning(
-                "the store cannot be told that the stream runs: %s", problem
-            )
+        if self._stream.problem is None or self._stream.is_starting:
+            record_heartbeat(self._store, self._kept, starting=self._stream.is_starting)
+        self.stopping.wait(BEAT_SECONDS)
 
 
 def _kept(context: ServiceContext) -> timedelta:

@@ -10,7 +10,7 @@ import pytest
 from tests.feeds.hub.callbacks import RULES, address, echo, eventually, form, pushes, subscribe, titles
 from tests.support.servers.site import Response, Site, a_site
 from tests.support.stores.notified_store import PUBLIC, Told
-from tidings.feeds.hub.worker import AT_ONCE, HubWorker
+from tidings.feeds.hub.worker import MAX_CONCURRENT_CALLS, HubWorker
 
 ALL_TRIES = len(RULES.retries) + 1
 
@@ -172,7 +172,7 @@ def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubWorker, site
 
 
 def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubWorker, site: Site) -> None:
-    paths = [f"/{n}" for n in range(2 * AT_ONCE + 1)]
+    paths = [f"/{n}" for n in range(2 * MAX_CONCURRENT_CALLS + 1)]
     for path in paths:
         subscribe(told, loop, site, path)
     told.tell_events(1, 1)

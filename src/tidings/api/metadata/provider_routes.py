@@ -117,7 +117,7 @@ class ProviderEndpoints:
         if self._following is not None:  # whom it tries to follow: providers look for circles by that
             said["leader"] = self._following.log.name
             ahead, problem = max(ahead, self._following.head or 0), self._following.problem
-        return {**said, "lag": ahead - found.position, "problem": problem and problem.message()}
+        return {**said, "lag": ahead - found.position, "problem": problem}
 
     def schema(self) -> Response:
         """The schema, as it was loaded."""

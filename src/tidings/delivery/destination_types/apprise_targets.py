@@ -1,8 +1,7 @@
-"""Mail and chat, by Apprise: a target is one of its addresses, `mailto://...` or `slack://...`, and a secret.
+"""Mail and chat with Apprise: a target is an Apprise URL, `mailto://...` or `slack://...`, and a secret.
 
-Apprise makes its own connections, in a process with walls around it: `apprise_worker`. Where a target leads is looked
-at when it is named, so that it can be refused at once; what counts are the walls. Services that do something to this
-machine are on no list.
+Apprise opens its own connections, in a sandboxed process: `apprise_worker`. The host of a target is checked when it is
+added, for an early error; the sandbox enforces the policy. Services that act on this machine cannot be allowed.
 """
 
 from __future__ import annotations
@@ -29,23 +28,24 @@ from tidings.store.entries import SubscriptionEntry
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
 CHATTING = ("priority", "sound", "thread", "topic", "footer", "channel", "token", "auth", "method")
 PARAMETERS = frozenset((*MAILING, *CHATTING, "format", "overflow", "region"))
-"""What may be set behind a `?`. Others name files that are read (`template`) or addresses that are fetched."""
+"""Allowed query parameters. Others name files to read (`template`) or URLs to fetch."""
 EXTRAS = ("+", " ", "-", ":")
-"""How headers, parameters and fields of messages of one's own begin; a plus sign in an address is read as a space."""
+"""Prefixes of custom headers, parameters and message fields; a plus sign in a URL is decoded as a space."""
 DOMAINS = ("mailgun",)
-"""Services whose host is the name that a mail comes from."""
+"""Services whose URL has the sender's domain in the place of the host."""
 CLOUD = ("cloud", "t2bot")
-"""Ways to use a service in which it is at a host of its own."""
-LONGEST = 4_000
-SECONDS = 60.0
-"""How long a message may take. Apprise waits for 4 s at each step, and a mail has a dozen."""
-TITLE, LINES = 200, 50
-"""How many characters a title has, and how many notifications of a digest are written out."""
+"""Modes in which a service runs at its own host."""
+MAX_TARGET_LENGTH = 4_000
+TIMEOUT_SECONDS = 60.0
+"""How long a message may take. Apprise waits up to 4 s at each step, and a mail has a dozen."""
+MAX_TITLE_LENGTH = 200
+MAX_DIGEST_ITEMS = 50
+"""How many items of a digest are written out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A notification for people: what it is about, and where to look."""
+    """A notification for people: title, text and link."""
 
     title: str
     text: str = ""
@@ -56,49 +56,50 @@ Describer = Callable[[SubscriptionEntry, Publication | None], Description]
 
 
 def describe_plainly(entry: SubscriptionEntry, _: Publication | None) -> Description:
-    """What can be said of a notification without its publication."""
-    told = entry.notification
-    return Description(show_change(told) or bound(told.bindings) or told.publication)
+    """Describe a notification without its publication."""
+    notification = entry.notification
+    title = show_change(notification) or bound(notification.bindings) or notification.publication
+    return Description(title)
 
 
 class AppriseTargets:
-    """Sends texts for people."""
+    """Sender of mail and chat messages."""
 
     def __init__(
         self,
-        rules: DeliveryPolicy,
+        policy: DeliveryPolicy,
         network: EgressPolicy | None = None,
         describe: Describer = describe_plainly,
     ) -> None:
-        self._rules, self._network, self._describe = rules, network or EgressPolicy(), describe
-        self._process = AppriseProcess(rules.workers, rules.inside, SECONDS)
+        self._policy, self._network, self._describe = policy, network or EgressPolicy(), describe
+        self._process = AppriseProcess(policy.workers, policy.inside, TIMEOUT_SECONDS)
 
     def check(self, target: str) -> str:
         scheme = target.partition(":")[0].lower()
-        if scheme not in self._rules.schemes:
-            accepted = ", ".join(f"{each}://" for each in self._rules.schemes)
-            hint = did_you_mean(scheme[:40], self._rules.schemes)
-            what = "this service may not be used"
+        if scheme not in self._policy.schemes:
+            accepted = ", ".join(f"{each}://" for each in self._policy.schemes)
+            hint = did_you_mean(scheme[:40], self._policy.schemes)
+            what = "this service is not allowed"
             raise InputError(what, where="target", received=scheme[:40], accepted=accepted, hint=hint)
         for name, _ in parse_qsl(target.partition("?")[2], True):
             if name not in PARAMETERS and not name.startswith(EXTRAS):
                 accepted = ", ".join(sorted(PARAMETERS))
-                raise InputError("this is no parameter of a target", received=name[:40], accepted=accepted)
-        service = parse_target(target) if len(target) <= LONGEST else None
+                raise InputError(
+                    "this parameter of a target is not allowed", received=name[:40], accepted=accepted
+                )
+        service = parse_target(target) if len(target) <= MAX_TARGET_LENGTH else None
         if service is None:
-            hint = "https://appriseit.com/services/ says how each is written"
-            raise InputError(
-                f"this is no address of {scheme}", where="target", accepted=f"{scheme}://...", hint=hint
-            )
+            hint = "see https://appriseit.com/services/ for the format of each service"
+            raise InputError(f"invalid {scheme} URL", where="target", accepted=f"{scheme}://...", hint=hint)
         host = None if scheme in DOMAINS else _host(service)
-        if host and not self._rules.inside and self._network.leads_inside(_as_url(host)):
+        if host and not self._policy.inside and self._network.leads_inside(_as_url(host)):
             raise InputError(
-                "a host in a private network", where="target", accepted=PUBLIC_ADDRESSES, hint=ALLOW_HINT
+                "the host is in a private network", where="target", accepted=PUBLIC_ADDRESSES, hint=ALLOW_HINT
             )
         return f"{scheme}:{host or ''}"
 
     def shown(self, target: str) -> str:
-        """Names, passwords and keys can stand anywhere in it."""
+        """Return only the scheme: names, passwords and keys can be anywhere in the rest."""
         return f"{target.partition(':')[0]}://..."
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
@@ -117,39 +118,40 @@ class AppriseTargets:
         self._process.close()
 
     def _notify(self, to: Destination, message: Message) -> Refusal | None:
-        title, text = self.written(message)
+        title, text = self.render(message)
         problem = self._process.send(to.target, title, text)
         return Refusal(problem, hopeless=problem == UNKNOWN) if problem else None
 
-    def written(self, message: Message) -> tuple[str, str]:
-        """A title and a text: what, and why."""
+    def render(self, message: Message) -> tuple[str, str]:
+        """Render a message as title and text."""
         if not message.is_digest:
             [item] = message.items
-            return self._one(item)
-        parts = [self._one(item, listed=True) for item in message.items[:LINES]]
-        more = len(message.items) - LINES
+            return self._render_item(item)
+        parts = [self._render_item(item, in_digest=True) for item in message.items[:MAX_DIGEST_ITEMS]]
+        more = len(message.items) - MAX_DIGEST_ITEMS
         text = "\n\n".join(f"{title}\n{text}" for title, text in parts)
         text += f"\n\nand {plural(more, 'more notification')}" if more > 0 else ""
         return f"{plural(len(message.ids), 'notification')} for {message.subscription}", text
 
-    def _one(self, item: Item, listed: bool = False) -> tuple[str, str]:
-        told = item.entry.notification
-        found = self._describe(item.entry, item.publication)
+    def _render_item(self, item: Item, in_digest: bool = False) -> tuple[str, str]:
+        notification = item.entry.notification
+        description = self._describe(item.entry, item.publication)
         times = f" ({len(item.sequences)} times)" if len(item.sequences) > 1 else ""
-        title = f"{'- ' if listed else ''}{found.title[:TITLE]}{times}"
-        why = because(told.because)
-        kind = "" if told.kind == "matched" else f"{told.kind}. "
-        lines = [found.text, f"{kind}Because {why}." if why else kind, found.link or ""]
-        lines += [] if listed else [f"Subscription {told.subscription}, number {told.sequence}."]
+        title = f"{'- ' if in_digest else ''}{description.title[:MAX_TITLE_LENGTH]}{times}"
+        reasons = because(notification.because)
+        kind = "" if notification.kind == "matched" else f"{notification.kind}. "
+        lines = [description.text, f"{kind}Because {reasons}." if reasons else kind, description.link or ""]
+        if not in_digest:
+            lines.append(f"Subscription {notification.subscription}, number {notification.sequence}.")
         return title, "\n".join(line for line in lines if line)
 
 
 def _host(service: Any) -> str | None:
-    """The host that a target names; services at hosts of their own have none to name."""
+    """Return the host in a target; None for services at their own hosts."""
     if "host" not in service.template_tokens or getattr(service, "mode", None) in CLOUD:
         return None
-    found: str = getattr(service, "smtp_host", None) or service.host
-    return found.strip("[]")
+    host: str = getattr(service, "smtp_host", None) or service.host
+    return host.strip("[]")
 
 
 def _as_url(host: str) -> str:

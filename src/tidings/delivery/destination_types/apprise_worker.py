@@ -1,13 +1,13 @@
-"""Apprise, in a process of its own with walls around it: it connects by itself, to wherever a target says.
+"""Apprise in a sandboxed process: it opens its own connections, to any host that a target names.
 
-`apprise_process` starts this file as a program. Requests and answers are lines of JSON on the standard input and
-output, matched by `id`, and answers come as they are ready:
+`apprise_process` starts this file as a program. Requests and answers are JSON lines on standard input and output,
+matched by `id`; answers may come in any order:
 
     {"id": 1, "target": "mailto://...", "title": "...", "text": "..."}
     {"id": 1, "problem": null}
 
-It ends when nobody writes to it any more. As a program it imports nothing of the folder that it is in, so that it
-starts quickly and takes little memory.
+It ends when its input is closed. The program imports no other module of this package, to start quickly and use little
+memory.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tidings.operations.sandbox import Sandbox
 
 try:
     import apprise
-except ModuleNotFoundError:  # it is an extra
+except ModuleNotFoundError:  # an optional dependency
     apprise = None  # type: ignore[assignment]
 
 UNKNOWN = "Apprise does not know this target"
-SAID = 200
-"""How many characters of what Apprise says stand in the problem."""
+MAX_LOG_LENGTH = 200
+"""How many characters of a log message of Apprise the problem quotes."""
 
 
 def parse_target(target: str) -> Any:
-    """What Apprise makes of a target; nothing if it is none. It follows no redirects and keeps no files."""
+    """Parse a target; return None if it is invalid. The service follows no redirects and keeps no files."""
     if apprise is None:
         hint = "pip install 'tidings[apprise]'"
-        raise SetupError("Apprise is not installed, by which mail and chat are sent", hint=hint)
+        raise SetupError("Apprise, which sends mail and chat messages, is not installed", hint=hint)
     asset = apprise.AppriseAsset(
         storage_mode="memory",
         allow_templates=False,
@@ -52,76 +52,78 @@ def parse_target(target: str) -> Any:
         return apprise.Apprise.instantiate(target, asset=asset, suppress_exceptions=True)
 
 
-class _Ear(logging.Handler):
-    """Apprise says only in its log why something was not taken. Several threads send: each hears what it caused."""
+class _LogCapture(logging.Handler):
+    """Captures the log of Apprise per thread: only the log says why a message was not accepted."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.own = threading.local()
+        self.thread = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        heard: list[str] | None = getattr(self.own, "heard", None)
-        if heard is not None:
-            heard.append(record.getMessage()[:SAID])
+        messages: list[str] | None = getattr(self.thread, "messages", None)
+        if messages is not None:
+            messages.append(record.getMessage()[:MAX_LOG_LENGTH])
 
 
-_EAR = _Ear()
+_CAPTURE = _LogCapture()
 
 
 @contextmanager
 def capture_log() -> Iterator[list[str]]:
-    """What Apprise says to this thread meanwhile."""
+    """Capture what Apprise logs in this thread."""
     log = logging.getLogger("apprise")
-    if _EAR not in log.handlers:
-        log.addHandler(_EAR)
-        log.propagate = False  # what it says is in the problem of the delivery
-    _EAR.own.heard = []
+    if _CAPTURE not in log.handlers:
+        log.addHandler(_CAPTURE)
+        log.propagate = False  # the problem of the delivery has the message
+    _CAPTURE.thread.messages = []
     try:
-        yield _EAR.own.heard
+        yield _CAPTURE.thread.messages
     finally:
-        _EAR.own.heard = None
+        _CAPTURE.thread.messages = None
 
 
-class Worker:
+class RequestHandler:
     """Answers requests, each in a thread of its own."""
 
-    def __init__(self, walls: Sandbox, out: TextIO) -> None:
-        self._walls, self._out, self._writing = walls, out, Lock()
+    def __init__(self, sandbox: Sandbox, out: TextIO) -> None:
+        self._sandbox, self._out, self._writing = sandbox, out, Lock()
 
-    def work(self, line: str) -> None:
+    def answer(self, line: str) -> None:
         request = json.loads(line)
         try:
             problem = self._notify(request["target"], request["title"], request["text"])
-        except Exception as error:  # noqa: BLE001 # whatever a plugin raises is this target's problem alone
-            problem = f"the service could not be spoken to ({type(error).__name__})"
+        except Exception as error:  # noqa: BLE001 # an exception of a plugin fails only this message
+            problem = f"the plugin of the service failed ({type(error).__name__})"
         with self._writing:
             self._out.write(json.dumps({"id": request["id"], "problem": problem}) + "\n")
             self._out.flush()
 
     def _notify(self, target: str, title: str, text: str) -> str | None:
-        self._walls.refused.clear()
+        self._sandbox.refused.clear()
         service = parse_target(target)
         if service is None:
             return UNKNOWN
-        with capture_log() as said:
+        with capture_log() as messages:
             if service.notify(title=title, body=text):
                 return None
-        refused = self._walls.refused
-        return refused[-1] if refused else said[-1] if said else "the service did not take it"
+        blocked = self._sandbox.refused
+        return (
+            blocked[-1] if blocked else messages[-1] if messages else "the service did not accept the message"
+        )
 
 
 def main(threads: int, inside: bool) -> None:
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
-    logging.lastResort = None  # addresses in what libraries log are secrets
-    walls = Sandbox(inside)
-    parse_target("json://example.org")  # reads all of its plugins, which takes longer than anything else
-    walls.build()
-    worker = Worker(walls, out)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with answers
+    logging.lastResort = None  # URLs in the logs of libraries are secrets
+    sandbox = Sandbox(inside)
+    parse_target("json://example.org")  # loads all plugins, the slowest part of the start
+    sandbox.build()
+    handler = RequestHandler(sandbox, out)
     pool = ThreadPoolExecutor(threads)
     for line in sys.stdin:
-        pool.submit(worker.work, line)
-    os._exit(0)  # nobody is left to hear of what is under way
+        pool.submit(handler.answer, line)
+    os._exit(0)  # the parent is gone: open requests do not matter
 
 
 if __name__ == "__main__":

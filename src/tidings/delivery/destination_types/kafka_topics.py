@@ -1,11 +1,11 @@
-"""Topics of Kafka: the key is the subscription, the value a CloudEvent, so each subscription keeps its order.
+"""Kafka topics: the key is the subscription and the value a CloudEvent, so each subscription keeps its order.
 
-The producer is idempotent: what it sends again after a lost answer does not come twice. A run is sent as a whole, and
-its cursor moves as far as the broker has said that it has it.
+The producer is idempotent: a retry after a lost acknowledgement adds no duplicate. A run is sent as a whole, and its
+cursor moves to the last message that the broker has acknowledged.
 
-librdkafka connects by itself, to whatever brokers the first one names. So brokers in private networks cannot be told
-from others, and only those may be named that whoever runs the service has named first, or all if private networks are
-allowed. Of its settings only those may be given by which one gets in: others run commands or read files.
+librdkafka opens its own connections, to all brokers that the first one lists, so the egress policy cannot check them. A
+target may therefore name only brokers from the settings of the service, or any broker if private networks are allowed.
+Only settings for authentication may be given: others run commands or read files.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from tidings.operations.kafka_address import KafkaAddress, parse_kafka_address
 try:
     from confluent_kafka import KafkaError, KafkaException, Producer
     from confluent_kafka import Message as Written
-except ModuleNotFoundError:  # it is an extra
+except ModuleNotFoundError:  # an optional dependency
     Producer = None  # type: ignore[assignment,misc]
 
 SETTINGS = ("security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
-KEPT = 20
-"""How many producers are kept; the one that was made first goes first."""
-LOOK_SECONDS = 0.1
-LARGEST = 10_000_000
+MAX_PRODUCERS = 20
+"""How many producers stay open; the oldest is closed first."""
+POLL_SECONDS = 0.1
+MAX_MESSAGE_BYTES = 10_000_000
 
 
 class KafkaTopics:
-    """Writes to topics."""
+    """Sender of messages to Kafka topics."""
 
-    def __init__(self, rules: DeliveryPolicy) -> None:
-        self._rules, self._guard = rules, Lock()
+    def __init__(self, policy: DeliveryPolicy) -> None:
+        self._policy, self._guard = policy, Lock()
         self._producers: dict[KafkaAddress, Any] = {}
         self._ended = False
 
@@ -47,57 +47,62 @@ class KafkaTopics:
         address = parse_kafka_address(target) if target.startswith("kafka://") else None
         if address is None:
             accepted = "kafka://HOST:PORT/TOPIC"
-            raise InputError("no address of a topic", where="target", accepted=accepted)
-        wrong = [name for name, _ in address.settings if name not in SETTINGS]
-        if wrong:
+            raise InputError("invalid address of a Kafka topic", where="target", accepted=accepted)
+        forbidden = [name for name, _ in address.settings if name not in SETTINGS]
+        if forbidden:
             accepted = ", ".join(SETTINGS)
-            raise InputError("no setting of a destination", received=wrong[0][:100], accepted=accepted)
-        strange = [host for host in address.hosts if host not in self._rules.brokers]
-        if strange and not self._rules.inside:
-            accepted = ", ".join(self._rules.brokers) or "none"
-            hint = "whoever runs the service names the brokers that may be used"
-            raise InputError("no broker that may be used", received=strange[0], accepted=accepted, hint=hint)
-        _installed()
+            raise InputError(
+                "this Kafka setting is not allowed", received=forbidden[0][:100], accepted=accepted
+            )
+        foreign = [host for host in address.hosts if host not in self._policy.brokers]
+        if foreign and not self._policy.inside:
+            accepted = ", ".join(self._policy.brokers) or "none"
+            hint = "the operator of the service can allow brokers: delivery.brokers"
+            raise InputError("this broker is not allowed", received=foreign[0], accepted=accepted, hint=hint)
+        _check_installed()
         return ",".join(address.hosts)
 
     def shown(self, target: str) -> str:
         return parse_kafka_address(target).name
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
-        """All at once; if that is more than the broker takes at once, one by one, to find the one that is too large."""
+        """Send all messages at once; if one is too large, send them one by one to find it."""
         address = parse_kafka_address(to.target)
         sent = self._write(address, messages)
         if not (sent.refusal and sent.refusal.hopeless and len(messages) > 1):
             return sent
-        for number in range(sent.taken, len(messages)):
+        for number in range(sent.accepted, len(messages)):
             alone = self._write(address, messages[number : number + 1])
             if alone.refusal or enough():
-                return SendResult(number + alone.taken, alone.refusal)
+                return SendResult(number + alone.accepted, alone.refusal)
         return SendResult(len(messages))
 
     def _write(self, address: KafkaAddress, messages: Sequence[Message]) -> SendResult:
-        """Hand messages to the producer, and await its reports."""
+        """Pass messages to the producer, and wait for its delivery reports."""
         reports: dict[int, KafkaError | None] = {}
         try:
             producer = self._producer(address)
-            refused = self._produce(producer, address, messages, reports)
+            failed = self._produce(producer, address, messages, reports)
         except KafkaException as error:
             return SendResult(0, _refusal(error.args[0]))
-        until = monotonic() + self._rules.times.total
-        while len(reports) < len(messages) and not refused and monotonic() < until and not self._ended:
-            producer.poll(LOOK_SECONDS)
-        taken = next((n for n in range(len(messages)) if reports.get(n, _MISSING) is not None), len(messages))
-        if taken == len(messages):
-            return SendResult(taken)
+        until = monotonic() + self._policy.times.total
+        while len(reports) < len(messages) and not failed and monotonic() < until and not self._ended:
+            producer.poll(POLL_SECONDS)
+        count = len(messages)
+        accepted = next((n for n in range(count) if reports.get(n, _MISSING) is not None), count)
+        if accepted == count:
+            return SendResult(accepted)
         self._drop(address, producer)
-        said = reports.get(taken)
-        return SendResult(taken, _refusal(said) if said else Refusal("Kafka does not say that it has it"))
+        report = reports.get(accepted)
+        return SendResult(
+            accepted, _refusal(report) if report else Refusal("Kafka did not acknowledge the message")
+        )
 
     def end(self) -> None:
         self._ended = True
 
     def close(self) -> None:
-        """What a producer did not send yet is not sent any more: nobody has said that it was."""
+        """Discard unsent messages: none of them was reported as delivered."""
         with self._guard:
             for producer in self._producers.values():
                 producer.purge()
@@ -121,24 +126,24 @@ class KafkaTopics:
                 producer.produce(
                     address.topic, message.text.encode(), key, headers=headers, on_delivery=reported
                 )
-            except KafkaException as error:  # too large, say; what was given before goes on
+            except KafkaException as error:  # for example too large; earlier messages are still sent
                 reports[number] = error.args[0]
-                producer.flush(self._rules.times.total)
+                producer.flush(self._policy.times.total)
                 return True
             producer.poll(0)
         return False
 
     def _producer(self, address: KafkaAddress) -> Any:
-        _installed()
+        _check_installed()
         with self._guard:
             if address not in self._producers:
-                while len(self._producers) >= KEPT:
+                while len(self._producers) >= MAX_PRODUCERS:
                     self._producers.pop(next(iter(self._producers)))
                 self._producers[address] = Producer(self._settings(address))
             return self._producers[address]
 
     def _drop(self, address: KafkaAddress, failed: Any) -> None:
-        """The next run gets a new one: an idempotent producer may be of no use any more after an error."""
+        """Discard a producer: an idempotent one may be unusable after an error."""
         with self._guard:
             if self._producers.get(address) is failed:
                 del self._producers[address]
@@ -151,10 +156,10 @@ class KafkaTopics:
             "log_level": 0,
             "enable.idempotence": True,  # and with it acks=all
             "linger.ms": 5,
-            "message.timeout.ms": int(self._rules.times.total * 1_000),
-            "message.max.bytes": LARGEST,
+            "message.timeout.ms": int(self._policy.times.total * 1_000),
+            "message.max.bytes": MAX_MESSAGE_BYTES,
             "topic.metadata.refresh.interval.ms": 60_000,
-            "error_cb": lambda _: None,  # what went wrong is said by the reports
+            "error_cb": lambda _: None,  # delivery reports have the errors
             **dict(address.settings),
         }
 
@@ -162,10 +167,10 @@ class KafkaTopics:
 _MISSING = object()
 
 
-def _installed() -> None:
+def _check_installed() -> None:
     if Producer is None:
         hint = "pip install 'tidings[kafka]'"
-        raise SetupError("the client of Kafka is not installed", hint=hint)
+        raise SetupError("the Kafka client is not installed", hint=hint)
 
 
 def _refusal(error: Any) -> Refusal:

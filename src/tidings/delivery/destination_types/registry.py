@@ -1,4 +1,4 @@
-"""The kinds of destinations, and what sends to them."""
+"""Types of destinations, and the sender of each."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WEBHOOK, APPRISE, KAFKA = "webhook", "apprise", "kafka"
 
 
 def create_senders(
-    rules: DeliveryPolicy,
+    policy: DeliveryPolicy,
     network: EgressPolicy | None = None,
     clock: Callable[[], datetime] = utc_now,
     describe: Describer = describe_plainly,
 ) -> dict[str, Sender]:
-    """A sender for each kind. Those of libraries that are not installed say so when they are asked."""
+    """Create a sender for each type. Senders whose library is not installed raise when they are used."""
     return {
-        WEBHOOK: Webhooks(rules, network, clock),
-        APPRISE: AppriseTargets(rules, network, describe),
-        KAFKA: KafkaTopics(rules),
+        WEBHOOK: Webhooks(policy, network, clock),
+        APPRISE: AppriseTargets(policy, network, describe),
+        KAFKA: KafkaTopics(policy),
     }

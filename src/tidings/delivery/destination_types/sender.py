@@ -1,4 +1,4 @@
-"""What all kinds of destinations have in common: messages go in order, and the first that is not taken ends it."""
+"""Interface of senders: one for each type of destination. Messages are sent in order, up to the first refusal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidings.delivery.sql.destination_store import Destination
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a message was not taken.
+    """Why a message was not accepted.
 
-    `status` is that of HTTP, if there was one; `after` is how many seconds the receiver asks to be left alone; `gone`
-    says that it wants no more at all, `hopeless` that this message is never taken, however often it is tried.
+    `status` is the HTTP status, if there was one. `after` is the receiver's Retry-After, in seconds. `gone` means that
+    the receiver wants no further messages, `hopeless` that a retry of this message cannot succeed.
     """
 
     problem: str
@@ -27,31 +27,31 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """How many messages were taken, and why the next was not; without a refusal they are all, or it was time to end."""
+    """How many messages were accepted, and why the next one was not; None if all were, or the run had to end."""
 
-    taken: int
+    accepted: int
     refusal: Refusal | None = None
     status: int | None = None
 
 
 StopCheck = Callable[[], bool]
-"""Whether it is time to end, asked between two messages."""
+"""A function that returns whether to stop; called between two messages."""
 
 
 class Sender(Protocol):
-    """Sends to destinations of one kind, from any number of threads."""
+    """Sends to destinations of one type; safe to use from several threads."""
 
     def check(self, target: str) -> str:
-        """Refuse a target that cannot be, or may not be; the place that it is at."""
+        """Raise if the target is invalid or not allowed; return its host."""
 
     def shown(self, target: str) -> str:
-        """What may be shown of a target."""
+        """Return the target without secrets."""
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
-        """Send messages in order until one is not taken."""
+        """Send messages in order, up to the first that is not accepted."""
 
     def end(self) -> None:
-        """End what is under way: it fails."""
+        """Cancel requests in progress; they fail."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release connections."""

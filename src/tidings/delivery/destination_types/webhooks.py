@@ -1,10 +1,10 @@
-"""Webhooks, as Standard Webhooks has them: a CloudEvent is posted, signed, under an id that stays when it is repeated.
+"""Webhooks according to Standard Webhooks: signed POST requests with a CloudEvent.
 
-    webhook-id          the id of the notification or the digest: who has seen it before drops what comes again
-    webhook-timestamp   when this attempt was made
-    webhook-signature   v1,... of id, timestamp and body; two of them while a secret is being replaced
+    webhook-id          the id of the notification or digest, the same for every attempt; receivers drop duplicates
+    webhook-timestamp   the time of this attempt
+    webhook-signature   v1,... of id, timestamp and body; two signatures while a secret is being rotated
 
-Whatever is not 2xx is a failure, redirects included; 410 says that nothing more is wanted.
+Every status other than 2xx is a failure, redirects included. 410 disables the destination.
 """
 
 from __future__ import annotations
@@ -36,50 +36,54 @@ from tidings.operations.retry_after import parse_retry_after
 from tidings.store.encoding import format_instant, utc_now
 
 SECRET_BYTES = 32
-LONGEST = 2_000
+MAX_URL_LENGTH = 2_000
 GONE = 410
-ASKS_TO_WAIT = (429, 503)
-SHOWN = 200
-"""How many characters of an answer stand in the problem."""
+RETRY_AFTER_STATUSES = (429, 503)
+MAX_SHOWN = 200
+"""How many characters of a response the problem quotes."""
 
 
 def generate_secret() -> str:
-    """A secret as Standard Webhooks writes it."""
+    """Generate a secret in the format of Standard Webhooks."""
     return "whsec_" + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def secrets_of(to: Destination, moment: datetime) -> list[str]:
-    """What signs at a moment: the secret, and the one before as long as it counts."""
-    old = to.old_secret if to.old_until is not None and to.old_until > format_instant(moment) else None
-    return [each for each in (to.secret, old) if each]
+def valid_secrets(destination: Destination, moment: datetime) -> list[str]:
+    """Return the secrets that sign at a moment: the current one, and the old one until its end."""
+    until = destination.old_until
+    old = destination.old_secret if until is not None and until > format_instant(moment) else None
+    return [secret for secret in (destination.secret, old) if secret]
 
 
 class Webhooks:
-    """Posts messages to addresses."""
+    """Sender of webhooks."""
 
     def __init__(
         self,
-        rules: DeliveryPolicy,
+        policy: DeliveryPolicy,
         network: EgressPolicy | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._rules, self._clock = rules, clock
-        self._poster = HttpPool(rules.times, network)
+        self._policy, self._clock = policy, clock
+        self._poster = HttpPool(policy.times, network)
         self._agent = f"Tidings/{version('tidings')} (webhooks)"
 
     def check(self, target: str) -> str:
         host, port = split_host(target)
-        if len(target) > LONGEST or not target.isascii() or urlsplit(target).fragment:
-            accepted = f"at most {LONGEST:,} characters, all of them ASCII, without a fragment"
-            raise InputError("this is no address of a webhook", where="target", accepted=accepted)
-        if not self._rules.inside and self._poster.network.leads_inside(target):
+        if len(target) > MAX_URL_LENGTH or not target.isascii() or urlsplit(target).fragment:
+            accepted = f"at most {MAX_URL_LENGTH:,} characters, all of them ASCII, without a fragment"
+            raise InputError("invalid URL of a webhook", where="target", accepted=accepted)
+        if not self._policy.inside and self._poster.network.leads_inside(target):
             raise InputError(
-                "a webhook in a private network", where="target", accepted=PUBLIC_ADDRESSES, hint=ALLOW_HINT
+                "the webhook is in a private network",
+                where="target",
+                accepted=PUBLIC_ADDRESSES,
+                hint=ALLOW_HINT,
             )
         return f"{host}:{port}"
 
     def shown(self, target: str) -> str:
-        """The address; what is in its query may be a secret."""
+        """Return the URL without its query, which may contain a secret."""
         parts = urlsplit(target)
         return parts._replace(query="...").geturl() if parts.query else target
 
@@ -108,27 +112,31 @@ class Webhooks:
             "webhook-id": message.id,
             "webhook-timestamp": str(int(moment.timestamp())),
             "webhook-signature": " ".join(
-                Webhook(each).sign(message.id, moment, message.text) for each in secrets_of(to, self._clock())
+                Webhook(secret).sign(message.id, moment, message.text)
+                for secret in valid_secrets(to, self._clock())
             ),
         }
-        inside = split_host(to.target)[0] if self._rules.inside else None
+        inside = split_host(to.target)[0] if self._policy.inside else None
         try:
-            answer = self._poster.post(to.target, headers, message.text.encode(), inside)
+            response = self._poster.post(to.target, headers, message.text.encode(), inside)
         except FetchProblem as problem:
-            return Refusal(_in_short(problem))
-        return answer if 200 <= answer.status < 300 else self._refusal(answer)
+            return Refusal(_summarize(problem))
+        return response if 200 <= response.status < 300 else self._refusal(response)
 
-    def _refusal(self, answer: PostResponse) -> Refusal:
-        said = " ".join(answer.body[: 4 * SHOWN].decode("utf-8", "replace").split())[:SHOWN]
-        where = answer.headers.get("location") if 300 <= answer.status < 400 else None
-        told = f" (redirects to {where[:SHOWN]}, which is not followed)" if where else ""
-        asked = answer.status in ASKS_TO_WAIT
-        after = (parse_retry_after(answer.headers, self._clock()) or 0) if asked else 0
-        problem = f"status {answer.status}{told}" + (f": {said}" if said and not told else "")
-        return Refusal(problem, answer.status, min(after, self._rules.patience), answer.status == GONE)
+    def _refusal(self, response: PostResponse) -> Refusal:
+        body = " ".join(response.body[: 4 * MAX_SHOWN].decode("utf-8", "replace").split())[:MAX_SHOWN]
+        location = response.headers.get("location") if 300 <= response.status < 400 else None
+        problem = f"status {response.status}"
+        if location:
+            problem += f" (redirects are not followed: {location[:MAX_SHOWN]})"
+        elif body:
+            problem += f": {body}"
+        can_wait = response.status in RETRY_AFTER_STATUSES
+        after = (parse_retry_after(response.headers, self._clock()) or 0) if can_wait else 0
+        return Refusal(problem, response.status, min(after, self._policy.patience), response.status == GONE)
 
 
-def _in_short(problem: FetchProblem) -> str:
-    """A problem without the address, in which there may be a secret, and without what a name inside leads to."""
+def _summarize(problem: FetchProblem) -> str:
+    """Return the problem without the URL, which may contain a secret, and without private addresses."""
     is_inside = problem.accepted == PUBLIC_ADDRESSES
     return f"{problem.what} ({problem.received})" if problem.received and not is_inside else problem.what

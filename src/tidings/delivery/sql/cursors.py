@@ -1,13 +1,13 @@
-"""Lanes: how far each destination was told of each subscription, and who works on that.
+"""Delivery cursors: how far each subscription was delivered to each destination, and which worker holds the lease.
 
-A lane is worked on by one at a time, so its entries arrive in order, and a receiver that is slow delays no other. Who
-takes it moves its due time ahead; if they vanish, another takes it then, and that was an attempt, too: what ends
-whoever takes it must not be taken for ever. Who comes back after another took it finds that the ticket is not
-theirs any more.
+One worker at a time works on a cursor, so its entries arrive in order, and a slow receiver does not delay others. A
+lease moves the due time ahead. If the worker is lost, another leases the cursor at that time, and the lost lease counts
+as an attempt: a message that crashes each worker must not be retried forever. A worker that comes back after its lease
+ended finds that its ticket is out of date.
 
-Waking lanes is by subscriber: those with destinations whose sequence went on since the last look. A look at each lane
-would cost as much as there are lanes, each time. What is asked or written of lanes that were taken is asked or written
-of all of them at once: most have a single entry.
+Cursors are woken by subscriber: those with destinations whose sequence has advanced. Checking every cursor would cost
+time in proportion to all cursors, on each poll. Queries and updates handle all leased cursors at once, because most
+cursors have a single entry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.delivery.sql import destination_store, leases
 from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
 from tidings.delivery.sql.destination_store import ACTIVE
 from tidings.delivery.sql.leases import CursorKey, CursorLease
-from tidings.delivery.sql.scheduler import AT_ONCE, BEHIND, wake_cursors
+from tidings.delivery.sql.scheduler import BEHIND, MAX_WOKEN_SUBSCRIBERS, wake_cursors
 from tidings.delivery.sql.tables import delivery_lanes, destinations
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
@@ -33,18 +33,13 @@ from tidings.store.database import Database
 from tidings.store.encoding import Clock, escape_unstorable, format_instant
 from tidings.store.tables import subscription_entries
 
-# What became of runs is written down, of many at once: how far each lane came, and when it goes on.
-#
-# A lane is locked before it is looked for more entries: whoever wakes it at the same moment has written them by then,
-# or finds it asleep. Whether its destination is still active does not matter here: who takes the lane next looks.
-
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What became of a run: the entries up to `told` are done, `delivered` of them were taken.
+    """Outcome of a run: the entries up to `told` are done, and `delivered` of them were accepted.
 
-    `problem` is what the next one ran into. It is tried again after `wait` seconds, or it is given up: `letter`. If the
-    receiver wants no more at all, `gone` says so: its destination is disabled.
+    `problem` is why the next message was not accepted. It is retried after `wait` seconds, or given up as a dead
+    `letter`. With `gone` the destination is disabled, for that reason.
     """
 
     told: int
@@ -70,64 +65,66 @@ _MORE = select(_reached.c.to, _reached.c.what).where(_newest > _reached.c.told)
 def commit_runs(
     connection: Connection, runs: Sequence[tuple[CursorLease, RunOutcome]], moment: datetime
 ) -> list[bool]:
-    """Note what became of runs; false where the lane is another's now, and nothing was noted."""
-    gone = {lane.destination: progress.gone for lane, progress in runs if progress.gone}
+    """Record the outcomes of runs in one transaction; false for each whose lease was lost, which changes nothing.
+
+    A cursor is locked before the query for further entries: a process that wakes it at the same moment has inserted
+    them by then, or finds it idle. The state of the destination does not matter here: the next worker checks it.
+    """
+    gone = {lease.destination: outcome.gone for lease, outcome in runs if outcome.gone}
     destination_store.lock_destinations(connection, gone)
-    before = leases.lock_leased(connection, [lane for lane, _ in runs])
-    kept = [(lane, progress) for lane, progress in runs if lane.key in before]
-    reached = [(*lane.key, lane.subscriber, progress.told) for lane, progress in kept]
+    rows = leases.lock_leased(connection, [lease for lease, _ in runs])
+    valid = [(lease, outcome) for lease, outcome in runs if lease.key in rows]
+    reached = [(*lease.key, lease.subscriber, outcome.told) for lease, outcome in valid]
     more: set[CursorKey] = {
-        (to, what) for to, what in connection.execute(_MORE, json_rows_parameter(reached))
+        (destination, subscription)
+        for destination, subscription in connection.execute(_MORE, json_rows_parameter(reached))
     }
-    written = {
-        lane.key: _noted(before[lane.key], lane, progress, lane.key in more, moment)
-        for lane, progress in kept
-    }
-    leases.update_cursors(connection, written)
-    for _, progress in kept:
-        if progress.letter is not None:
-            add_dead_delivery(connection, progress.letter)
-    for id in gone.keys() & {lane.destination for lane, _ in kept}:
-        destination_store.stop_destination(connection, id, destination_store.DISABLED, gone[id])
-    return [lane.key in before for lane, _ in runs]
-
-
-def _noted(
-    before: Row[*tuple[Any, ...]], lane: CursorLease, progress: RunOutcome, more: bool, moment: datetime
-) -> dict[str, Any]:
-    due = format_instant(moment + timedelta(seconds=progress.wait)) if more else None
     values = {
-        "told": progress.told,
-        "delivered": before.delivered + progress.delivered,
+        lease.key: _progress_columns(rows[lease.key], lease, outcome, lease.key in more, moment)
+        for lease, outcome in valid
+    }
+    leases.update_cursors(connection, values)
+    for _, outcome in valid:
+        if outcome.letter is not None:
+            add_dead_delivery(connection, outcome.letter)
+    for id in gone.keys() & {lease.destination for lease, _ in valid}:
+        destination_store.stop_destination(connection, id, destination_store.DISABLED, gone[id])
+    return [lease.key in rows for lease, _ in runs]
+
+
+def _progress_columns(
+    row: Row[*tuple[Any, ...]], lease: CursorLease, outcome: RunOutcome, more: bool, moment: datetime
+) -> dict[str, Any]:
+    due = format_instant(moment + timedelta(seconds=outcome.wait)) if more else None
+    values = {
+        "told": outcome.told,
+        "delivered": row.delivered + outcome.delivered,
         "due": due,
         "since": format_instant(moment),
         "busy": 0,
-        "gathered": before.gathered if progress.told == lane.told else None,
-        "gathers": before.gathers if more else 0,
+        "gathered": row.gathered if outcome.told == lease.told else None,
+        "gathers": row.gathers if more else 0,
     }
-    return values | _outcome(before, lane, progress, format_instant(moment))
+    return values | _health_columns(row, lease, outcome, format_instant(moment))
 
 
-def _outcome(
-    before: Row[*tuple[Any, ...]], lane: CursorLease, progress: RunOutcome, now: str
+def _health_columns(
+    row: Row[*tuple[Any, ...]], lease: CursorLease, outcome: RunOutcome, now: str
 ) -> dict[str, Any]:
-    """What is known of its health."""
-    values = {
-        name: getattr(before, name) for name in ("failures", "last_success", "last_failure", "last_error")
-    }
+    values = {name: getattr(row, name) for name in ("failures", "last_success", "last_failure", "last_error")}
     values["attempts"] = 0
-    if progress.delivered:
+    if outcome.delivered:
         values |= {"last_success": now, "failures": 0}
-    if progress.problem is not None:
-        went_on = progress.told > lane.told
+    if outcome.problem is not None:
+        advanced = outcome.told > lease.told
         values |= {"failures": values["failures"] + 1, "last_failure": now}
-        values |= {"last_error": escape_unstorable(progress.problem)}
-        values["attempts"] = 0 if progress.letter else 1 if went_on else lane.attempts + 1
+        values |= {"last_error": escape_unstorable(outcome.problem)}
+        values["attempts"] = 0 if outcome.letter else 1 if advanced else lease.attempts + 1
     return values
 
 
 class DeliveryCursors:
-    """The lanes of all destinations."""
+    """The cursors of all destinations."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
@@ -136,67 +133,63 @@ class DeliveryCursors:
         return self._clock()
 
     def wake(self, most: int) -> int:
-        """Make lanes due that have new entries, of so many subscribers at most; how many subscribers those were."""
+        """Make cursors with new entries due, of at most this many subscribers; return how many subscribers."""
         with self._database.read() as connection:
-            found = connection.execute(BEHIND, {"most": most}).scalars().all()
-        for some in bulk.iter_chunks(found, AT_ONCE):
-            self._database.transact(partial(wake_cursors, subscribed=some, now=format_instant(self.now())))
-        return len(found)
+            behind = connection.execute(BEHIND, {"most": most}).scalars().all()
+        for names in bulk.iter_chunks(behind, MAX_WOKEN_SUBSCRIBERS):
+            self._database.transact(partial(wake_cursors, names=names, now=format_instant(self.now())))
+        return len(behind)
 
     def take(
-        self, most: int, lease: timedelta, running: Mapping[str, int] | None = None, per_place: int = 1_000
+        self, most: int, lease: timedelta, running: Mapping[str, int] | None = None, per_host: int = 1_000
     ) -> list[CursorLease]:
-        """Lanes to work on now, for as long as the lease; a place has no more than `per_place` of them, with those that
-        are running already.
-        """
+        """Lease cursors that are due, at most `per_host` for each host, `running` ones included."""
         if self._database.is_sqlite and not self._any_due():
             return []
         return self._database.transact(
-            lambda c: _take(c, most, self.now(), lease, Counter(running or {}), per_place)
+            lambda c: _take(c, most, self.now(), lease, Counter(running or {}), per_host)
         )
 
     def _any_due(self) -> bool:
-        """Whether there is anything to take: SQLite has one lock for all who write, which is not taken for nothing."""
+        """Return whether a cursor is due, without SQLite's only write lock."""
         with self._database.read() as connection:
             return connection.execute(_ANY_DUE, {"now": format_instant(self.now())}).first() is not None
 
-    def gather(self, lanes: Sequence[CursorLease], most: int) -> list[CursorLease]:
-        """Begin digests of what there is, `most` entries at most: each has the same entries however often it is tried.
-        The lanes as they are then, without those that are another's now.
-        """
-        return self._database.transact(lambda c: _gather(c, lanes, most))
+    def gather(self, held: Sequence[CursorLease], most: int) -> list[CursorLease]:
+        """Start digests of at most `most` entries, which stay the same for every attempt.
 
-    def put_off(self, lanes: Sequence[tuple[CursorLease, datetime]]) -> int:
-        """Wait for the end of quiet hours; what comes meanwhile is delivered together then. How many do: some may be
-        another's now.
+        Returns the leases with their digests, without lost ones.
         """
+        return self._database.transact(lambda c: _gather(c, held, most))
+
+    def put_off(self, deferred: Sequence[tuple[CursorLease, datetime]]) -> int:
+        """Defer cursors to the end of quiet hours, with a digest then; return how many leases were still valid."""
         now = format_instant(self.now())
         values = {
-            lane.key: {
+            lease.key: {
                 "due": format_instant(until),
                 "busy": 0,
-                "attempts": lane.attempts,
+                "attempts": lease.attempts,
                 "gathers": 1,
                 "since": now,
             }
-            for lane, until in lanes
+            for lease, until in deferred
         }
-        return self._database.transact(lambda c: _write_mine(c, [lane for lane, _ in lanes], values))
+        return self._database.transact(lambda c: _update_leased(c, [lease for lease, _ in deferred], values))
 
-    def release(self, lanes: Sequence[CursorLease]) -> int:
-        """Give back what was not worked on; a destination that is not active has nothing to do. How many were given
-        back: some may be another's now.
+    def release(self, held: Sequence[CursorLease]) -> int:
+        """Release leases of cursors that were not worked on; return how many were still valid.
+
+        A cursor of an inactive destination is not due any more.
         """
-        return self._database.transact(lambda c: _release(c, lanes, format_instant(self.now())))
+        return self._database.transact(lambda c: _release(c, held, format_instant(self.now())))
 
     def finish(self, runs: Sequence[tuple[CursorLease, RunOutcome]]) -> list[bool]:
-        """Note what became of runs, all in one transaction; false where the lane is another's now, and nothing was
-        noted.
-        """
+        """Record the outcomes of runs in one transaction; false for each whose lease was lost."""
         return self._database.transact(lambda c: commit_runs(c, runs, self.now()))
 
     def rouse(self, subscriber: str) -> None:
-        """Look at once again at what waits for the end of quiet hours: they have changed."""
+        """Make cursors due that wait for the end of quiet hours, because these have changed."""
         c = delivery_lanes.c
         waiting = c.subscriber == subscriber, c.gathers == 1, c.busy == 0, c.due.is_not(None)
         woken = update(delivery_lanes).where(*waiting).values(due=format_instant(self.now()))
@@ -205,7 +198,7 @@ class DeliveryCursors:
 
 _ANY_DUE = select(delivery_lanes.c.due).where(delivery_lanes.c.due <= bindparam("now")).limit(1)
 _DUE = (
-    select(*leases.TAKEN)
+    select(*leases.LEASE_COLUMNS)
     .where(
         delivery_lanes.c.due <= bindparam("now"),
         delivery_lanes.c.place.not_in(bindparam("full", expanding=True)),
@@ -222,82 +215,90 @@ def _take(
     moment: datetime,
     lease: timedelta,
     running: Counter[str],
-    per_place: int,
+    per_host: int,
 ) -> list[CursorLease]:
-    """Those that are due first. A place that is full is left out of the next look: however many lanes of it are due,
-    they do not stand before those of others.
+    """Lease the cursors that have been due longest.
+
+    Hosts at their limit are excluded from the next query: however many of their cursors are due, others are found.
     """
     taken: list[CursorLease] = []
     now, until = format_instant(moment), format_instant(moment + lease)
     while len(taken) < most:
-        full = [place for place, count in running.items() if count >= per_place]
-        found = connection.execute(_DUE, {"now": now, "full": full, "most": most - len(taken)}).all()
-        some = []
-        for row in found:
-            if running[row.place] < per_place:
+        full = [host for host, count in running.items() if count >= per_host]
+        due = connection.execute(_DUE, {"now": now, "full": full, "most": most - len(taken)}).all()
+        new = []
+        for row in due:
+            if running[row.place] < per_host:
                 running[row.place] += 1
-                some.append(replace(CursorLease(*row), ticket=row.ticket + 1))
-        leases.update_cursors(connection, {lane.key: _busy(lane, now, until) for lane in some})
-        taken += some
-        if len(some) == len(found):  # none was left out
+                new.append(replace(CursorLease(*row), ticket=row.ticket + 1))
+        leases.update_cursors(connection, {lease.key: _lease_columns(lease, now, until) for lease in new})
+        taken += new
+        if len(new) == len(due):  # no host reached its limit
             break
     return taken
 
 
-def _busy(lane: CursorLease, now: str, until: str) -> dict[str, int | str]:
-    return {"busy": 1, "ticket": lane.ticket, "attempts": lane.attempts + 1, "due": until, "since": now}
+def _lease_columns(lease: CursorLease, now: str, until: str) -> dict[str, int | str]:
+    return {"busy": 1, "ticket": lease.ticket, "attempts": lease.attempts + 1, "due": until, "since": now}
 
 
-_begun = json_rows("to", "what", "who")
+_started = json_rows("to", "what", "who")
 _NEWEST = select(
-    _begun.c.to,
-    _begun.c.what,
+    _started.c.to,
+    _started.c.what,
     select(func.max(subscription_entries.c.number))
     .where(
-        subscription_entries.c.subscriber == _begun.c.who,
-        subscription_entries.c.subscription == _begun.c.what,
+        subscription_entries.c.subscriber == _started.c.who,
+        subscription_entries.c.subscription == _started.c.what,
     )
     .scalar_subquery(),
 )
 
 
-def _gather(connection: Connection, lanes: Sequence[CursorLease], most: int) -> list[CursorLease]:
-    there = leases.lock_leased(connection, lanes)
-    mine = [lane for lane in lanes if lane.key in there]
-    given = json_rows_parameter((*lane.key, lane.subscriber) for lane in mine)
-    newest = {(to, what): number or 0 for to, what, number in connection.execute(_NEWEST, given)}
-    begun = [_begun_at(lane, newest[lane.key], most) for lane in mine]
-    leases.update_cursors(connection, {lane.key: {"gathered": lane.gathered} for lane in begun})
-    return begun
-
-
-def _begun_at(lane: CursorLease, newest: int, most: int) -> CursorLease:
-    return replace(lane, gathered=min(newest, lane.told + most)) if newest > lane.told else lane
-
-
-def _write_mine(
-    connection: Connection,
-    lanes: Sequence[CursorLease],
-    values: Mapping[leases.CursorKey, Mapping[str, object]],
-) -> int:
-    there = leases.lock_leased(connection, lanes)
-    leases.update_cursors(connection, {key: row for key, row in values.items() if key in there})
-    return len(there)
-
-
-def _release(connection: Connection, lanes: Sequence[CursorLease], now: str) -> int:
-    """Who is about to pause or resume a destination waits until this transaction ends."""
-    active = _active(connection, {lane.destination for lane in lanes})
-    values = {
-        lane.key: {"due": now if lane.destination in active else None, "busy": 0, "attempts": lane.attempts}
-        for lane in lanes
+def _gather(connection: Connection, held: Sequence[CursorLease], most: int) -> list[CursorLease]:
+    rows = leases.lock_leased(connection, held)
+    valid = [lease for lease in held if lease.key in rows]
+    keys = json_rows_parameter((*lease.key, lease.subscriber) for lease in valid)
+    newest = {
+        (destination, subscription): number or 0
+        for destination, subscription, number in connection.execute(_NEWEST, keys)
     }
-    return _write_mine(connection, lanes, values)
+    started = [_start_digest(lease, newest[lease.key], most) for lease in valid]
+    leases.update_cursors(connection, {lease.key: {"gathered": lease.gathered} for lease in started})
+    return started
 
 
-def _active(connection: Connection, ids: Collection[str]) -> set[str]:
-    found = bulk.select_among(connection, _STATES, destinations.c.id, ids)
-    return {row.id for row in found if row.state == ACTIVE}
+def _start_digest(lease: CursorLease, newest: int, most: int) -> CursorLease:
+    return replace(lease, gathered=min(newest, lease.told + most)) if newest > lease.told else lease
+
+
+def _update_leased(
+    connection: Connection,
+    held: Sequence[CursorLease],
+    values: Mapping[CursorKey, Mapping[str, object]],
+) -> int:
+    valid = leases.lock_leased(connection, held)
+    leases.update_cursors(connection, {key: row for key, row in values.items() if key in valid})
+    return len(valid)
+
+
+def _release(connection: Connection, held: Sequence[CursorLease], now: str) -> int:
+    """A process that pauses or resumes a destination waits until this transaction ends."""
+    active = _lock_active(connection, {lease.destination for lease in held})
+    values = {
+        lease.key: {
+            "due": now if lease.destination in active else None,
+            "busy": 0,
+            "attempts": lease.attempts,
+        }
+        for lease in held
+    }
+    return _update_leased(connection, held, values)
+
+
+def _lock_active(connection: Connection, ids: Collection[str]) -> set[str]:
+    rows = bulk.select_among(connection, _STATES, destinations.c.id, ids)
+    return {row.id for row in rows if row.state == ACTIVE}
 
 
 _STATES = (

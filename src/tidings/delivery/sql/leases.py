@@ -1,4 +1,7 @@
-"""A lane as whoever works on it has taken it, and whether it is still theirs."""
+"""Leases of delivery cursors.
+
+A worker leases a cursor, which increments its ticket. A worker whose ticket is not the current one has lost the lease.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from tidings.delivery.sql.tables import delivery_lanes
 from tidings.store.bulk import json_rows, json_rows_parameter
 
 CursorKey = tuple[str, str]
-"""A destination and a subscription."""
+"""The key of a cursor: a destination and a subscription."""
 
 
 class EntryRange(NamedTuple):
-    """Entries of a subscription, from a number to another."""
+    """The entries `first` to `last` of a subscription."""
 
     subscriber: str
     subscription: str
@@ -27,10 +30,10 @@ class EntryRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CursorLease:
-    """A destination and a subscription, as they were taken: entries after `told` are to be delivered.
+    """A leased cursor: entries after `told` are to be delivered to the destination, which is at the host `place`.
 
-    `attempts` were begun before for the first of them; `gathered` is the last entry of the digest that is under way,
-    `gathers` whether what waits is to be one.
+    `attempts` counts earlier attempts for the first of these entries. `gathered` is the last entry of a digest that was
+    started, `gathers` whether the next message is to be a digest.
     """
 
     destination: str
@@ -48,20 +51,19 @@ class CursorLease:
         return self.destination, self.subscription
 
     @property
-    def together(self) -> bool:
-        """Whether its entries go together."""
+    def is_digest(self) -> bool:
         return bool(self.gathers) or self.gathered is not None
 
     def next(self, run: int) -> EntryRange:
-        """The entries that are next: those of the digest that was begun, or some."""
-        last = (self.gathered or self.told) if self.together else self.told + run
+        """Return the next entries: those of the digest that was started, or up to `run` of them."""
+        last = (self.gathered or self.told) if self.is_digest else self.told + run
         return EntryRange(self.subscriber, self.subscription, self.told + 1, last)
 
 
-TAKEN = tuple(delivery_lanes.c[name] for name in CursorLease.__dataclass_fields__)
+LEASE_COLUMNS = tuple(delivery_lanes.c[name] for name in CursorLease.__dataclass_fields__)
 
 _tickets = json_rows("to", "what", numbers=("ticket",))
-_MINE = (
+_STILL_LEASED = (
     select(*delivery_lanes.c)
     .join_from(
         _tickets,
@@ -76,19 +78,19 @@ _MINE = (
 
 
 def lock_leased(
-    connection: Connection, lanes: Sequence[CursorLease]
+    connection: Connection, held: Sequence[CursorLease]
 ) -> dict[CursorKey, Row[*tuple[Any, ...]]]:
-    """The rows of those of these lanes that nobody took since, locked. All who lock lanes do it in the same order."""
-    tickets = json_rows_parameter((lane.destination, lane.subscription, lane.ticket) for lane in lanes)
-    return {(row.destination, row.subscription): row for row in connection.execute(_MINE, tickets)}
+    """Lock the cursors whose leases are still valid; return their rows. All code locks cursors in the same order."""
+    tickets = json_rows_parameter((lease.destination, lease.subscription, lease.ticket) for lease in held)
+    return {(row.destination, row.subscription): row for row in connection.execute(_STILL_LEASED, tickets)}
 
 
 def update_cursors(connection: Connection, values: Mapping[CursorKey, Mapping[str, Any]]) -> None:
-    """Write the same columns of several lanes, which must be locked."""
+    """Write the same columns of several cursors, which must be locked."""
     if values:
         names = tuple(sorted(next(iter(values.values())), key=_is_number))
         rows = json_rows_parameter((*key, *(row[name] for name in names)) for key, row in values.items())
-        connection.execute(_writing(names), rows)
+        connection.execute(_update_statement(names), rows)
 
 
 def _is_number(name: str) -> bool:
@@ -96,7 +98,7 @@ def _is_number(name: str) -> bool:
 
 
 @lru_cache(maxsize=100)
-def _writing(names: tuple[str, ...]) -> Update:
+def _update_statement(names: tuple[str, ...]) -> Update:
     new = json_rows(
         *("to", "what", *(f"new_{name}" for name in names if not _is_number(name))),
         numbers=[f"new_{name}" for name in names if _is_number(name)],

@@ -1,4 +1,4 @@
-"""What is delivered next: entries of lanes in order, with the publications that they are about."""
+"""Pending entries: the next entries of delivery cursors, with their publications."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidings.store.tables import journal, notifications, subscription_entries
 
 @dataclass(frozen=True, slots=True)
 class EntryBatch:
-    """Entries in order, and the publications that they are about, by id."""
+    """Entries in order, and their publications by id."""
 
     entries: Sequence[SubscriptionEntry]
     publications: Mapping[str, Publication]
@@ -30,51 +30,51 @@ class EntryBatch:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Destinations by id, the quiet hours of subscribers who have some, and for each lane what was read."""
+    """Destinations by id, quiet hours by subscriber, and for each cursor its entries if they were read ahead."""
 
     destinations: Mapping[str, Destination]
     quiet: Mapping[str, QuietHours]
-    read: Sequence[EntryBatch | None]
+    entries: Sequence[EntryBatch | None]
 
 
-class _Sized(NamedTuple):
-    """An entry, and how many bytes its publication has in the journal."""
+class _SizedEntry(NamedTuple):
+    """An entry, and the size of its publication in the journal in bytes."""
 
     entry: SubscriptionEntry
     size: int
 
 
 class PendingEntries:
-    """The entries of everybody's subscriptions, as deliveries read them: publications with more than `largest` bytes
-    are left out.
-    """
+    """The entries of all subscriptions as deliveries read them, without publications larger than a limit."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, wanted: EntryRange, largest: int, most_bytes: int | None = None) -> EntryBatch:
-        """Entries and their publications: of more than `most_bytes` together, only the first of them, one at least."""
-        with self._database.read() as connection:
-            [found] = _entries(connection, [wanted])
-            sized = [_Sized(one.entry, one.size if one.size <= largest else 0) for one in found]
-            some = found if most_bytes is None else list(_upto(sized, most_bytes))
-            entries = [one.entry for one in some]
-            return EntryBatch(entries, find_publications(connection, _named(entries), largest))
+    def read(self, wanted: EntryRange, largest: int, max_bytes: int | None = None) -> EntryBatch:
+        """Read entries, up to `max_bytes` of publications but at least one entry.
 
-    def read_short(self, wanted: Sequence[EntryRange], few: int, largest: int) -> list[EntryBatch | None]:
-        """Those of many that have a few entries and no more, about publications of `largest` bytes each at most, read
-        together; nothing for the others.
+        Publications of more than `largest` bytes are left out, and do not count.
         """
         with self._database.read() as connection:
-            return _short(connection, wanted, few, largest)
+            [sized] = _read_ranges(connection, [wanted])
+            if max_bytes is not None:
+                limited = [item if item.size <= largest else item._replace(size=0) for item in sized]
+                sized = list(_take_up_to(limited, max_bytes))
+            entries = [item.entry for item in sized]
+            return EntryBatch(entries, find_publications(connection, _publication_ids(entries), largest))
 
-    def known(self, lanes: Sequence[CursorLease], run: int, few: int, largest: int) -> RunContext:
-        """What there is to know of lanes that were taken, with what is next in those that have little."""
+    def read_short(self, wanted: Sequence[EntryRange], few: int, largest: int) -> list[EntryBatch | None]:
+        """Read ranges in one query; None for a range of more than `few` entries or with a large publication."""
+        with self._database.read() as connection:
+            return _read_short(connection, wanted, few, largest)
+
+    def load_context(self, leased: Sequence[CursorLease], run: int, few: int, largest: int) -> RunContext:
+        """Load what a run of each cursor needs, with the next entries where they are few and small."""
         with self._database.read() as connection:
             return RunContext(
-                destination_store.find_destinations(connection, {lane.destination for lane in lanes}),
-                destination_store.quiet_of(connection, {lane.subscriber for lane in lanes}),
-                _short(connection, [lane.next(run) for lane in lanes], few, largest),
+                destination_store.find_destinations(connection, {lease.destination for lease in leased}),
+                destination_store.find_quiet_hours(connection, {lease.subscriber for lease in leased}),
+                _read_short(connection, [lease.next(run) for lease in leased], few, largest),
             )
 
 
@@ -103,37 +103,42 @@ _ENTRIES = (
 )
 
 
-def _entries(connection: Connection, wanted: Sequence[EntryRange]) -> list[list[_Sized]]:
-    """The entries of each, oldest first."""
-    rows = json_rows_parameter((one[0], one[1], turn, one.first, one.last) for turn, one in enumerate(wanted))
-    found: list[list[_Sized]] = [[] for _ in wanted]
-    for turn, size, number, time, *row in connection.execute(_ENTRIES, rows):
-        found[turn].append(_Sized(SubscriptionEntry(number, time, notification_from_row(*row)), size))
-    return found
+def _read_ranges(connection: Connection, ranges: Sequence[EntryRange]) -> list[list[_SizedEntry]]:
+    """Read the entries of each range, oldest first."""
+    rows = json_rows_parameter(
+        (r.subscriber, r.subscription, i, r.first, r.last) for i, r in enumerate(ranges)
+    )
+    entries: list[list[_SizedEntry]] = [[] for _ in ranges]
+    for index, size, number, time, *row in connection.execute(_ENTRIES, rows):
+        entry = SubscriptionEntry(number, time, notification_from_row(*row))
+        entries[index].append(_SizedEntry(entry, size))
+    return entries
 
 
-def _short(
+def _read_short(
     connection: Connection, wanted: Sequence[EntryRange], few: int, largest: int
 ) -> list[EntryBatch | None]:
-    begun = [each._replace(last=min(each.last, each.first + few)) for each in wanted]
-    found = [
-        [one.entry for one in each] if len(each) <= few and all(one.size <= largest for one in each) else None
-        for each in _entries(connection, begun)
+    starts = [each._replace(last=min(each.last, each.first + few)) for each in wanted]
+    short = [
+        [item.entry for item in sized]
+        if len(sized) <= few and all(item.size <= largest for item in sized)
+        else None
+        for sized in _read_ranges(connection, starts)
     ]
-    named = {id for entries in found if entries for id in _named(entries)}
-    published = find_publications(connection, named, largest)
-    return [None if entries is None else EntryBatch(entries, published) for entries in found]
+    ids = {id for entries in short if entries for id in _publication_ids(entries)}
+    publications = find_publications(connection, ids, largest)
+    return [None if entries is None else EntryBatch(entries, publications) for entries in short]
 
 
-def _upto(found: Sequence[_Sized], most_bytes: int) -> Iterator[_Sized]:
-    left = most_bytes
-    for turn, one in enumerate(found):
-        left -= one.size
-        if left < 0 and turn:
+def _take_up_to(sized: Sequence[_SizedEntry], max_bytes: int) -> Iterator[_SizedEntry]:
+    left = max_bytes
+    for index, item in enumerate(sized):
+        left -= item.size
+        if left < 0 and index:
             return
-        yield one
+        yield item
 
 
-def _named(entries: Sequence[SubscriptionEntry]) -> set[str]:
-    """Publications by name; what is withheld has none."""
-    return {one.notification.publication for one in entries if one.notification.publication}
+def _publication_ids(entries: Sequence[SubscriptionEntry]) -> set[str]:
+    """Return the ids of publications; withheld notifications have none."""
+    return {entry.notification.publication for entry in entries if entry.notification.publication}

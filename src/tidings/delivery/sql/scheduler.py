@@ -1,13 +1,13 @@
-"""Lanes are woken by new entries, and made when the first comes.
+"""Scheduler of deliveries: new entries make cursors due, and the first entry creates a cursor.
 
-Lanes are locked before they are looked at: whoever ends a run at the same moment has looked for entries before these
-were there, or is waited for here.
+Cursors are locked before they are read: a worker that ends a run at the same moment has looked for entries before the
+new ones were inserted, or this transaction waits for it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
@@ -26,10 +26,10 @@ from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.entries import append_entries
 from tidings.store.tables import notifications, subscribers, subscription_entries
 
-AT_ONCE = 250
-"""How many subscribers have their lanes woken in one transaction: others may want to write, too."""
-PART = 5_000
-"""How many notifications of a subscriber are looked at in one transaction."""
+MAX_WOKEN_SUBSCRIBERS = 250
+"""How many subscribers have their cursors woken in one transaction, so that other writers do not wait long."""
+MAX_NEW_NOTIFICATIONS = 5_000
+"""How many notifications of a subscriber are scheduled in one transaction."""
 
 BEHIND = (
     select(delivery_owners.c.subscriber)
@@ -38,13 +38,13 @@ BEHIND = (
     .order_by(delivery_owners.c.subscriber)
     .limit(bindparam("most"))
 )
-"""Those with destinations who were told something since the last look."""
+"""Subscribers with destinations and notifications that are not scheduled yet."""
 
 _OWNERS = select(*delivery_owners.c).order_by(delivery_owners.c.subscriber).with_for_update()
-_THEIRS = select(*destinations.c).order_by(destinations.c.id).with_for_update(read=True)
+_DESTINATIONS = select(*destinations.c).order_by(destinations.c.id).with_for_update(read=True)
 
 _new = json_rows("who", numbers=("seen", "upto"))
-_NAMED = (
+_SUBSCRIPTIONS = (
     select(notifications.c.subscriber, notifications.c.subscription)
     .join_from(_new, notifications, notifications.c.subscriber == _new.c.who)
     .where(notifications.c.sequence > _new.c.seen, notifications.c.sequence <= _new.c.upto)
@@ -58,91 +58,96 @@ _GATHERED = (
 )
 _FORGET = delete(delivery_gathered).where(exists().where(_known).correlate(delivery_gathered))
 _keys = json_rows("to", "what")
-_HERE = (delivery_lanes.c.destination == _keys.c.to) & (delivery_lanes.c.subscription == _keys.c.what)
-_LANES = (
+_SAME_KEY = (delivery_lanes.c.destination == _keys.c.to) & (delivery_lanes.c.subscription == _keys.c.what)
+_CURSORS = (
     select(delivery_lanes.c.destination, delivery_lanes.c.subscription, delivery_lanes.c.due)
-    .join_from(_keys, delivery_lanes, _HERE)
+    .join_from(_keys, delivery_lanes, _SAME_KEY)
     .order_by(delivery_lanes.c.destination, delivery_lanes.c.subscription)
     .with_for_update(of=delivery_lanes)
 )
-_feeds = json_rows("who", "what", numbers=("since",))
-_BEFORE = select(
-    _feeds.c.who,
-    _feeds.c.what,
-    _feeds.c.since,
+_new_cursors = json_rows("who", "what", numbers=("since",))
+_LAST_BEFORE = select(
+    _new_cursors.c.who,
+    _new_cursors.c.what,
+    _new_cursors.c.since,
     select(func.max(subscription_entries.c.number))
     .where(
-        subscription_entries.c.subscriber == _feeds.c.who,
-        subscription_entries.c.subscription == _feeds.c.what,
-        subscription_entries.c.sequence <= _feeds.c.since,
+        subscription_entries.c.subscriber == _new_cursors.c.who,
+        subscription_entries.c.subscription == _new_cursors.c.what,
+        subscription_entries.c.sequence <= _new_cursors.c.since,
     )
     .scalar_subquery(),
 )
 _SEEN = update(delivery_owners).where(delivery_owners.c.subscriber == _new.c.who).values(seen=_new.c.upto)
 
 
-def wake_cursors(connection: Connection, subscribed: Sequence[str], now: str) -> None:
-    """Make entries of what is new for these subscribers, some thousands for each, and make their lanes due."""
-    listed = append_entries(connection, subscribed, now)
-    owners = bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, subscribed)
-    news = [(who, seen, min(listed.get(who, 0), seen + PART)) for who, seen in owners]
-    told = json_rows_parameter(one for one in news if one[2] > one[1])
-    theirs: dict[str, list[Any]] = defaultdict(list)
-    for row in bulk.select_among(connection, _THEIRS, destinations.c.subscriber, subscribed):
-        theirs[row.subscriber].append(row)
+def wake_cursors(connection: Connection, names: Sequence[str], now: str) -> None:
+    """Number the new notifications of subscribers, some thousands for each, and make their cursors due."""
+    numbered = append_entries(connection, names, now)
+    owners = bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, names)
+    ranges = [(name, seen, min(numbered.get(name, 0), seen + MAX_NEW_NOTIFICATIONS)) for name, seen in owners]
+    new = json_rows_parameter((name, seen, end) for name, seen, end in ranges if end > seen)
+    by_subscriber: dict[str, list[Any]] = defaultdict(list)
+    for row in bulk.select_among(connection, _DESTINATIONS, destinations.c.subscriber, names):
+        by_subscriber[row.subscriber].append(row)
     wanted = {
-        (to.id, what): to
-        for who, what in connection.execute(_NAMED, told)
-        for to in theirs[who]
-        if to.subscription in (None, what)
+        (destination.id, subscription): destination
+        for subscriber, subscription in connection.execute(_SUBSCRIPTIONS, new)
+        for destination in by_subscriber[subscriber]
+        if destination.subscription in (None, subscription)
     }
-    _rouse(connection, wanted, _gathered(connection, told), now)
-    connection.execute(_SEEN, told)
+    _make_due(connection, wanted, _pop_gathered(connection, new), now)
+    connection.execute(_SEEN, new)
 
 
-def _gathered(connection: Connection, told: dict[str, str]) -> set[CursorKey]:
-    """The subscribers and subscriptions of which something was handed over together."""
-    found = {(who, what) for who, what in connection.execute(_GATHERED, told)}
-    if found:
-        connection.execute(_FORGET, told)
-    return found
+def _pop_gathered(connection: Connection, new: dict[str, str]) -> set[tuple[str, str]]:
+    """Return subscribers and subscriptions with notifications that were handed over together, and forget them."""
+    gathered = {(subscriber, subscription) for subscriber, subscription in connection.execute(_GATHERED, new)}
+    if gathered:
+        connection.execute(_FORGET, new)
+    return gathered
 
 
-def _rouse(
-    connection: Connection, wanted: Mapping[CursorKey, Any], gathered: Collection[CursorKey], now: str
+def _make_due(
+    connection: Connection, wanted: Mapping[CursorKey, Any], gathered: Collection[tuple[str, str]], now: str
 ) -> None:
-    """Make these lanes due, if they sleep and their destination is active; those that are missing are made. What was
-    gathered for them goes together.
-    """
-    rows = connection.execute(_LANES, json_rows_parameter(wanted)).all()
-    there = {(row.destination, row.subscription): row.due for row in rows}
-    together = {key for key, to in wanted.items() if (to.subscriber, key[1]) in gathered}
-    asleep = [key for key, due in there.items() if due is None and wanted[key].state == ACTIVE]
-    leases.update_cursors(connection, {key: {"due": now} for key in asleep})
-    leases.update_cursors(connection, {key: {"gathers": 1} for key in there if key in together})
-    _make(connection, {key: to for key, to in wanted.items() if key not in there}, together, now)
+    """Make idle cursors of active destinations due and create missing ones. Gathered notifications become a digest."""
+    rows = connection.execute(_CURSORS, json_rows_parameter(wanted)).all()
+    existing = {(row.destination, row.subscription): row.due for row in rows}
+    digests = {key for key, destination in wanted.items() if (destination.subscriber, key[1]) in gathered}
+    idle = [key for key, due in existing.items() if due is None and wanted[key].state == ACTIVE]
+    leases.update_cursors(connection, {key: {"due": now} for key in idle})
+    leases.update_cursors(connection, {key: {"gathers": 1} for key in existing if key in digests})
+    missing = {key: destination for key, destination in wanted.items() if key not in existing}
+    _create_cursors(connection, missing, digests, now)
 
 
-def _make(
-    connection: Connection, missing: Mapping[CursorKey, Any], together: Collection[CursorKey], now: str
+def _create_cursors(
+    connection: Connection, missing: Mapping[CursorKey, Any], digests: Collection[CursorKey], now: str
 ) -> None:
-    """A lane begins behind the last entry that was there before its destination. Whoever makes one has its owner
-    locked, so nobody else does.
+    """Create cursors behind the last entry from before their destination was added.
+
+    The owner is locked, so no other process creates the same cursor.
     """
     if not missing:
         return
-    feeds = {key: (to.subscriber, key[1], to.since) for key, to in missing.items()}
-    before = {(who, what, since): number for who, what, since, number in _before(connection, feeds.values())}
+    starts = {
+        key: (destination.subscriber, key[1], destination.since) for key, destination in missing.items()
+    }
+    found = connection.execute(_LAST_BEFORE, json_rows_parameter(starts.values()))
+    numbers = {(subscriber, subscription, since): number for subscriber, subscription, since, number in found}
     columns = [column.name for column in delivery_lanes.columns]
     rows = []
-    for (id, what), to in sorted(missing.items(), key=lambda one: one[0]):
+    for key, destination in sorted(missing.items(), key=lambda item: item[0]):
         row: dict[str, Any] = dict.fromkeys(("busy", "ticket", "attempts", "delivered", "failures"), 0)
-        row |= {"destination": id, "subscription": what, "subscriber": to.subscriber, "place": to.place}
-        row |= {"told": before[feeds[id, what]] or 0, "due": now if to.state == ACTIVE else None}
-        row["gathers"] = int((id, what) in together)
+        row |= {
+            "destination": destination.id,
+            "subscription": key[1],
+            "subscriber": destination.subscriber,
+            "place": destination.place,
+            "told": numbers[starts[key]] or 0,
+            "due": now if destination.state == ACTIVE else None,
+            "gathers": int(key in digests),
+        }
         rows.append(tuple(row.get(name) for name in columns))
     bulk.insert_rows(connection, delivery_lanes, rows)
-
-
-def _before(connection: Connection, feeds: Iterable[tuple[str, str, int]]) -> Any:
-    return connection.execute(_BEFORE, json_rows_parameter(feeds))

@@ -1,6 +1,4 @@
-"""The tables of deliveries: where subscribers want to be told, how far each destination was told, what was given up,
-and when subscribers want to be left alone.
-"""
+"""Tables of deliveries: destinations, delivery cursors, dead letters, and quiet hours."""
 
 from __future__ import annotations
 
@@ -8,9 +6,9 @@ from sqlalchemy import Column, Connection, Index, Integer, Table, Text, text
 
 from tidings.store.tables import Name, Whole, metadata
 
-# Without a subscription it is for all of the subscriber's. `since` is the subscriber's last sequence number when it was
-# made: what was told before is not delivered. `place` is the host that is connected to. The old secret signs, too,
-# until `old_until`.
+# A destination without a subscription is for all subscriptions of the subscriber. `since` is the subscriber's last
+# sequence number when it was created: earlier notifications are not delivered. `place` is the host. Messages are signed
+# with the old secret, too, until `old_until`.
 destinations = Table(
     "destinations",
     metadata,
@@ -31,7 +29,7 @@ destinations = Table(
     sqlite_with_rowid=False,
 )
 
-# Up to which sequence number a subscriber's notifications have woken the lanes of their destinations.
+# The sequence number up to which the notifications of a subscriber are scheduled for delivery.
 delivery_owners = Table(
     "delivery_owners",
     metadata,
@@ -40,8 +38,8 @@ delivery_owners = Table(
     sqlite_with_rowid=False,
 )
 
-# What was handed over together, of subscriptions with an accepted delay, until the lanes of its subscriber know: `upto`
-# is their last sequence number after that.
+# Subscriptions with an accepted delay whose notifications were handed over together, until that is scheduled for
+# delivery; `upto` is the last sequence number of the subscriber after that.
 delivery_gathered = Table(
     "delivery_gathered",
     metadata,
@@ -51,12 +49,11 @@ delivery_gathered = Table(
     sqlite_with_rowid=False,
 )
 
-# A lane is a destination and a subscription: entries after `told` are to be delivered, in order. Without a `due` time
-# there is nothing to do. `busy` says that somebody works on it: until `due`, then another may. `ticket` counts how
-# often it was taken: who comes back with an older one comes too late.
-# `since` is when a `due` time in the future was written: see `clock_recovery`.
-# `gathered` is the last entry of the digest that is under way, `gathers` whether the next message is a digest: after
-# quiet hours, or because of an accepted delay.
+# Delivery cursors, of a destination and a subscription: entries after `told` are to be delivered, in order. Without a
+# `due` time there is nothing to do. `busy` is 1 while a worker holds the lease, which ends at `due`. `ticket` counts
+# the leases: an older one is not valid any more. `since` is when a `due` time in the future was written: see
+# `clock_recovery`. `gathered` is the last entry of a digest that was started, `gathers` whether the next message is a
+# digest: after quiet hours, or because of an accepted delay.
 delivery_lanes = Table(
     "delivery_lanes",
     metadata,
@@ -82,8 +79,8 @@ delivery_lanes = Table(
 _works = delivery_lanes.c.due.is_not(None)
 Index("delivery_lanes_due", delivery_lanes.c.due, sqlite_where=_works, postgresql_where=_works)
 
-# What was given up: the entries `first` to `last`, more than one if they were a digest. With a `due` time it is tried
-# again. `message` is the id that the receiver knows it by.
+# Dead letters: the entries `first` to `last`, several if they were a digest. A letter with a `due` time is retried.
+# `message` is the id of the message that the receiver got.
 undelivered = Table(
     "undelivered",
     metadata,
@@ -107,7 +104,7 @@ _again = undelivered.c.due.is_not(None)
 Index("undelivered_again", undelivered.c.due, sqlite_where=_again, postgresql_where=_again)
 Index("undelivered_of", undelivered.c.destination, undelivered.c.number)
 
-# Minutes of the day in the zone; the second may be before the first: over midnight.
+# Minutes of the day in the time zone; quiet hours that span midnight end with the smaller one.
 quiet_hours = Table(
     "quiet_hours",
     metadata,
@@ -122,8 +119,9 @@ ALL = (destinations, delivery_owners, delivery_lanes, undelivered, quiet_hours)
 
 
 def gather_delayed(connection: Connection) -> None:
-    """A step: what waits for a delivery, of subscriptions with an accepted delay, goes together. Which those are was
-    looked up with each delivery before.
+    """Migrate cursors of subscriptions with an accepted delay: what waits becomes a digest.
+
+    Before, each delivery looked up which subscriptions have an accepted delay.
     """
     connection.execute(_GATHER)
 

@@ -1,108 +1,86 @@
-"""The hub at work: what is due is carried out by a few threads, so that a callback that is slow delays no other."""
+"""Worker of the WebSub hub: several threads call callbacks, so that a slow callback does not delay others."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from threading import Event, Thread
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from tidings.errors import TidingsError
+from tidings.core.worker import Worker
 from tidings.feeds.hub.hub import Hub
 from tidings.feeds.sql.hub_store import HubDelivery, HubSubscription
 from tidings.operations import traces
 
-AT_ONCE = 8
-"""How many callbacks are called at the same time. What is more waits in the store."""
-LOOK_SECONDS = 1.0
-PART = 1_000
-"""How many subscribers of feeds are begun to be told in one round."""
+MAX_CONCURRENT_CALLS = 8
+"""How many callbacks are called at the same time. Further calls wait in the store."""
+POLL_SECONDS = 1.0
+MAX_NEW_DELIVERIES = 1_000
+"""How many subscriptions get a new delivery in one step."""
 
 DeliveryObserver = Callable[[str], None]
-"""Is told what came of each delivery."""
+"""A function that is called with the outcome of each delivery."""
 
 _log = logging.getLogger("tidings.hub")
 
 
-class HubWorker:
-    """Carries out what is due, in a thread of its own from `with` to the end of it, or step by step."""
+class HubWorker(Worker):
+    """A worker that verifies and delivers what is due. Calls that were interrupted are due again later."""
 
-    def __init__(self, hub: Hub, look: float = LOOK_SECONDS, hear: DeliveryObserver | None = None) -> None:
-        self.hub, self._look, self._hear = hub, look, hear or (lambda outcome: None)
-        self._pool = ThreadPoolExecutor(AT_ONCE, "hub")
+    def __init__(
+        self, hub: Hub, poll: float = POLL_SECONDS, observer: DeliveryObserver | None = None
+    ) -> None:
+        super().__init__("hub", poll)
+        self.hub, self._poll, self._observer = hub, poll, observer or (lambda outcome: None)
+        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "hub")
         self._running: set[Future[None]] = set()
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="hub", daemon=True)
 
     def step(self) -> int:
-        """One round, to its end: how many callbacks were called. For whoever wants to decide when that happens."""
-        begun = self._begin()
+        """Make all calls that are due, without the thread; return how many."""
+        started = self._start_calls()
         self._wait(None)
-        return begun
+        return started
 
-    def __enter__(self) -> HubWorker:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        """Calls that are under way end by their own limits of time; what they were about is in the store."""
-        self._stop.set()
-        self._thread.join()
-        self.close()
-
-    @property
-    def problem(self) -> str | None:
-        """What keeps it from its work. A store that is away for a while is none of its own."""
-        return None if self._thread.is_alive() else "the hub has ended; the log says why"
-
-    @property
-    def under_way(self) -> int:
-        """How many callbacks are being called."""
-        return sum(not one.done() for one in list(self._running))
+    def run_once(self) -> None:
+        started = self._start_calls()
+        if self._running:
+            self._wait(self._poll)
+        elif not started:
+            self.stopping.wait(self._poll)
 
     def close(self) -> None:
+        """Wait for calls in progress, which end by their own timeouts."""
         self._pool.shutdown(cancel_futures=True)
         self.hub.caller.close()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                begun = self._begin()
-            except TidingsError as problem:  # a store that is away for a while comes back
-                _log.warning("the hub cannot go on now: %s", problem)
-                begun = 0
-            if self._running:
-                self._wait(self._look)
-            elif not begun:
-                self._stop.wait(self._look)
+    @property
+    def calls_in_progress(self) -> int:
+        return sum(not call.done() for call in list(self._running))
 
-    def _begin(self) -> int:
-        """Take as much as there are threads free, and begin it."""
+    def _start_calls(self) -> int:
+        """Start as many calls as there are free threads; return how many."""
         store, before = self.hub.store, len(self._running)
         store.sweep()
         self.hub.feeds.store.clock_recovery.look()
         self.hub.feeds.store.notifications.hand_over()
-        self.hub.dismiss(PART)
+        self.hub.dismiss(MAX_NEW_DELIVERIES)
         for intent in store.take_intents(self._free()):
             self._running.add(self._pool.submit(self.hub.verify, intent))
-        self.hub.distribute(PART)
-        for one, to in store.take_deliveries(self._free()):
-            self._running.add(self._pool.submit(self._deliver, one, to))
+        self.hub.distribute(MAX_NEW_DELIVERIES)
+        for delivery, subscription in store.take_deliveries(self._free()):
+            self._running.add(self._pool.submit(self._deliver, delivery, subscription))
         return len(self._running) - before
 
-    def _deliver(self, one: HubDelivery, to: HubSubscription) -> None:
+    def _deliver(self, delivery: HubDelivery, subscription: HubSubscription) -> None:
         with traces.start_span("deliver", attributes={"tidings.channel": "hub"}, kind="client"):
-            self._hear(self.hub.deliver(one, to))
+            self._observer(self.hub.deliver(delivery, subscription))
 
     def _free(self) -> int:
-        return AT_ONCE - len(self._running)
+        return MAX_CONCURRENT_CALLS - len(self._running)
 
     def _wait(self, seconds: float | None) -> None:
-        """Wait until one is done, or with no limit until all are; what failed is said, and tried again when its time
-        comes.
-        """
-        until = FIRST_COMPLETED if seconds is not None else "ALL_COMPLETED"
+        """Wait until a call is done, or without a limit until all are. Failed calls are logged and due again later."""
+        until = FIRST_COMPLETED if seconds is not None else ALL_COMPLETED
         done, self._running = wait(self._running, seconds, until)
-        for each in done:
-            if error := each.exception():
-                _log.error("the hub failed at a callback", exc_info=error)
+        for call in done:
+            if error := call.exception():
+                _log.error("a call of the hub failed", exc_info=error)

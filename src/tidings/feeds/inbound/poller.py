@@ -2,7 +2,7 @@
 
     with Poller(store) as poller:
         poller.add("http://example.org/feed")
-        poller.follow(hear=print)
+        poller.follow(print)
 
 A feed that cannot be fetched or read stops nothing: its problem is kept with it, and it is tried again later and later.
 """
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from random import Random
-from threading import Event, Thread
+from threading import Event
 
 from tidings.core.closeable import Closeable
+from tidings.core.worker import Worker
 from tidings.errors import InputError, Overloaded, TidingsError
 from tidings.feeds.fetcher import Fetcher, FetchPolicy, FetchResponse, check_login, split_login
 from tidings.feeds.inbound import response, schedule, websub
@@ -39,8 +40,8 @@ APART = timedelta(minutes=1)
 
 _log = logging.getLogger("tidings.feeds")
 
-LOOK_SECONDS = 5.0
-"""How soon what another process has changed, a new feed or a ping, is noticed."""
+MAX_WAIT_SECONDS = 5.0
+"""How soon a change by another process is noticed, a new feed or a ping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,9 @@ class PollResult:
     feed: PolledFeed | None
     taken: ItemCounts | None = None
     problem: TidingsError | None = None
+
+
+PollListener = Callable[[PollResult], object]
 
 
 class Poller(Closeable):
@@ -118,14 +122,18 @@ class Poller(Closeable):
         polled = [self.poll(feed) for feed in feeds if not self._stopped]
         return [each for each in polled if each is not None]
 
-    def follow(self, hear: Callable[[PollResult], object]) -> None:
+    def follow(self, listener: PollListener) -> None:
         """Poll feeds as they become due, until `stop`."""
         while not self._stopped:
-            for polled in self.poll_due():
-                hear(polled)
-            self._wake.wait(self._seconds())
-            if not self._stopped:
-                self._wake.clear()
+            self.step(listener)
+
+    def step(self, listener: PollListener) -> None:
+        """Poll the feeds that are due, and wait until the next one is."""
+        for result in self.poll_due():
+            listener(result)
+        self._wake.wait(self._seconds())
+        if not self._stopped:
+            self._wake.clear()
 
     def next_due(self) -> str | None:
         """When the next feed has to be polled."""
@@ -134,8 +142,8 @@ class Poller(Closeable):
     def _seconds(self) -> float:
         """Until the next feed is due, but not longer than others may go unheard."""
         due = self.next_due()
-        left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else LOOK_SECONDS
-        return min(LOOK_SECONDS, max(0.0, left))
+        left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else MAX_WAIT_SECONDS
+        return min(MAX_WAIT_SECONDS, max(0.0, left))
 
     def stop(self) -> None:
         """End `follow`, and the requests that are under way; those feeds are due again when their claims have ended."""
@@ -275,40 +283,23 @@ def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:
     return [list(same) for _, same in groupby(ordered, key=lambda feed: response.host_name(feed.url))]
 
 
-# Polling beside something else: in a thread of its own, from `with` to the end of it.
-
-
-_worker_log = logging.getLogger("tidings.feeds")
-
-
-class PollWorker:
-    """Polls what is due. A store that is away for a while comes back: that is said, and tried again."""
+class PollWorker(Worker):
+    """A worker that polls feeds as they become due. Requests that it interrupts at the end are due again later."""
 
     def __init__(self, poller: Poller) -> None:
+        super().__init__("feeds", MAX_WAIT_SECONDS)
         self._poller = poller
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="feeds", daemon=True)
 
-    def __enter__(self) -> PollWorker:
-        self._thread.start()
-        return self
+    def run_once(self) -> None:
+        self._poller.step(_log_problem)
 
-    def __exit__(self, *failure: object) -> None:
-        """Polls that are under way are ended: what they are about is due again soon."""
-        self._stop.set()
+    def interrupt(self) -> None:
         self._poller.stop()
-        self._thread.join()
+
+    def close(self) -> None:
         self._poller.close()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._poller.follow(_log_problem)
-            except TidingsError as problem:
-                _worker_log.warning("feeds cannot be read now: %s", problem)
-                self._stop.wait(LOOK_SECONDS)
 
-
-def _log_problem(polled: PollResult) -> None:
-    if polled.problem is not None:
-        _worker_log.info("%s: %s", polled.url, polled.problem)
+def _log_problem(result: PollResult) -> None:
+    if result.problem is not None:
+        _log.info("%s: %s", result.url, result.problem)

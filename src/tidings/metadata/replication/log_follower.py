@@ -9,14 +9,13 @@ and a page that comes twice changes nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
-from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
+from tidings.core.worker import Worker
 from tidings.errors import Gone, InputError, TidingsError
 from tidings.metadata.log import LogEntry, LogPage
 from tidings.metadata.provider.provider import Provider
@@ -206,14 +205,9 @@ def _shown(entry: LogEntry) -> str:
     return f"{entry.position}: {entry.what.value} {entry.uri}".rstrip()
 
 
-# Following a log beside something else: in a thread of its own, from `with` to the end of it.
-
-
 WAIT_SECONDS = 20.0
 """How long the other side is asked to wait for something new."""
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.2, 10.0
-
-_log = logging.getLogger("tidings.metadata.replication")
 
 
 def backoff_seconds(failures: int, chance: Random) -> float:
@@ -223,8 +217,8 @@ def backoff_seconds(failures: int, chance: Random) -> float:
     )
 
 
-class FollowWorker:
-    """Follows a log. Whatever keeps it from that is said, and tried again, later and later."""
+class FollowWorker(Worker):
+    """A worker that follows a log, with exponential backoff after failures."""
 
     def __init__(
         self,
@@ -234,56 +228,24 @@ class FollowWorker:
         page: int = PAGE_ENTRIES,
         chance: Random | None = None,
     ) -> None:
+        super().__init__("replication", INITIAL_BACKOFF_SECONDS)
         self.log, self.provider = log, provider
         self.head: int | None = None
-        """Where the log ended when it was looked at last."""
-        self.problem: TidingsError | None = None
-        """What keeps it from following now."""
+        """The end of the log when it was last read."""
         self._follower, self._chance = LogFollower(store, provider, log, page), chance or Random()
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="backbone", daemon=True)
 
-    def __enter__(self) -> FollowWorker:
-        self._thread.start()
-        return self
+    def run_once(self) -> None:
+        step = self._follower.step(WAIT_SECONDS)
+        self.head = step.head
+        if not step.applied:  # a server without long polling must not be asked all the time
+            self.stopping.wait(INITIAL_BACKOFF_SECONDS)
 
-    def __exit__(self, *failure: object) -> None:
-        """What is waited for is ended; a page that is being applied is applied."""
-        self._stop.set()
+    def interrupt(self) -> None:
+        """Cancel the long poll; a page that is being applied is applied."""
         self.log.end()
-        self._thread.join()
+
+    def close(self) -> None:
         self.log.close()
 
-    def _run(self) -> None:
-        try:
-            self._follow()
-        finally:
-            if not self._stop.is_set():  # by what is no error of ours: the thread shows it whole
-                self.problem = TidingsError("following has ended", hint="start it again; the log says why")
-
-    def _follow(self) -> None:
-        failures = 0
-        while not self._stop.is_set():
-            try:
-                done = self._follower.step(WAIT_SECONDS)
-                self.head, failures = done.head, 0
-                self._succeeded()
-                if not done.applied:  # a server that lets nobody wait is not asked all the time
-                    self._stop.wait(INITIAL_BACKOFF_SECONDS)
-            except TidingsError as problem:
-                failures += 1
-                self._failed(problem)
-                self._stop.wait(backoff_seconds(failures, self._chance))
-
-    def _succeeded(self) -> None:
-        if self.problem is not None:
-            _log.warning("%s is followed again", self.log.name)
-        self.problem = None
-
-    def _failed(self, problem: TidingsError) -> None:
-        """The same problem is said once, however long it lasts."""
-        if self._stop.is_set():
-            return
-        if self.problem is None or str(self.problem) != str(problem):
-            _log.warning("cannot follow now: %s", problem)
-        self.problem = problem
+    def retry_seconds(self, failures: int) -> float:
+        return backoff_seconds(failures, self._chance)
