@@ -31,7 +31,7 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow],
 }
 settings.register_profile("test", max_examples=12, **_COMMON)
-settings.register_profile("quick", max_examples=10, **_COMMON)
+settings.register_profile("quick", max_examples=3, **_COMMON)
 settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 

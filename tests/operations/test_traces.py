@@ -127,7 +127,8 @@ def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path)
         "from tidings.store.store import open_store\n"
         "from tidings.model import Publication\n"
         f"store = open_store(sqlite_url(__import__('pathlib').Path({str(tmp_path)!r}) / 'store.db'))\n"
-        "with traces.start_span('publish') as one: store.journal.append([Publication('p', 'application/json', b'{}')])\n"
+        "with traces.start_span('publish') as one:\n"
+        "    store.journal.append([Publication('p', 'application/json', b'{}')])\n"
         "assert one is None and traces.current_traceparent() is None and store.traces.of('p') is None\n"
         "print(*(name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))))"
     )
