@@ -7,7 +7,7 @@ PY := .venv/bin/python
 # With it, each of the many processes that tests start would compile all that it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long lowest bench bench-full pictures format constraints clean
+.PHONY: help setup run test quick doctor lint types layers unit docs browser faults fuzz long lowest bench bench-full pictures format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -21,6 +21,9 @@ run: setup ## the demo: a running stream, people, live notifications
 
 test: setup ## everything that must hold: lint, types, layers, tests (ARGS="-k words" picks tests)
 	@scripts/check $(ARGS)
+
+quick: setup ## for every save: lint, types, layers and the fast tests, within a minute
+	@scripts/check --only quick $(ARGS)
 
 doctor: setup ## what this machine lacks, and what to do about it
 	@.venv/bin/tidings doctor $(ARGS)
