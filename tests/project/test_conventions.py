@@ -22,9 +22,7 @@ def test_name_problems_finds_gerunds_and_participles(name: str) -> None:
     assert problem.startswith(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["matching/index/index.py", "store/encoding.py", "kernels/strings.py"]
-)
+@pytest.mark.parametrize("name", ["matching/index/index.py", "store/encoding.py", "kernels/strings.py"])
 def test_name_problems_accepts_nouns(name: str) -> None:
     assert list(name_problems([Path(name)])) == []
 
