@@ -1,8 +1,7 @@
-"""Many rows at a time, in the fastest way each database has.
+"""Bulk statements, in the fastest way of each database.
 
-SQLAlchemy turns every row of parameters into a dictionary and back, which takes longer than SQLite's own
-work. So rows go to the driver as plain tuples, in the order of the table's columns; PostgreSQL takes them
-through COPY.
+SQLAlchemy converts every row of parameters to a dictionary and back, which takes longer than the work of SQLite. So
+rows go to the driver as tuples in the order of the table's columns; PostgreSQL gets them with COPY.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ from tidings.store.tables import Whole
 T = TypeVar("T")
 
 KEYS = 5_000
-"""How many keys are looked up by one statement: they travel as one array, so only memory is the limit."""
+"""How many keys one statement looks up. They are one array parameter, so only memory limits them."""
 
 
 def iter_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most `size`."""
+    """Split items into lists of at most `size`."""
     rest = iter(items)
     while piece := list(islice(rest, size)):
         yield piece
@@ -63,7 +62,7 @@ def select_among(
     column: ColumnElement[Any],
     keys: Collection[str],
 ) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The rows of `wanted` whose `column` is one of `keys`."""
+    """Select the rows of `wanted` whose `column` is one of `keys`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name)
     for piece in iter_chunks(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
@@ -73,7 +72,7 @@ def select_among(
 def _selecting(
     wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool = False
 ) -> tuple[Select[*tuple[Any, ...]], Callable[[list[Any]], Any]]:
-    """The statement is made once for what a module keeps: making it takes longer than a few rows do."""
+    """Build the statement once per query object: building it takes longer than a few rows."""
     among, as_array = _AMONG[dialect]
     if numbers and dialect == "postgresql":
         return wanted.where(column == any_(bindparam("keys", type_=ARRAY(BigInteger)))), as_array
@@ -86,7 +85,7 @@ def select_numbered(
     column: ColumnElement[Any],
     numbers: Collection[int],
 ) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The rows of `wanted` whose `column` is one of `numbers`."""
+    """Select the rows of `wanted` whose `column` is one of `numbers`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name, True)
     for piece in iter_chunks(numbers, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
@@ -116,7 +115,7 @@ def _in_array(column: ColumnElement[Any]) -> ColumnElement[bool]:
     return column == any_(bindparam("keys", type_=ARRAY(Text)))
 
 
-# A list of single parameters would do for both, but SQLAlchemy takes three times as long to spell it out.
+# A list of single parameters would work in both, but SQLAlchemy takes three times as long to render it.
 _AMONG: dict[str, tuple[Callable[[ColumnElement[Any]], ColumnElement[bool]], Callable[[list[Any]], Any]]] = {
     "sqlite": (_in_json, json.dumps),
     "postgresql": (_in_array, list),
@@ -124,7 +123,7 @@ _AMONG: dict[str, tuple[Callable[[ColumnElement[Any]], ColumnElement[bool]], Cal
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows that are known to be new; a row is a tuple in the order of the table's columns."""
+    """Insert new rows; a row is a tuple in the order of the table's columns."""
     if rows:
         _INSERT_ROWS[connection.dialect.name](connection, table, rows)
 
@@ -159,9 +158,9 @@ _INSERT_ROWS: dict[str, Callable[[Connection, Table, Sequence[tuple[Any, ...]]],
 
 
 def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> int:
-    """Insert the rows whose key is not there yet, in the order given, and say how many those were.
+    """Insert the rows with new keys in the given order; return how many.
 
-    PostgreSQL waits for another transaction that is inserting the same key, so that the answer is final.
+    PostgreSQL waits for another transaction that inserts the same key, so the count is final.
     """
     if not rows:
         return 0
@@ -178,14 +177,14 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str
 
 
 class _Elements(GenericFunction[Any]):
-    """The elements of a JSON array, as rows with a `value`."""
+    """SQL function: the elements of a JSON array, as rows with a `value`."""
 
     name = "elements_of"
     inherit_cache = True
 
 
 class _Item(GenericFunction[str]):
-    """One element of a JSON array."""
+    """SQL function: one element of a JSON array."""
 
     name, type = "item_of", Text()
     inherit_cache = True
@@ -214,7 +213,7 @@ def _item_postgresql(element: _Item, compiler: SQLCompiler, **more: Any) -> str:
 
 
 def json_rows(*texts: str, numbers: Sequence[str] = ()) -> Subquery:
-    """A table of what the parameter `given` holds: columns of texts, then of whole numbers."""
+    """Build a subquery over the JSON rows in the parameter `given`: text columns, then integer columns."""
     rows = _Elements(bindparam("given", type_=Text)).table_valued("value", name="elements")
     items: list[ColumnElement[Any]] = []
     for place, name in enumerate((*texts, *numbers)):
@@ -224,5 +223,5 @@ def json_rows(*texts: str, numbers: Sequence[str] = ()) -> Subquery:
 
 
 def json_rows_parameter(rows: Iterable[Sequence[Any]]) -> dict[str, str]:
-    """The parameter for rows, each with its values in the order of the columns."""
+    """Build the parameter of `json_rows`; values are in the order of the columns."""
     return {"given": json.dumps([list(row) for row in rows])}

@@ -1,9 +1,8 @@
-"""Counters that never skip a number.
+"""Counters without gaps.
 
-A counter is a row that is locked before its value is read and written in the same transaction as what got the
-numbers. Who comes second waits for the first to commit, so numbers are gapless and follow the order of the
-commits: somebody who has seen number n has seen, or can read, every smaller one. A database sequence keeps
-neither promise.
+A counter is a row. It is locked before it is read, and written in the transaction that writes the numbered rows. Other
+transactions wait for the commit, so numbers have no gaps and follow the order of commits: a reader that has seen number
+n can read every smaller one. A database sequence guarantees neither.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ _ADVANCE = update(counters).where(counters.c.name == bindparam("counter")).value
 
 
 def current(connection: Connection, name: str) -> int:
-    """The last number given out and committed."""
+    """Return the last committed number."""
     return int(connection.execute(_CURRENT, {"counter": name}).scalar_one())
 
 
 def lock(connection: Connection, name: str) -> int:
-    """The last number given out; nobody else gets one until this transaction ends.
+    """Lock the counter until the transaction ends; return its last number.
 
-    SQLite knows no FOR UPDATE and needs none: a writing transaction is alone there.
+    SQLite needs no FOR UPDATE: it has one writing transaction at a time.
     """
     return int(connection.execute(_LOCKED, {"counter": name}).scalar_one())
 
 
 def advance(connection: Connection, name: str, to: int) -> None:
-    """Give out the numbers up to `to`; the counter must be locked."""
+    """Set the last number; the counter must be locked."""
     connection.execute(_ADVANCE, {"counter": name, "to": to})
 
 
 def step(connection: Connection, name: str) -> int:
-    """Lock the counter and give out its next number."""
+    """Lock the counter and return its next number."""
     value = lock(connection, name) + 1
     advance(connection, name, value)
     return value
@@ -52,11 +51,10 @@ def step(connection: Connection, name: str) -> int:
 
 
 def lock_sequences(connection: Connection, subscribed: Collection[str]) -> dict[str, int]:
-    """The last sequence numbers, locked until the transaction ends.
+    """Lock subscribers until the transaction ends; return their last sequence numbers.
 
-    First the missing rows, then the locks, both by name: transactions that share subscribers queue up behind each
-    other and can never wait in a circle. No row is ever deleted, so who has passed the first step cannot be
-    held up there.
+    Missing rows are inserted first, then all are locked, both in the order of names, which avoids deadlocks. Rows are
+    never deleted, so the insert does not block later.
     """
     ordered = sorted(names.check("a subscriber's name", name) for name in subscribed)
     rows = [{"subscriber": name, "last_sequence": 0} for name in ordered]
@@ -75,7 +73,7 @@ _LOCKED_SEQUENCES = (
 
 
 def advance_sequences(connection: Connection, numbers: Mapping[str, int], before: Mapping[str, int]) -> None:
-    """Give out the numbers up to those of now; the subscribers must be locked."""
+    """Set the last sequence numbers of subscribers, which must be locked."""
     grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
     if grown:
         connection.execute(_ADVANCE_SEQUENCES, grown)

@@ -1,8 +1,7 @@
-"""Opening a database and running transactions on it; what SQLite and PostgreSQL do differently stands here.
+"""Database connections and transactions, with the differences between SQLite and PostgreSQL.
 
-Everything a store promises rests on two calls: `read` gives a connection for reading, `transact` runs a piece
-of work in one durable transaction and repeats it when the database says that it lost a race against another
-one.
+The guarantees of the store rest on two methods: `read` gives a connection for reading, and `transact` runs a function
+in one durable transaction and repeats it after a conflict with another transaction.
 """
 
 from __future__ import annotations
@@ -27,35 +26,32 @@ from tidings.store.write_queue import WriteQueue, queue_of_file
 T = TypeVar("T")
 
 _log = logging.getLogger("tidings.store")
-_log.addHandler(
-    logging.NullHandler()
-)  # a command says itself what was refused; who keeps a log hears it there
+_log.addHandler(logging.NullHandler())  # commands print errors themselves; services log them
 
 ACCEPTED = "sqlite:///path/to/store.db or postgresql://user@host/database"
 BUSY_SECONDS = 60
 CACHE_KILOBYTES = 32_768
 ATTEMPTS = 10
 ROOM = 1 << 20
-"""Bytes that there must be room for where nothing could be written, or it will not be long until nothing can again."""
+"""Free bytes that are required after a failed write; with less, writes would soon fail again."""
 WRITE_CONNECTIONS = 8
-"""Connections of those who write to PostgreSQL; SQLAlchemy gives fifteen to all."""
-# serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
-# again".
+"""Connections for writers to PostgreSQL, of SQLAlchemy's fifteen."""
+# serialization_failure, deadlock_detected, unique_violation: another transaction was first, so retry.
 RETRYABLE_SQLSTATES = frozenset({"40001", "40P01", "23505"})
 
 
 class Database:
-    """An engine, and how to read from it and write to it."""
+    """An SQLAlchemy engine with methods to read and to write."""
 
     def __init__(self, engine: Engine, writing: int = WRITE_CONNECTIONS) -> None:
         self.engine = engine
         self._turns = queue_of_file(str(engine.url.database)) if self.is_sqlite else WriteQueue(writing)
         self.refused: StoreError | None = None
-        """Why a transaction could not be written, until one could, and larger ones could be, too."""
+        """Why the last write failed, until a write succeeds and there is room for larger ones."""
 
     @property
     def name(self) -> str:
-        """The address without its password, for messages."""
+        """The URL without its password, for messages."""
         url = self.engine.url
         return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
@@ -65,15 +61,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection for statements that change nothing."""
+        """Open a connection for reading."""
         with self._explained(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def moment(self) -> Iterator[Connection]:
-        """A connection for statements that change nothing, and that all see the store as of one moment."""
+        """Open a connection for reading in which all statements see one snapshot."""
         with self._explained(), self.engine.connect() as connection:
-            if not self.is_sqlite:  # which sees one moment in each transaction anyway
+            if not self.is_sqlite:  # where each transaction sees one snapshot anyway
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
@@ -92,9 +88,9 @@ class Database:
         return done
 
     def _has_room(self) -> bool:
-        """Whether something larger could be written, too: on a full disk there is often room for a page or two."""
+        """Return whether a larger write would succeed: a full disk often has room for a page or two."""
         if not self.is_sqlite:
-            return True  # where a server has its files is not ours to see
+            return True  # the files of a server are not visible here
         try:
             with TemporaryFile(dir=Path(str(self.engine.url.database)).parent, buffering=0) as file:
                 return file.write(bytes(ROOM)) == ROOM
@@ -123,7 +119,7 @@ class Database:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Some connections are left to readers: whoever waits for a lock has one, and need not have all of them."""
+        """Limit concurrent writers, so that writers waiting for locks leave connections to readers."""
         turn = self._turns.begin(BUSY_SECONDS)
         if turn is None:
             raise StoreError("too many want to write at once", where=self.name, hint="come back in a moment")
@@ -144,15 +140,15 @@ class Database:
 
 
 def sqlite_url(path: Path) -> str:
-    """The address of a store in a file."""
+    """Return the URL of a store in a file."""
     if "?" in str(path):
         raise StoreError("a store's path cannot have a question mark in it", received=str(path))
-    # By SQLAlchemy, whose versions differ in what they write otherwise, as %20, and read back.
+    # Built by SQLAlchemy: its versions differ in the escapes that they write and read, such as %20.
     return URL.create("sqlite", database=str(path.absolute())).render_as_string()
 
 
 def open_database(url: str) -> Database:
-    """The database at `url`, reached once so that a wrong address is refused here and not at the first use."""
+    """Open the database at a URL, and connect once so that a wrong URL fails here."""
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         _make_private(Path(str(parsed.database)))
@@ -162,9 +158,9 @@ def open_database(url: str) -> Database:
 
 
 def _make_private(path: Path) -> None:
-    """SQLite would make the file for everybody to read. The files beside it (`-wal`, `-shm`) get the mode that it has.
+    """Create the file readable by its owner only; SQLite gives `-wal` and `-shm` the same mode.
 
-    Where none can be made SQLite says why, in words that have hints here.
+    If the file cannot be created, SQLite reports why, and that error gets a hint.
     """
     with suppress(OSError):
         private_file(path)
@@ -187,7 +183,7 @@ def _parse(url: str) -> URL:
 
 
 def _without_password(url: str) -> str:
-    """What may be shown of an address that could not be read: nothing of it before an @."""
+    """Return an invalid URL without everything before an @."""
     return url.rpartition("@")[2]
 
 
@@ -198,9 +194,9 @@ def _engine(url: URL) -> Engine:
 
 
 def _refuse_unstorable(context: ExceptionContext) -> None:
-    """Refuse a value that a statement was given and no column holds: the store is fine, and would refuse it again.
+    """Raise an input error for a value that no column can hold: the store works, and a retry would fail, too.
 
-    Parameters are checked where they come in (`tidings.core.storable`); this catches one that was not.
+    Parameters are checked where they enter (`tidings.core.storable`); this catches one that was missed.
     """
     error = context.original_exception
     if isinstance(error, OverflowError | UnicodeEncodeError) or isinstance(
@@ -223,12 +219,10 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _sqlite(url: URL) -> Engine:
-    """SQLite for several processes at once: a write-ahead log, and write locks taken when a transaction
-    begins.
+    """Create an engine for SQLite with several processes: a write-ahead log, and write locks from the start.
 
-    Python's sqlite3 would begin transactions by itself, late, and as readers: two of them that turn into
-    writers get "database is locked" at once, however long the time-out is. So its transactions are off and
-    `_begin` begins them.
+    Python's sqlite3 would begin transactions late and as readers: two readers that become writers get "database is
+    locked" at once, whatever the timeout. So its transactions are off, and `_begin` begins them.
     """
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
@@ -239,18 +233,18 @@ def _sqlite(url: URL) -> Engine:
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     _write_ahead(connection)
-    # FULL: a commit returns when it is on the disk. NORMAL would lose the last commits when the power goes.
+    # FULL: a commit returns when it is on the disk. NORMAL would lose the last commits in a power failure.
     connection.execute("PRAGMA synchronous = FULL")
-    # A batch of notifications touches pages all over; two megabytes of them, the default, halve its speed.
+    # A batch of notifications touches many pages; the default cache of two megabytes halves its speed.
     connection.execute(f"PRAGMA cache_size = {-CACHE_KILOBYTES}")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, once in the life of a file.
+    """Switch to the write-ahead log, once in the lifetime of a file.
 
-    Two processes that do it at the same moment get "database is locked" without any waiting; the one that
-    lost waits for the write lock, which the other one holds, and looks again.
+    If two processes do it at once, one gets "database is locked" immediately; it waits for the write lock of the other
+    and checks again.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -291,23 +285,20 @@ def _store_error(name: str, error: DBAPIError) -> StoreError:
     return StoreError(f"the store says: {said}", where=name, hint=hint)
 
 
-# A copy of a store in a file, as of one moment, while others write to it; and what stands in such a copy.
-
-
 SNAPSHOT_COUNTS = {
     "publications": "SELECT value FROM counters WHERE name = 'journal'",
     "notifications": "SELECT sum(last_sequence) FROM subscribers",
     "matched": "SELECT value FROM counters WHERE name = 'matched'",
 }
-"""What is told of a copy. A store of an earlier version does not know how far everything is matched."""
+"""Facts about a copy. A store of an earlier version has no matched position."""
 
 
 def copy_sqlite(path: Path, copy: Path) -> dict[str, int]:
-    """Have SQLite copy a store in one step: nobody who writes has to wait for it. Gives what stands in the copy."""
+    """Copy a store with SQLite's backup, in one step and without blocking writers; return facts about the copy."""
     try:
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
-            target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            target.execute("PRAGMA journal_mode = DELETE")  # a single file, without a log
             return {name: _count(target, asked) for name, asked in SNAPSHOT_COUNTS.items()}
     except sqlite3.Error as error:
         raise StoreError(f"the store cannot be copied: {error}", where=str(path)) from error

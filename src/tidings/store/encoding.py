@@ -1,7 +1,7 @@
-"""Reasons, facts and bindings as text, and back.
+"""Encoding of reasons, facts, bindings and times as text.
 
-JSON with everything outside ASCII escaped: what came out of a publication may hold a NUL or half a surrogate
-pair, which no database takes as text.
+JSON with all non-ASCII characters escaped: a publication may contain a NUL or a lone surrogate, which no database
+stores as text.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from tidings.model import MATCHED, Reason
 
 Clock = Callable[[], datetime]
-"""What says how late it is, in UTC."""
+"""A function that returns the current time in UTC."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 def encode_reasons(reasons: Sequence[Reason]) -> str:
-    """Reasons as a text: a list of predicate, value, place."""
+    """Encode reasons as a JSON list of predicate, value and path."""
     return _encode([(reason.predicate, reason.value, reason.at) for reason in reasons])
 
 
 def decode_reasons(text: str) -> tuple[Reason, ...]:
-    """The reasons of `encode_reasons`."""
+    """Decode the text of `encode_reasons`."""
     return tuple(Reason(*fields) for fields in json.loads(text))
 
 
@@ -40,34 +40,29 @@ def decode_mapping(text: str | None) -> dict[str, Any] | None:
 
 
 def escape_unstorable(text: str) -> str:
-    """A text for people, with what no database takes written as an escape."""
+    """Escape characters that no database stores."""
     shown = text.encode("utf-8", "backslashreplace").decode()
     return shown.replace("\x00", "\\x00")
 
 
 def utc_now() -> datetime:
-    """The clock of this machine."""
+    """Return the current time of this machine."""
     return datetime.now(UTC)
 
 
 def format_instant(moment: datetime) -> str:
-    """A time in UTC as notifications and dead letters carry it; the order of these texts is that of the times."""
+    """Format a time in UTC; the texts have the same order as the times."""
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def now_text() -> str:
-    """The time of now, as a text."""
+    """Return the current time as text."""
     return format_instant(utc_now())
-
-
-# A match on its way to becoming a notification, and the row it becomes.
 
 
 @dataclass(frozen=True, slots=True)
 class MatchRow:
-    """A match on its way to becoming a notification. `because` and `bindings` may come as the texts that `encoding`
-    makes of them.
-    """
+    """A match that becomes a notification. `because` and `bindings` may be encoded as text."""
 
     publication: str
     subscription: str
@@ -78,7 +73,7 @@ class MatchRow:
 
 
 def notification_row(id: str, one: MatchRow, number: int, time: str) -> tuple[object, ...]:
-    """A row of `notifications`, or of `held`: they differ in what the number is."""
+    """Build a row of `notifications` or of `held`, which differ in the meaning of the number."""
     because = one.because if isinstance(one.because, str) else encode_reasons(one.because)
     bindings = one.bindings if isinstance(one.bindings, str) else encode_mapping(one.bindings)
     publication = escape_unstorable(one.publication)

@@ -1,8 +1,8 @@
-"""Publications of several callers, on their way into the journal in one transaction.
+"""Group append: publications of several callers in one transaction of the journal.
 
-What was found out about each before, without asking the store, is looked at again there: whether its token is good,
-and whether the event schema is still the one that it was checked against. So nobody has to ask for that beforehand, one
-by one: a look for all of them costs as much as one for each.
+The transaction checks again what callers found out without the store: that the token is valid, and that the event
+schema is the one that the publications were checked against. One query for the group costs as much as one for each
+caller.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _GOOD = select(tokens.c.id, tokens.c.expires, _SCHEMA).where(tokens.c.revoked.is
 
 @dataclass(frozen=True, slots=True)
 class PreparedBatch:
-    """Publications that came together, the id of the token they came with, and the version of the schema that they
-    were checked against. Each stands for itself.
+    """Publications of one caller, its token id, and the schema version that they were checked against.
+
+    Each publication succeeds or fails independently.
     """
 
     publications: Sequence[Publication]
@@ -38,17 +39,17 @@ class PreparedBatch:
 
 
 AppendOutcomes = list[AppendResult | InputError] | None
-"""Where each of the publications stands, or why it is refused; none if something has changed meanwhile."""
+"""Position or error of each publication; None if token or schema have changed meanwhile."""
 
 
 class GroupAppend:
-    """The way into the journal for those who come with a token."""
+    """Appends batches of callers with tokens."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
     def take(self, offered: Sequence[PreparedBatch]) -> list[AppendOutcomes]:
-        """The outcomes for each; all that stand somewhere are durable. Whoever gets none looks again, and says what."""
+        """Append batches durably; return the outcomes of each. A caller that gets None checks again and reports why."""
         return self._database.transact(lambda connection: self._take(connection, offered))
 
     def _take(self, connection: Connection, offered: Sequence[PreparedBatch]) -> list[AppendOutcomes]:

@@ -1,8 +1,8 @@
-"""The journal: everything that was published, in one order.
+"""Journal of publications, in one order.
 
-Positions count from one without gaps, in the order of the commits: who has read up to the head has missed
-nothing, and nothing will ever appear behind them. A publication is known by its id; publishing it again
-changes nothing. One that is not for everybody carries a label (`audiences`).
+Positions count from one without gaps, in the order of commits: a reader that has reached the head has missed nothing,
+and nothing appears behind it later. Publishing an id again with the same content changes nothing. A publication with a
+restricted audience carries a label (`audiences`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _LABELLED = outerjoin(journal, audiences.labels, audiences.labels.c.publication 
 PUBLICATIONS = select(
     journal.c.id, journal.c.media_type, journal.c.body, journal.c.position, audiences.labels.c.label
 ).select_from(_LABELLED)
-"""The rows of which publications are made, in the order of their fields."""
+"""Selects publications, with columns in the order of the fields of `Publication`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """Where a publication stands in the journal; `new` is false when it stood there already."""
+    """Position of an appended publication; `new` is false if the journal had it already."""
 
     id: str
     position: int
@@ -44,7 +44,7 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """A publication of the journal, when it came and how many bytes it has; one that is too large is without them."""
+    """A publication with its time and size in bytes; the body of a large one is empty."""
 
     publication: Publication
     time: str
@@ -58,14 +58,14 @@ class Journal:
         self._database = database
 
     def append(self, publications: Iterable[Publication]) -> list[int]:
-        """The positions of the publications, durable now: all of them, or none if an id is taken.
+        """Append publications durably and return their positions; append none if an id is taken.
 
-        A publication with an empty id gets one of its own.
+        A publication with an empty id gets a new one.
         """
         return [each.position for each in self.append_all(publications)]
 
     def append_all(self, publications: Iterable[Publication]) -> list[AppendResult]:
-        """The same, and where each of them stands."""
+        """Append publications like `append`; return ids and positions."""
         offered = list(publications)
 
         def all_or_none(connection: Connection) -> list[AppendResult]:
@@ -79,25 +79,25 @@ class Journal:
         return self._database.transact(all_or_none)
 
     def offer(self, publications: Iterable[Publication]) -> list[AppendResult | InputError]:
-        """Like `append`, but each publication for itself: in the place of a refused one stands the refusal."""
+        """Append publications independently of each other; a rejected one has its error as the result."""
         offered = list(publications)
         return self._database.transact(lambda connection: append_publications(connection, offered))
 
     def head(self) -> int:
-        """The last position; 0 for an empty journal."""
+        """Return the last position; 0 for an empty journal."""
         with self._database.read() as connection:
             return counters.current(connection, "journal")
 
     def time_of(self, position: int) -> datetime | None:
-        """When the publication at a position was taken."""
+        """Return when the publication at a position was appended."""
         with self._database.read() as connection:
             found = connection.execute(select(journal.c.time).where(journal.c.position == position)).scalar()
         return datetime.fromisoformat(found) if found else None
 
     def read(self, after: int, upto: int | None = None, page: int = PAGE) -> Iterator[Publication]:
-        """The publications after a position, in order, up to and with `upto` (the head of now, if not given).
+        """Read the publications after a position in order, up to `upto` (default: the current head).
 
-        They are fetched page by page, so that no transaction stays open while somebody works on them.
+        They are fetched in pages, so that no transaction stays open while the caller works on them.
         """
         last = self.head() if upto is None else upto
         while after < last:
@@ -110,7 +110,7 @@ class Journal:
             after = end
 
     def find(self, id: str) -> Publication | None:
-        """The publication with this id."""
+        """Find a publication by id."""
         with self._database.read() as connection:
             row = connection.execute(PUBLICATIONS.where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
@@ -121,7 +121,7 @@ class Journal:
             return find_publications(connection, ids, largest)
 
     def latest(self, before: int | None, limit: int, largest: int) -> list[JournalEntry]:
-        """The last publications, newest first, or the last ones before a position."""
+        """Return the last publications, newest first, or the last ones before a position."""
         position = journal.c.position
         end = self.head() + 1 if before is None else before
         wanted = _entries(largest).where(position < end, position >= end - limit)
@@ -130,7 +130,7 @@ class Journal:
         return [_entry_of(row) for row in rows]
 
     def entry(self, id: str, largest: int) -> JournalEntry | None:
-        """The publication with this id, with when it came."""
+        """Find a publication by id, with its time and size."""
         if not id.isprintable():
             return None
         with self._database.read() as connection:
@@ -150,7 +150,7 @@ def _select_up_to(largest: int) -> Select[*tuple[Any, ...]]:
 
 
 def _entries(largest: int) -> Select[*tuple[Any, ...]]:
-    """The rows of entries; bytes beyond the limit are not even read."""
+    """Select entries without reading bodies larger than the limit."""
     size = func.length(journal.c.body)
     body = case((size <= largest, journal.c.body), else_=literal(b"")).label("shown")
     own = journal.c.id, journal.c.media_type, body, journal.c.position
@@ -163,7 +163,7 @@ def _entry_of(row: Row[*tuple[Any, ...]]) -> JournalEntry:
 
 
 class _Known(NamedTuple):
-    """What stands in the journal under an id."""
+    """A publication that is in the journal."""
 
     media_type: str
     body: bytes
@@ -174,7 +174,7 @@ class _Known(NamedTuple):
 def append_publications(
     connection: Connection, offered: Sequence[Publication]
 ) -> list[AppendResult | InputError]:
-    """What `Journal.offer` does, in the caller's transaction."""
+    """Append publications like `Journal.offer`, in the caller's transaction."""
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.new_id("p") for one in offered]
@@ -213,7 +213,7 @@ def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[An
 
 
 def _apart(offered: Iterable[Publication], known: Mapping[str, _Known]) -> set[str]:
-    """The ids that CloudEvents may get because theirs are taken, or will be by one that comes with them."""
+    """Return the ids that CloudEvents may get because their own are taken, or used twice in this batch."""
     met, found = set(known), set[str]()
     for one in offered:
         if one.source is not None and one.id in met:
@@ -223,12 +223,12 @@ def _apart(offered: Iterable[Publication], known: Mapping[str, _Known]) -> set[s
 
 
 def _of_source(one: Publication) -> str:
-    """The id of a CloudEvent whose own one is that of another source: the same each time it comes."""
+    """Return the id of a CloudEvent whose own id belongs to another source; the same each time."""
     return f"{one.id}~{sha256(str(one.source).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _source(known: _Known) -> str | None:
-    """Where a CloudEvent in the journal comes from; nothing else does from anywhere."""
+    """Return the source of a CloudEvent in the journal; None for other publications."""
     if _kind(known.media_type) != "application/json" or b"specversion" not in known.body:
         return None
     event = json.loads(known.body)
@@ -242,12 +242,12 @@ def _problem(id: str, audience: str | None) -> InputError | None:
 
 
 def _kind(media_type: str) -> str:
-    """A CloudEvent is one by what it says: sent as JSON, too, it is the same publication."""
+    """Return the media type for comparison: a CloudEvent sent as plain JSON is the same publication."""
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
 def _again(id: str, one: Publication, known: _Known) -> AppendResult | IdTaken:
-    """The same, or a refusal: where the other stands is nobody's business if it is not for everybody."""
+    """Return the existing publication if it is the same, or an error, which hides positions of restricted ones."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
         return AppendResult(id, known.position, new=False)

@@ -1,4 +1,4 @@
-"""Ids and names: what they may look like, and how new ones are made."""
+"""Ids and names: validation and generation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ LONGEST = 500
 
 
 def find_problem(what: str, name: str) -> InputError | None:
-    """What keeps a name from being carried by every database, terminal and address, if something does."""
+    """Return an error if a name does not fit every database, terminal and URL."""
     if not 0 < len(name) <= LONGEST:
         shown = f"{len(name)} of them, {name[:20]!r} ..."
         return InputError(f"{what} has 1 to {LONGEST} characters", received=shown)
-    # A space is printable. A line break is not, and neither is half a surrogate pair, which no UTF-8 holds.
+    # A space is printable. A line break is not, nor a lone surrogate, which UTF-8 cannot encode.
     if not name.isprintable():
         return InputError(f"{what} has only characters that can be shown", received=ascii(name))
     return None
 
 
 def check(what: str, name: str, pointer: str | None = None) -> str:
-    """The name itself, if nothing is wrong with it; `pointer` is the member it came in, where it came in one."""
+    """Return a valid name or raise; `pointer` is the JSON pointer of the member that has it."""
     found = find_problem(what, name)
     if found is not None:
         found.pointer = pointer
@@ -33,12 +33,12 @@ def check(what: str, name: str, pointer: str | None = None) -> str:
 
 
 def id_taken_error(id: str) -> IdTaken:
-    """What is said to somebody who wants an id that somebody else has: neither whose it is, nor what it stands for."""
+    """Build the error for an id of another subscriber; it reveals neither owner nor content."""
     found = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
     found.pointer = "/id"
     return found
 
 
 def new_id(prefix: str, digits: int = 8) -> str:
-    """A new random id. Eight hexadecimal digits are easy to type; who finds one taken asks for sixteen."""
+    """Generate a random id. Eight hexadecimal digits are easy to type; callers use sixteen after a collision."""
     return f"{prefix}-{secrets.token_hex(digits // 2)}"

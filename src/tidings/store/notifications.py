@@ -1,11 +1,11 @@
-"""Notifications: written a batch at a time, read by cursor.
+"""Notifications, written in batches and read by cursor.
 
-A batch is one transaction: the mark that it was done, its notifications with the next numbers of their
-subscribers, and its dead letters. Repeating a batch finds the mark; repeating a match in another batch finds
-the notification's id, which follows from publication and subscription. Either way nobody is notified twice,
-and no number is left out. Notifications of subscriptions that accept a delay are held (`held`); they get their numbers
-when they are handed over. What the owner of a subscription may not see becomes no notification; if they may not see
-it any more, it is withheld whenever it is read (`audiences`).
+A batch is one transaction: a mark that it is done, its notifications with the next sequence numbers of their
+subscribers, and its dead letters. A repeated batch finds the mark. A repeated match in another batch finds the id of
+its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
+have no gaps. Notifications of subscriptions with an accepted delay are deferred (`deferred`) and numbered when they are
+handed over. A publication that the subscriber may not see makes no notification; one that the subscriber may not see
+any more is withheld whenever it is read (`audiences`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from tidings.store.encoding import (
 )
 from tidings.store.tables import batches, notifications, subscribers
 
-# A stream repeats its last batch only; older marks are of no use to anybody.
+# A stream repeats only its last batch; older marks are not needed.
 KEPT_MARKS = 100
 POLL_SECONDS = 0.2
 PART = 5_000
-"""How many matches are held at once, and those of one publication more."""
+"""How many matches are in memory at once, plus those of one publication."""
 LETTERS = 200
-"""How many dead letters are: they have their bodies with them."""
+"""How many dead letters are in memory at once; they include their bodies."""
 SUBSCRIBERS = 100
-"""How many get what was held for them in one transaction."""
+"""How many subscribers get their deferred notifications in one transaction."""
 
 MATCHED = "matched"
 
@@ -54,8 +54,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What became of a batch: new notifications, repeated ones, and new ones that are held for later; `skipped` if the
-    batch had been committed before. `unseen` are matches whose subscribers may not see the publication.
+    """Counts of a committed batch: new, repeated and deferred notifications; `skipped` if it was committed before.
+
+    `unseen` counts matches whose subscribers may not see the publication.
     """
 
     new: int
@@ -66,7 +67,7 @@ class CommitResult:
 
 
 class Notifications:
-    """What everybody was told."""
+    """The notifications of all subscribers."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database = database
@@ -81,16 +82,16 @@ class Notifications:
         source: str | None = None,
         position: int | None = None,
     ) -> CommitResult:
-        """Make a stream's batch durable, once.
+        """Commit a batch of a stream durably, once.
 
-        New notifications are numbered in the order in which their publications are given, and by subscription
-        id within a publication. Dead letters belong to `source` (the stream, if not given): a stream that
-        starts anew under another name reads the same source and must not bury a letter twice.
+        New notifications are numbered in the order of their publications, and by subscription id within a publication.
+        Dead letters belong to `source` (default: the stream): a stream that restarts under another name reads the same
+        source and must not add a letter twice.
 
-        What can be iterated again and again and is no list, such as rows in files, is never held whole; it has
-        to give the matches of a publication one after the other.
+        An iterable that can be repeated and is not a list, such as rows in files, is never loaded completely. It must
+        yield the matches of a publication consecutively.
 
-        `position` is how far in the journal the batch comes: `matched` says it from then on.
+        `position` is the last position of the batch in the journal, which `matched` returns from then on.
         """
         names.check("a stream's name", stream)
         matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
@@ -104,21 +105,19 @@ class Notifications:
         return self._database.transact(write)
 
     def matched(self) -> int:
-        """The position in the journal up to which everything is matched, and its notifications are here."""
+        """Return the position in the journal up to which all publications are matched and notified."""
         with self._database.read() as connection:
             return counters.current(connection, MATCHED)
 
     def reach(self, position: int) -> None:
-        """Note that everything up to a position is matched, if that is news: a store of an earlier version has no
-        such note.
-        """
+        """Record that everything up to a position is matched, for stores of an earlier version without that record."""
         self._database.transact(lambda connection: _reach(connection, position))
 
     def hand_over(self, subscriber: str | None = None) -> int:
-        """Hand over the notifications that were held and are due now, to everybody or to one subscriber.
+        """Hand over deferred notifications that are due, of all subscribers or of one; return how many.
 
-        Several may do it at the same time: each notification is handed over once. A transaction takes some subscribers
-        only, so that a batch that wants to be committed does not wait for all of them.
+        Concurrent calls hand over each notification once. A transaction covers only some subscribers, so that the
+        commit of a batch does not wait for all of them.
         """
         with self._database.read() as connection:
             waiting = deferred.find_due(connection, self._clock(), subscriber)
@@ -128,13 +127,14 @@ class Notifications:
         )
 
     def held(self, subscriber: str) -> DeferredSummary:
-        """What waits for a subscriber until it is due."""
+        """Summarize the deferred notifications of a subscriber."""
         with self._database.read() as connection:
             return deferred.summarize_deferred(connection, subscriber)
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
-        """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
-        has to run for that.
+        """Read notifications of a subscriber after a sequence number, in order.
+
+        Deferred notifications that are due are handed over first, also if no stream runs.
         """
         wanted = _after(subscriber, after)
         with self._database.read() as connection:
@@ -147,7 +147,7 @@ class Notifications:
     def read_some(
         self, subscriber: str, after: int, upto: int, limit: int, subscription: str | None = None
     ) -> list[Notification]:
-        """The same of those up to a number and, perhaps, of one subscription: no more is looked through than that."""
+        """Read notifications up to a sequence number, optionally of one subscription, without a scan beyond it."""
         wanted = _after(subscriber, after).where(notifications.c.sequence <= upto)
         if subscription is not None:
             wanted = wanted.where(notifications.c.subscription == subscription)
@@ -157,7 +157,7 @@ class Notifications:
     def follow(
         self, subscriber: str, after: int = 0, stop: Event | None = None, poll: float = POLL_SECONDS
     ) -> Iterator[Notification]:
-        """A subscriber's notifications as they come, until `stop` is set: the cursor misses none."""
+        """Yield notifications of a subscriber as they come, until `stop` is set."""
         stopped = stop or Event()
         while not stopped.is_set():
             page = self.read(subscriber, after)
@@ -168,30 +168,30 @@ class Notifications:
                 stopped.wait(poll)
 
     def last_sequence(self, subscriber: str) -> int:
-        """The number of a subscriber's last notification; 0 if there is none."""
+        """Return the last sequence number of a subscriber; 0 if there is none."""
         wanted = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == subscriber)
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar() or 0)
 
     def told(self, limit: int) -> list[str]:
-        """The names of those who have notifications, by name, and so many at most."""
+        """List subscribers with notifications in the order of names, at most `limit`."""
         wanted = select(subscribers.c.subscriber).where(subscribers.c.last_sequence > 0)
         with self._database.read() as connection:
             return list(connection.execute(wanted.order_by(subscribers.c.subscriber).limit(limit)).scalars())
 
     def count(self) -> int:
-        """How many notifications there are, of all subscribers."""
+        """Count the notifications of all subscribers."""
         with self._database.read() as connection:
             return int(connection.execute(select(func.sum(subscribers.c.last_sequence))).scalar() or 0)
 
     def publications(self, ids: Collection[str]) -> set[str]:
-        """The publications that notifications are about."""
+        """Return the ids of the publications of notifications."""
         wanted = select(notifications.c.publication)
         with self._database.read() as connection:
             return {row.publication for row in bulk.select_among(connection, wanted, notifications.c.id, ids)}
 
     def last_batch(self, stream: str) -> int | None:
-        """The highest batch that a stream has committed."""
+        """Return the last batch that a stream has committed."""
         wanted = select(func.max(batches.c.batch)).where(batches.c.stream == stream)
         with self._database.read() as connection:
             found: int | None = connection.execute(wanted).scalar()
@@ -207,10 +207,10 @@ def write_batch(
     source: str,
     clock: Clock = utc_now,
 ) -> CommitResult:
-    """The same inside a transaction of the caller's, for what must commit together with its notifications.
+    """Commit a batch like `commit_batch`, in the caller's transaction.
 
-    `found` is gone through twice: for the subscribers, whose rows have to be locked in one order before any is
-    written, and for the notifications, some thousands at a time.
+    `found` is iterated twice: for the subscribers, whose rows are locked in order before any write, and for the
+    notifications, some thousands at a time.
     """
     if not _mark(connection, stream, batch):
         return CommitResult(0, 0, skipped=True)
@@ -236,12 +236,12 @@ def _reach(connection: Connection, position: int) -> None:
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
-    """The same, for going through it more than once: a transaction that lost a race is repeated."""
+    """Return an iterable that can be repeated, because a transaction that lost a race is."""
     return list(given) if isinstance(given, Iterator) else given
 
 
 def _mark(connection: Connection, stream: str, batch: int) -> bool:
-    """Note that the batch is being committed; false if it was before. A second writer of it waits here."""
+    """Mark the batch as committed; return false if it was. A concurrent writer of the same batch waits here."""
     if not bulk.insert_missing(connection, batches, [{"stream": stream, "batch": batch}]):
         return False
     old = batches.c.batch < batch - KEPT_MARKS
@@ -250,7 +250,7 @@ def _mark(connection: Connection, stream: str, batch: int) -> bool:
 
 
 def _parts(found: Iterable[MatchRow]) -> Iterator[list[MatchRow]]:
-    """Whole publications, as many as make a part; the matches of one by subscription id."""
+    """Split matches into parts of whole publications, ordered by subscription id within a publication."""
     part: list[MatchRow] = []
     for _, matches in groupby(found, key=lambda one: one.publication):
         part.extend(sorted(matches, key=lambda one: one.subscription))
@@ -269,9 +269,9 @@ def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
 
 
 def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:
-    """Those without a notification yet, told or held, by the id it will have; the subscribers must be locked.
+    """Return matches without a notification, by its future id; the subscribers must be locked.
 
-    What is held is looked up first: it may be told in between, and would be in neither place the other way round.
+    Deferred notifications are looked up first: one that is handed over in between would otherwise be in neither result.
     """
     new: dict[str, MatchRow] = {}
     for one in ordered:
@@ -290,7 +290,7 @@ def write_part(
     delays: deferred.Delays,
     moment: datetime,
 ) -> int:
-    """Tell those that are to be told at once and hold the others; how many are held. The subscribers must be locked."""
+    """Insert notifications, deferred where a delay is accepted; return how many. The subscribers must be locked."""
     later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
     time, rows = format_instant(moment), []
     for id, one in new.items():
@@ -325,9 +325,7 @@ _NAMES = (
     "bindings",
 )
 NOTIFICATION_COLUMNS = (audiences.withheld_column(notifications), *(notifications.c[name] for name in _NAMES))
-"""The columns that `notification_from_row` takes, in order. Whether a notification is withheld is read in the same
-statement.
-"""
+"""The columns for `notification_from_row`, in order. The first one says whether the notification is withheld."""
 
 
 def notification_from_row(
@@ -338,7 +336,7 @@ def notification_from_row(
     subscription: str,
     *rest: str | None,
 ) -> Notification:
-    """The notification of a row."""
+    """Build a notification from a row."""
     publication, because, time, kind, bindings = rest
     assert publication is not None and because is not None and time is not None and kind is not None
     if is_withheld:

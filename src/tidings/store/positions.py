@@ -1,6 +1,6 @@
-"""Acknowledgements: up to which number a subscriber has dealt with its notifications.
+"""Positions of subscribers: last sequence numbers, and acknowledgements.
 
-A number for each subscriber, which only grows and never passes the last notification there is.
+An acknowledged number only grows, and never exceeds the last sequence number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ acknowledgements = Table(
 
 @dataclass(frozen=True, slots=True)
 class SubscriberPosition:
-    """Where a subscriber stands: the number of its last notification, and the one it has acknowledged, with when."""
+    """Last sequence number of a subscriber, the acknowledged one, and when it was acknowledged."""
 
     last: int
     acknowledged: int = 0
@@ -44,7 +44,7 @@ class SubscriberPosition:
 
 
 class Acknowledgements:
-    """Who has acknowledged what."""
+    """The acknowledgements of all subscribers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
@@ -54,10 +54,10 @@ class Acknowledgements:
             return _standing(connection, subscriber)
 
     def acknowledge(self, subscriber: str, upto: int) -> SubscriberPosition:
-        """Note that everything up to a number is dealt with; durable on return.
+        """Acknowledge everything up to a sequence number, durably.
 
-        A smaller number than before changes nothing: acknowledgements may overtake each other on their way. One that
-        nothing has yet is refused, for what comes under it later would never be shown.
+        A smaller number than before changes nothing: acknowledgements may arrive out of order. A number beyond the last
+        notification is an error: the notification that gets it later would never be shown.
         """
         moment = format_instant(self._clock())
         return self._database.transact(lambda c: _acknowledge(c, subscriber, upto, moment))
@@ -107,23 +107,23 @@ def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str
 
 
 Numbered = tuple[str, int]
-"""A subscriber, and a number of its sequence."""
+"""A subscriber and a sequence number."""
 
 
 class Heads:
-    """What is new, for whom."""
+    """The newest notifications of many subscribers, in one query."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def last(self, names: Collection[str]) -> dict[str, int]:
-        """The number of the last notification of each of these subscribers that has one."""
+        """Return the last sequence number of each subscriber that has one."""
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _LAST, subscribers.c.subscriber, names)
             return {row.subscriber: row.last_sequence for row in rows}
 
     def told(self, wanted: Iterable[Numbered]) -> list[Notification]:
-        """The notifications with these numbers, those of a subscriber in order."""
+        """Read notifications by sequence numbers, in order for each subscriber."""
         statement, spelled = _TOLD[self._database.engine.dialect.name]
         found: list[Notification] = []
         with self._database.read() as connection:
@@ -147,7 +147,7 @@ def _as_arrays(wanted: Sequence[Numbered]) -> dict[str, Any]:
     return {"names": [name for name, _ in wanted], "numbers": [number for _, number in wanted]}
 
 
-# The short list comes first, whatever the planner thinks: it is looked up row by row under the primary key.
+# Force the short list first in the join order: it is looked up row by row with the primary key.
 _TOLD: dict[str, tuple[str, Callable[[Sequence[Numbered]], dict[str, Any]]]] = {
     "sqlite": (
         f"{_COLUMNS} FROM json_each(:wanted) AS w CROSS JOIN notifications"

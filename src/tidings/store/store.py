@@ -1,6 +1,4 @@
-"""A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds, metadata, what a repository holds, what is told about objects of other databases, tokens,
-destinations of deliveries."""
+"""The store: one database, with an object for each of its parts."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ from tidings.store.tokens import Tokens
 
 
 class Store(Closeable):
-    """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
+    """One database with its parts. Several processes and threads may use the same database."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self.database, self._trying = database, Lock()
@@ -87,21 +85,22 @@ class Store(Closeable):
         self.clock_recovery = ClockRecovery(database, clock)
 
     def check(self) -> None:
-        """Refuse a store that does not answer, that is not of the version that this code works with, or in which
-        nothing can be written, as on a full disk: if the last one who tried could not, it is tried again here. A
-        service that is not ready may be sent nobody any more who would find out.
+        """Raise if the store is unreachable, has another version, or cannot be written, for example on a full disk.
+
+        After a failed write, a write is tried here: a service that is not ready gets no requests that would show that
+        writes work again.
         """
         check_version(self.database)
         refused = self.database.refused
         if refused is None:
             return
-        if not self._trying.acquire(blocking=False):  # it may take as long as somebody else holds a lock
-            raise refused.with_traceback(None)  # it is told again and again, and would grow each time
+        if not self._trying.acquire(blocking=False):  # another check is trying, and may wait for a lock
+            raise refused.with_traceback(None)  # raised many times: its traceback would grow
         try:
             self.database.transact(_write_nothing)
         finally:
             self._trying.release()
-        if self.database.refused is not None:  # there is room for this, and not for more
+        if self.database.refused is not None:  # there is room for this write only
             raise refused.with_traceback(None)
 
     def close(self) -> None:
@@ -109,15 +108,14 @@ class Store(Closeable):
 
 
 def _write_nothing(connection: Connection) -> None:
-    """What takes a place on the disk, and changes nothing."""
+    """Write to the disk without a change."""
     counters.advance(connection, "journal", counters.lock(connection, "journal"))
 
 
 def open_store(url: str, clock: Clock = utc_now, migrates: bool = True) -> Store:
-    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date; if it may not be
-    migrated, one of another version is refused.
+    """Open the store at `sqlite:///path` or `postgresql://...`, and create or migrate its tables.
 
-    The clock says when a notification that is held has to be handed over.
+    Without `migrates`, a store of another version is an error. The clock decides when deferred notifications are due.
     """
     database = open_database(url)
     if migrates:

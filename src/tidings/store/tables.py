@@ -1,7 +1,7 @@
-"""The tables of a store, the same on SQLite and PostgreSQL.
+"""Tables of the store, the same on SQLite and PostgreSQL.
 
-Texts that this code alone reads back (reasons, facts, bindings) are JSON in text columns: PostgreSQL's own
-JSON types refuse strings that JSON allows, such as one with a NUL in it.
+Values that only this code reads (reasons, facts, bindings) are JSON in text columns: PostgreSQL's JSON types reject
+strings that JSON allows, for example with a NUL character.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite makes a key the row's own address only if its type is called INTEGER; it holds 64 bits all the same.
+# SQLite uses a key as the row id only if its type is named INTEGER; it has 64 bits all the same.
 Whole = BigInteger().with_variant(Integer(), "sqlite")
 
-# Names and ids order by code point in both, as they do in Python: whoever locks rows by name agrees on the order.
+# Names and ids are ordered by code point in both databases, as in Python: all code locks rows in the same order.
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 
 migrations = Table(
@@ -51,8 +51,8 @@ journal = Table(
     Column("time", Text, nullable=False),
 )
 
-# A row is one life of an id: added at a version, perhaps removed at a later one. An id that comes back gets a
-# new row, so that what a follower has to undo and to do is a question about versions only.
+# A row is one lifetime of an id: added at a version, perhaps removed at a later one. A reused id gets a new row, so the
+# changes between two versions are a query on versions.
 subscriptions = Table(
     "subscriptions",
     metadata,
@@ -78,7 +78,7 @@ Index(
 _waits = subscriptions.c.within.is_not(None)
 Index("subscriptions_delayed", subscriptions.c.id, sqlite_where=_waits, postgresql_where=_waits)
 
-# What is not matched for now: of every language, rules, too. An id is here or among those that live, never in both.
+# Paused subscriptions of every language, rules included. An id is in this table or in `subscriptions`, never in both.
 paused = Table(
     "paused_subscriptions",
     metadata,
@@ -92,7 +92,7 @@ paused = Table(
     sqlite_with_rowid=False,
 )
 
-# How often a living subscription has exceeded the budget of the stream.
+# How often an active subscription has exceeded the budget of the stream.
 overruns = Table(
     "budget_overruns",
     metadata,
@@ -124,7 +124,7 @@ notifications = Table(
     sqlite_with_rowid=False,
 )
 
-# A notification that waits has all that it will have, but for its number: `place` says in which order they were found.
+# Deferred notifications, complete except for their sequence numbers; `place` is the order of the matches.
 held = Table(
     "held",
     metadata,
@@ -141,7 +141,7 @@ held = Table(
     sqlite_with_rowid=False,
 )
 
-# One row for each subscription that something is held for. Instants are compared as text: all have the same length.
+# One row for each subscription with deferred notifications. Instants are compared as text: all have the same length.
 promises = Table(
     "promises",
     metadata,
@@ -186,7 +186,7 @@ schema_rows = Table(
     Column("position", Integer, nullable=False),
 )
 
-# The name `references` is a keyword of SQL.
+# `references` is a keyword of SQL.
 reference_tables = Table(
     "reference_tables",
     metadata,

@@ -1,8 +1,8 @@
-"""Turns of those who write: first come, first served.
+"""Fair queue of writers within a process.
 
-SQLite lets one write at a time. Whoever finds it taken looks again after a pause of up to a tenth of a second, and
-behind many who write a little, one after the other, hardly ever finds it free. So those of one process stand in a queue
-before they ask, however often they have opened the file.
+SQLite allows one writer at a time. A writer that finds the lock taken polls with pauses of up to a tenth of a second,
+and starves behind many short writers. So the writers of a process queue before they ask for the lock, for all
+connections to the file together.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from time import monotonic
 from weakref import WeakValueDictionary, ref
 
 LOOK_AGAIN = 1.0
-"""Seconds after which those who wait look themselves: whoever had the turn may be gone without a word."""
+"""Seconds after which waiting writers check the queue themselves: a writer may be gone without leaving it."""
 
 
 class WriteTicket:
-    """A place in the queue, as long as somebody has it: the first ones may write.
+    """A place in the queue for as long as it is referenced; the first places may write.
 
-    Ctrl-C may come between any two steps, also between taking a turn and noting that, or in the midst of ending it. So
-    there is nothing to note: what nobody has any more stands in no queue.
+    Ctrl-C may come between any two steps, even while a place is taken or given up. So the queue has weak references:
+    a ticket without an owner disappears from it.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class WriteTicket:
 
 
 class WriteQueue:
-    """So many may write at once. A turn that ends goes to whoever waits longest: nobody can slip in between."""
+    """A first-in, first-out queue in which `at_once` writers may write."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -37,12 +37,12 @@ class WriteQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """How many writers wait."""
         with self._lock:
             return max(0, len(self._standing()) - self._at_once)
 
     def begin(self, seconds: float) -> WriteTicket | None:
-        """Wait for a turn, so long at most; none if there was none."""
+        """Wait until this writer may write; return None after a timeout."""
         turn, until = WriteTicket(), monotonic() + seconds
         try:
             with self._lock:
@@ -53,13 +53,13 @@ class WriteQueue:
                     self.end(turn)
                     return None
                 turn.gate.acquire(timeout=min(left, LOOK_AGAIN))
-        except BaseException:  # Ctrl-C while it waits: its place would be kept as long as the traceback is
+        except BaseException:  # Ctrl-C: the traceback would keep the ticket alive
             self.end(turn)
             raise
         return turn
 
     def end(self, turn: WriteTicket) -> None:
-        """Leave the queue, wherever in it."""
+        """Leave the queue."""
         with self._lock:
             rest = [each for each in self._standing() if each is not turn]
             self._queue = [ref(each) for each in rest]
@@ -72,7 +72,7 @@ class WriteQueue:
             return turn in self._standing()[: self._at_once]
 
     def _standing(self) -> list[WriteTicket]:
-        """Those who are there yet, in order."""
+        """Return the tickets that still exist, in order."""
         return [turn for each in self._queue if (turn := each()) is not None]
 
 
@@ -81,6 +81,6 @@ _lock = Lock()
 
 
 def queue_of_file(path: str) -> WriteQueue:
-    """Those of all in this process who write to a file."""
+    """Return the queue of all writers of this process to a file."""
     with _lock:
         return _of_files.setdefault(path, WriteQueue(1))
