@@ -170,10 +170,9 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str
     return connection.execute(text(statement), rows).rowcount
 
 
-# Rows that a statement is given: however many, they travel as one parameter and are a table in it.
+# Rows as one parameter, which is a table in the statement.
 #
-# A statement for each of them would be a way to the server and back for each, and takes longer there than its work.
-# Both databases read JSON; what differs is what they call it.
+# A statement for each row would take a round trip each. Both databases parse JSON, with different functions.
 
 
 class _Elements(GenericFunction[Any]):

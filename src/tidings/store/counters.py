@@ -44,10 +44,7 @@ def step(connection: Connection, name: str) -> int:
     return value
 
 
-# Sequences: a subscriber's notifications count from one, without gaps.
-#
-# Who gives out numbers locks the subscribers first, and writes the numbers in the transaction that writes what got
-# them. So whoever sees number n sees, or can read, every smaller one.
+# Sequence numbers of subscribers: their notifications count from one without gaps, in the same way.
 
 
 def lock_sequences(connection: Connection, subscribed: Collection[str]) -> dict[str, int]:

@@ -101,11 +101,6 @@ def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str
     return _standing(connection, subscriber)
 
 
-# News of many subscribers at once: where each stands, and what each was told.
-#
-# Whoever looks out for thousands of readers asks once for all of them, and not once for each.
-
-
 Numbered = tuple[str, int]
 """A subscriber and a sequence number."""
 

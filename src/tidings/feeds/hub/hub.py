@@ -1,12 +1,12 @@
-"""A WebSub hub for the feeds of this store: who asks is told when a feed has new entries, without polling.
+"""WebSub hub for the feeds of this store: readers get new entries without polling.
 
-    ask        a reader says where to call back; what cannot be is refused
-    verify     the callback is asked whether it wants that: whoever did not ask does not answer the challenge
-    deliver    new entries are posted to it, signed with its secret, until its lease ends
-    deny       it is told if it is not told of the feed, or not any more (section 5.2 of the standard)
+    ask        a reader requests a subscription with a callback URL
+    verify     the callback confirms the request by returning a challenge
+    deliver    new entries are posted to the callback, signed with its secret, until its lease ends
+    deny       the callback is told that it is not, or no longer, subscribed (section 5.2 of the standard)
 
-A delivery that fails is tried again, later and later, and given up in the end: its entries are still in the feed. A
-callback that answers 410 is forgotten; one that is busy says when to come again.
+Failed deliveries are retried with backoff and finally given up; their entries are still in the feed. A callback that
+answers 410 is removed; one that is busy can send Retry-After.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ from tidings.feeds.sql.hub_store import (
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
 from tidings.operations.retry_after import parse_retry_after
 
-# What the hub does for whom, and how it calls.
-
 
 @dataclass(frozen=True, slots=True)
 class HubPolicy:
-    """What the hub does for whom. Times are in seconds.
+    """Limits and retries of the hub. Times are in seconds.
 
-    `retries` are the waits after each failed delivery, `questions` those after each question that found nobody; after
-    the last it is given up. `patience` is how long a callback may ask to be left alone after a delivery. After a
-    question it is the last of `questions`: those that wait to be asked are few, and strangers could fill the places.
-    `inside` allows callbacks on this machine and in private networks.
+    `retries` are the waits after each failed delivery, `questions` those after each failed verification; after the last
+    one the hub gives up. `patience` limits the Retry-After of a delivery. The limit for verifications is the last of
+    `questions`: few of them may wait, and strangers could fill the queue. `inside` allows callbacks on this machine and
+    in private networks.
     """
 
     lease: int = 864_000
@@ -60,11 +58,11 @@ class HubPolicy:
 
 
 class HubBusy(InputError):
-    """More ask than are served now."""
+    """Too many requests wait for verification."""
 
 
 class CallbackClient(Fetcher):
-    """Calls callbacks: redirects are failures, answers are short."""
+    """Client for callbacks: redirects are failures, and responses must be short."""
 
     def __init__(self, network: EgressPolicy | None = None) -> None:
         super().__init__(FetchPolicy(connect=5.0, read=10.0, total=20.0, size=100_000, redirects=0), network)
@@ -78,11 +76,11 @@ class CallbackClient(Fetcher):
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503
 LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
-"""Databases look callbacks up; the standard says that a secret has less than 200 bytes."""
+"""Callbacks are indexed by the database; the standard limits secrets to less than 200 bytes."""
 
 
 class Hub:
-    """Answers those who ask, and carries out what is due. Several may work on one store."""
+    """Accepts requests, verifies them and delivers. Several processes may share one store."""
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class Hub:
         )
 
     def ask(self, form: Mapping[str, str]) -> None:
-        """Take what somebody asks for, to be verified, or refuse it."""
+        """Accept a request for verification, or raise."""
         mode = form.get("hub.mode", "")
         if mode not in MODES:
             raise InputError("no mode of a hub", received=repr(mode[:40]), accepted=", ".join(MODES))
@@ -119,7 +117,7 @@ class Hub:
             raise HubBusy("too many wait to be verified", accepted=f"{self.rules.waiting:,}", hint="later")
 
     def _is_full(self, intent: HubRequest) -> bool:
-        """Whether a feed has all the subscribers that it may have, and this is none of them."""
+        """Return whether a feed has its maximum of subscribers, and this is a new one."""
         if intent.mode != SUBSCRIBE:
             return False
         found = self.store.subscriptions(intent.address)
@@ -127,7 +125,7 @@ class Hub:
         return not known and len(found) >= self.rules.per_feed
 
     def _topic(self, url: str) -> tuple[str, str]:
-        """The hash of the address of a feed and its format. Feeds that never were and feeds that are gone are alike."""
+        """Return the address hash and the format of a topic. Unknown and removed feeds raise the same error."""
         token, format = self.feeds.places.topic(url) or ("", "")
         opened = self.feeds.open(token) if format in FORMATS else None
         if not isinstance(opened, OpenFeed):
@@ -146,7 +144,7 @@ class Hub:
         return url
 
     def _lease(self, asked: str) -> int:
-        """A lease within what the hub grants; zero was a lease without an end once, and means the hub's own."""
+        """Return a lease within the limits of the hub; zero, once an unlimited lease, means the default."""
         if asked and not (asked.isascii() and asked.isdecimal()):
             raise InputError("no lease", where="hub.lease_seconds", received=repr(asked[:40]))
         wanted = int(asked[:10] or 0) or self.rules.lease
@@ -156,7 +154,7 @@ class Hub:
         return split_host(callback)[0] if self.rules.inside else None
 
     def verify(self, intent: HubRequest) -> None:
-        """Ask the callback whether it wants what was asked for in its name, or tell it that it is denied."""
+        """Verify a request with its callback, or send it a denial."""
         opened = self._opened(intent.address)
         if intent.attempts > len(self.rules.questions):
             self.store.drop(intent)
@@ -185,9 +183,7 @@ class Hub:
             self.store.drop(intent)
 
     def _say_denied(self, intent: HubRequest, opened: OpenFeed | None) -> None:
-        """Whatever the callback answers is well. Without the key that addresses were made with, nobody knows the topic
-        any more.
-        """
+        """Send a denial; any answer is fine. Without the key of the addresses the topic is unknown: nothing is sent."""
         address = self.feeds.store.feed_addresses.find(intent.address)
         token = self.feeds.addresses.token_of(address) if address else None
         if token is None:
@@ -199,7 +195,7 @@ class Hub:
             self.store.drop(intent)
 
     def _questioned(self, intent: HubRequest, asked: Mapping[str, str]) -> FetchResponse | None:
-        """What a callback answers; nothing if it does not now, and is asked again later."""
+        """Return the answer of a callback; None if it failed and is retried later."""
         parts = urlsplit(intent.callback)
         url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
         try:
@@ -220,24 +216,24 @@ class Hub:
             self.store.drop(intent)
 
     def _left_alone(self, answer: FetchResponse) -> int:
-        """For how many seconds a callback that is busy asks to be left alone."""
+        """Return the Retry-After of a busy callback in seconds."""
         busy = answer.status in (TOO_MANY, UNAVAILABLE)
         return (parse_retry_after(answer.headers, self.store.now()) or 0) if busy else 0
 
     def _opened(self, hash: str) -> OpenFeed | None:
-        """The feed of an address, if it can still be read there."""
+        """Return the feed of an address, if it still exists."""
         address = self.feeds.store.feed_addresses.find(hash)
         token = self.feeds.addresses.token_of(address) if address else None
         opened = self.feeds.opened(address, token) if address and token else Gone()
         return opened if isinstance(opened, OpenFeed) else None
 
     def dismiss(self, most: int) -> None:
-        """Deny those whose feeds are not there any more."""
+        """Deny subscriptions whose feeds no longer exist."""
         for one in self.store.ended(most):
             self.store.deny(one)
 
     def distribute(self, most: int) -> None:
-        """Begin deliveries to those whose feeds have new entries."""
+        """Start deliveries to subscriptions whose feeds have new entries."""
         last: dict[str, int | None] = {}
         for one in self.store.behind(most):
             if one.address not in last:
@@ -250,9 +246,7 @@ class Hub:
                 self.store.begin(one, newest)
 
     def deliver(self, one: HubDelivery, to: HubSubscription) -> str:
-        """Post the entries of a delivery to its callback, and say what came of it: `delivered`, `failed`, which is
-        tried again, `dead`, or `gone`, when nobody wants it any more.
-        """
+        """Post entries to a callback; return `delivered`, `failed` (retried later), `dead` or `gone`."""
         opened = self._opened(one.address)
         if opened is None:
             self.store.deny(to)
@@ -287,7 +281,7 @@ class Hub:
         return headers
 
     def _failed(self, one: HubDelivery, problem: str, asked_for: int = 0) -> str:
-        """Waits differ a little, so that what failed together does not come back together."""
+        """Retry later, with jitter so that deliveries that failed together do not come back together."""
         waits = self.rules.retries
         if one.attempts >= len(waits):
             self.store.failed(one, problem[:500], None)
@@ -298,7 +292,7 @@ class Hub:
 
 
 def _names_one_host(url: str) -> bool:
-    """Whether the two who read an address, the one that looks and the one that calls, read the same in it.
+    """Return whether the egress check and the HTTP client see the same host in a URL.
 
     They do not in `http://127.0.0.1:1-]&[::1`.
     """

@@ -1,8 +1,8 @@
-"""The items of a feed as publications: what is new, what was edited, and what cannot be used.
+"""Items of a feed as publications: new, edited and rejected ones.
 
-A publication's id is made of the feed's address, the item's id and its content, so that the same item is the same
-publication, whoever finds it and however often. An edited item says so: an edge `dcterms:replaces` leads from it to
-`urn:tidings:publication:` and the id of what was published before.
+The id of a publication is derived from the URL of the feed, the id of the item and its content, so the same item is
+always the same publication. An edited item has an edge `dcterms:replaces` to `urn:tidings:publication:` with the id of
+the earlier publication.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ ItemsByKey = Mapping[str, Item | RefusedItem]
 
 
 def index_items(items: Iterable[Item | RefusedItem]) -> ItemsByKey:
-    """The items of a feed by their keys. Of several with one id the first counts, which is the newest in most feeds:
-    if both did, they would edit each other at each poll.
+    """Index items by key. Of several with one id the first counts, which is the newest in most feeds.
+
+    If all counted, each poll would see them edit each other.
     """
     made: dict[str, Item | RefusedItem] = {}
     for item in items:
@@ -38,7 +39,7 @@ def index_items(items: Iterable[Item | RefusedItem]) -> ItemsByKey:
 
 
 def plan_items(feed: PolledFeed, items: ItemsByKey, seen: Mapping[str, SeenItem]) -> Sequence[ItemOutcome]:
-    """What becomes of those items that were not seen before as they are now."""
+    """Decide what to publish of the items that are new or have changed."""
     return [
         _taking(feed, key, item, seen.get(key))
         for key, item in items.items()
@@ -47,7 +48,7 @@ def plan_items(feed: PolledFeed, items: ItemsByKey, seen: Mapping[str, SeenItem]
 
 
 def _taking(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: SeenItem | None) -> ItemOutcome:
-    """A feed that is added anew has another number: what is edited back there is told, also if it was so before."""
+    """A feed that is added again has a new number, so an item edited back to an earlier content is published again."""
     id = publication_id(feed.url, item)
     if isinstance(item, RefusedItem):
         return _refused(key, item, id, item.problem, None)
@@ -75,7 +76,7 @@ def _with_earlier(graph: Graph, before: str) -> Graph:
 
 
 def publication_id(url: str, item: Item | RefusedItem, before: str = "") -> str:
-    """The id of an item's publication; with `before`, of one that says again what it said before that one."""
+    """Derive the id of a publication; `before` is the publication after which an item has its earlier content again."""
     return "p-" + _digest(url, item.id, item.hash, before)
 
 

@@ -1,10 +1,11 @@
-"""Polling feeds: ask those that are due, publish what is new, and write down when to ask again.
+"""Poller of feeds: fetches feeds that are due, publishes new items, and schedules the next poll.
 
     with Poller(store) as poller:
         poller.add("http://example.org/feed")
         poller.follow(print)
 
-A feed that cannot be fetched or read stops nothing: its problem is kept with it, and it is tried again later and later.
+A feed that cannot be fetched or parsed does not affect others: the error is stored with it, and it is retried with
+exponential backoff.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.store import Store
 
 CLAIMED = timedelta(minutes=10)
-"""How long a feed is left alone by others while somebody polls it, or has died over it."""
+"""How long a feed is reserved for the process that polls it, even if that process is lost."""
 
 APART = timedelta(minutes=1)
-"""However often somebody says that there is something new, a feed is not polled more often than that."""
+"""The shortest time between two polls of a feed, however often it is pinged."""
 
 _log = logging.getLogger("tidings.feeds")
 
@@ -46,9 +47,7 @@ MAX_WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """How a poll went: the feed as it is now (None if it is not there any more), what was taken (None if nothing has
-    changed), or the problem.
-    """
+    """Result of a poll: the feed now (None if it was removed), item counts (None if unchanged), or the problem."""
 
     url: str
     feed: PolledFeed | None
@@ -60,10 +59,9 @@ PollListener = Callable[[PollResult], object]
 
 
 class Poller(Closeable):
-    """Polls the feeds of a store. Several may do so at the same time; a feed is polled by one of them.
+    """Polls the feeds of a store. Several processes may; each feed is polled by one of them at a time.
 
-    `public_url` is where hubs reach this machine; without it no hub is asked. Clock, network and chance are there to be
-    replaced in tests.
+    `public_url` is where hubs reach this machine; without it no hub is used. Tests replace clock, network and chance.
     """
 
     def __init__(
@@ -83,9 +81,9 @@ class Poller(Closeable):
         self._stopped = False
 
     def add(self, url: str) -> PollResult:
-        """Keep a feed and poll it at once; one that cannot be read is refused, with the reason, and not kept.
+        """Add a feed and poll it at once; raise, and do not add it, if it cannot be read.
 
-        Who calls this has typed the address, so it may be in a private network, and have a name and a password in it.
+        The URL was typed by the owner: it may lead to a private network, and contain a name and a password.
         """
         url, login = split_login(url)
         inside, moment = self._fetcher.network.leads_inside(url), self._clock()
@@ -101,7 +99,7 @@ class Poller(Closeable):
         return polled
 
     def poll_due(self, only: Collection[int] | None = None) -> Iterator[PollResult]:
-        """Poll the feeds that are due, some hosts at the same time, the feeds of one host one after the other."""
+        """Poll the feeds that are due: hosts in parallel, the feeds of one host one after the other."""
         due = [
             feed
             for feed in self._store.polled_feeds.due(self._clock())
@@ -136,28 +134,28 @@ class Poller(Closeable):
             self._wake.clear()
 
     def next_due(self) -> str | None:
-        """When the next feed has to be polled."""
+        """Return when the next feed is due."""
         return self._store.polled_feeds.next_due()
 
     def _seconds(self) -> float:
-        """Until the next feed is due, but not longer than others may go unheard."""
+        """Return the seconds until the next feed is due, at most `MAX_WAIT_SECONDS`."""
         due = self.next_due()
         left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else MAX_WAIT_SECONDS
         return min(MAX_WAIT_SECONDS, max(0.0, left))
 
     def stop(self) -> None:
-        """End `follow`, and the requests that are under way; those feeds are due again when their claims have ended."""
+        """Stop `follow` and cancel requests; their feeds are due again when their claims end."""
         self._stopped = True
         self._wake.set()
         self._fetcher.end()
 
     def hasten(self, feeds: Iterable[PolledFeed]) -> None:
-        """Somebody says that there is something new in these feeds."""
+        """Make feeds due because a ping says that they have changed."""
         self._store.polled_feeds.hasten(feeds, self._clock(), APART)
         self._wake.set()
 
     def poll(self, feed: PolledFeed) -> PollResult | None:
-        """Poll a feed now; nothing if somebody else does."""
+        """Poll a feed now; return None if another process polls it."""
         moment = self._clock()
         claimed = self._store.polled_feeds.claim(feed, moment, moment + CLAIMED)
         return self._poll(claimed, moment) if claimed else None
@@ -169,9 +167,9 @@ class Poller(Closeable):
             if self._stopped:
                 return PollResult(feed.url, feed, problem=problem)
             return self._failed(feed, problem, moment)
-        except Exception as error:  # noqa: BLE001  what we fail at in one feed may not keep others from being read
+        except Exception as error:  # noqa: BLE001  a bug with one feed must not stop the others
             _log.error("reading %s failed", feed.url, exc_info=error)
-            what, hint = "reading it failed", "this is a mistake in Tidings"
+            what, hint = "reading the feed failed", "this is a bug in Tidings"
             mistake = TidingsError(what, where=feed.url, received=type(error).__name__, hint=hint)
             return self._failed(feed, mistake, moment)
         if read is None:
@@ -181,7 +179,7 @@ class Poller(Closeable):
     def _fetched(
         self, feed: PolledFeed, moment: datetime
     ) -> tuple[FetchResponse, tuple[Feed, ItemsByKey] | None]:
-        """The answer, and what is in it; nothing if it has not changed."""
+        """Fetch and parse a feed; the second value is None if it has not changed."""
         conditions, inside_host = response.conditional_headers(feed), response.inside_host(feed)
         answer = self._fetcher.fetch(feed.url, conditions, inside_host, feed.login)
         if answer.status == 304:
@@ -248,18 +246,18 @@ class Poller(Closeable):
         return min(due, datetime.fromisoformat(feed.lease)) if pushed and feed.lease else due
 
     def _pushed(self, feed: PolledFeed, pushing: websub.HubLink, moment: datetime) -> PolledFeed | None:
-        """Ask the hub, if there is a place for it to call back and it has not promised to push already."""
+        """Request pushes from the hub, if it can reach this machine and has not confirmed them already."""
         if self._public_url is None or not websub.needs_request(feed, pushing, moment):
             return feed
         asking = self._store.polled_feeds.record(feed, websub.request_columns(feed, pushing))
         if asking is None:
             return None
         problem = websub.request_push(self._fetcher, asking, self._public_url, response.inside_host(feed))
-        # Read anew: the hub may have called back by now.
+        # Read again: the hub may have called back by now.
         return self._store.polled_feeds.record(asking, {"problem": problem} if problem else {})
 
     def take_push(self, feed: PolledFeed, body: bytes, media_type: str) -> PollResult:
-        """Publish what a hub has pushed, whose signature was checked."""
+        """Publish the items of a push whose signature was checked."""
         moment, topic = self._clock(), feed.topic or feed.url
         answer = FetchResponse(200, topic, None, {"content-type": media_type}, body)
         try:

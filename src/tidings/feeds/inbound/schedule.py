@@ -1,12 +1,12 @@
-"""When a feed is polled next: what the feed asks for, what the server asks for, and what is decent.
+"""Polling schedule of a feed, from the feed, the server and limits of our own.
 
-    what went well     the longest of `ttl`, `max-age` and ten minutes; an hour if nothing is said; a day at most
-    what went wrong    five minutes, ten, twenty ... a day, each half as long to half as long again at random
-    Retry-After        never before it, whatever went how; a week at most
-    skipHours,         not then, whatever went how; unless there would be no other time
+    after success      the longest of `ttl`, `max-age` and ten minutes; an hour without either; at most a day
+    after a failure    5, 10, 20 ... minutes up to a day, times a random factor from 0.5 to 1.5
+    Retry-After        never earlier, at most a week
+    skipHours,         never in these hours and days, unless no time would be left
     skipDays
 
-Randomness keeps those who failed together from coming back together.
+The random factor keeps feeds that failed together from being polled together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USUAL = timedelta(hours=1)
 LATEST = timedelta(days=1)
 FIRST_RETRY = timedelta(minutes=5)
 PUSHED = timedelta(hours=6)
-"""How often a feed is polled that a hub pushes: hubs fail silently."""
+"""Interval of polls while a hub pushes the feed: hubs fail silently."""
 
 LONGEST_TTL = 1_000_000
 
@@ -34,7 +34,7 @@ ALL_HOURS, ALL_DAYS = (1 << 24) - 1, (1 << 7) - 1
 
 
 def skips_of(hours: Iterable[int], days: Iterable[int]) -> int | None:
-    """The hours and days in which nobody should ask, as a number that is kept; none if there would be no other time."""
+    """Encode skipped hours and days as a number; None if no time would be left."""
     skipped_hours, skipped_days = sum(1 << each for each in set(hours)), sum(1 << each for each in set(days))
     if skipped_hours == ALL_HOURS or skipped_days == ALL_DAYS:
         return None
@@ -42,7 +42,7 @@ def skips_of(hours: Iterable[int], days: Iterable[int]) -> int | None:
 
 
 def next_allowed(due: datetime, skips: int | None, chance: Random) -> datetime:
-    """The time itself, or a time soon after what is to be skipped. Not everybody comes at the full hour."""
+    """Return the time, or a random time soon after the skipped hours and days."""
     at = due.astimezone(UTC)
     if not _is_skipped(at, skips or 0):
         return due
@@ -59,7 +59,7 @@ def _is_skipped(at: datetime, skips: int) -> bool:
 def after_success(
     moment: datetime, ttl: int | None, headers: Mapping[str, str], chance: Random, pushed: bool = False
 ) -> datetime:
-    """When to look again after a poll that went well."""
+    """Return when to poll again after a success."""
     asked = [timedelta(minutes=min(ttl, LONGEST_TTL))] if ttl is not None else []
     age = _MAX_AGE.search(headers.get("cache-control", ""))
     asked += [timedelta(seconds=int(age[1]))] if age else []
@@ -70,6 +70,6 @@ def after_success(
 
 
 def after_failure(moment: datetime, failures: int, after: int | None, chance: Random) -> datetime:
-    """When to try again after so many failures in a row."""
+    """Return when to poll again after this many failures in a row."""
     wait = min(LATEST, FIRST_RETRY * (1 << min(failures - 1, 20))) * chance.uniform(0.5, 1.5)
     return moment + max(wait, timedelta(seconds=after or 0))

@@ -1,11 +1,11 @@
-"""WebSub, the subscriber's side: a hub is asked to push a feed, and what it pushes is checked.
+"""WebSub subscriber: requests pushes of a feed from its hub, and verifies them.
 
-    ask        the hub is told where to call back (an address with a word nobody can guess) and a secret
-    verify     the hub calls back with a challenge; whoever did not ask does not answer it
-    push       the hub sends the feed, signed with the secret; what is not signed is thrown away
-    renew      before the lease ends the hub is asked again
+    request    send the hub a callback URL with a random word, and a secret
+    verify     the hub calls back with a challenge, which is answered only if there was a request
+    push       the hub sends the feed, signed with the secret; unsigned pushes are dropped
+    renew      request again before the lease ends
 
-Polling goes on all the while, less often: a hub that dies does not say so.
+Polling continues less often, because a hub may fail silently.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidings.store.encoding import format_instant
 LEASE = timedelta(days=10)
 SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=365)
 RENEWED = 0.8
-"""The part of a lease after which it is renewed."""
+"""The fraction of a lease after which it is renewed."""
 
 METHODS = ("sha1", "sha256", "sha384", "sha512")
 ASKED, VERIFIED, DENIED = "asked", "verified", "denied"
 
 WORD = re.compile(r"[A-Za-z0-9_-]{32}")
-"""What `secrets.token_urlsafe(24)` looks like."""
+"""The format of `secrets.token_urlsafe(24)`."""
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s\",;]+))*)")
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
@@ -42,14 +42,14 @@ _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class HubLink:
-    """A hub, and what it calls the feed."""
+    """A hub, and its topic URL of the feed."""
 
     hub: str
     topic: str
 
 
 def find_hub(answer: FetchResponse, feed: Feed) -> HubLink | None:
-    """Who pushes a feed: what the headers say counts before what the feed says."""
+    """Find the hub of a feed, in the headers or else in the feed."""
     links = dict(_links(answer))
     hub = links.get("hub") or next(iter(feed.hubs), None)
     topic = links.get("self") or resolved(answer.url, feed.self_link) or answer.url
@@ -57,7 +57,7 @@ def find_hub(answer: FetchResponse, feed: Feed) -> HubLink | None:
 
 
 def _links(answer: FetchResponse) -> list[tuple[str, str | None]]:
-    """Relations and addresses of the Link headers, the first of each last."""
+    """Return relations and URLs of the Link headers in reverse order."""
     found: list[tuple[str, str | None]] = []
     for address, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
         rel = _REL.search(parameters)
@@ -67,7 +67,7 @@ def _links(answer: FetchResponse) -> list[tuple[str, str | None]]:
 
 
 def needs_request(feed: PolledFeed, pushing: HubLink, moment: datetime) -> bool:
-    """Whether the hub has to be asked: for the first time, again, or because it is another one."""
+    """Return whether to send a request: the first one, a renewal, or to another hub."""
     if (feed.hub, feed.topic) != (pushing.hub, pushing.topic):
         return True
     if feed.push == VERIFIED and feed.lease:
@@ -76,12 +76,12 @@ def needs_request(feed: PolledFeed, pushing: HubLink, moment: datetime) -> bool:
 
 
 def is_pushed(feed: PolledFeed, moment: datetime) -> bool:
-    """Whether a hub has promised to push this feed now."""
+    """Return whether a hub has confirmed to push this feed."""
     return feed.push == VERIFIED and feed.lease is not None and feed.lease > format_instant(moment)
 
 
 def request_columns(feed: PolledFeed, pushing: HubLink) -> dict[str, object]:
-    """What is written down before a hub is asked: it may call back before it answers."""
+    """Return the columns to store before a request: the hub may call back before it answers."""
     same = feed.push == VERIFIED and feed.hub == pushing.hub and feed.topic == pushing.topic
     return {
         "hub": pushing.hub,
@@ -93,7 +93,7 @@ def request_columns(feed: PolledFeed, pushing: HubLink) -> dict[str, object]:
 
 
 def request_push(fetcher: Fetcher, feed: PolledFeed, public_url: str, inside_host: str | None) -> str | None:
-    """Ask the hub of a feed to push it; what was wrong, if something was."""
+    """Request pushes from the hub of a feed; return the problem, or None."""
     form = {
         "hub.mode": "subscribe",
         "hub.topic": feed.topic or feed.url,
@@ -113,7 +113,7 @@ def request_push(fetcher: Fetcher, feed: PolledFeed, public_url: str, inside_hos
 def verify_callback(
     feed: PolledFeed, asked: Mapping[str, str], moment: datetime
 ) -> tuple[dict[str, object], str] | None:
-    """What a hub's call back makes of a feed, and the answer; nothing if nobody asked for that."""
+    """Return the new columns and the answer for a callback of the hub; None without a request."""
     if asked.get("hub.topic") != feed.topic or feed.push not in (ASKED, VERIFIED):
         return None
     if asked.get("hub.mode") == "denied":
@@ -127,7 +127,7 @@ def verify_callback(
 
 
 def is_signature_valid(secret: str | None, signature: str | None, body: bytes) -> bool:
-    """Whether a push carries a signature made with the secret: `sha256=...`."""
+    """Return whether a push has a valid signature: `sha256=...`."""
     method, _, digest = (signature or "").partition("=")
     if not secret or method.lower() not in METHODS:
         return False

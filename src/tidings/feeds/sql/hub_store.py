@@ -1,9 +1,9 @@
-"""The hub: who wants to be told when a feed has new entries, and how far each was told.
+"""Requests, subscriptions and deliveries of the WebSub hub.
 
-What somebody asks for is an *intent* until their callback has confirmed it. A subscription has one delivery under way
-at most, a range of entries: what comes meanwhile goes with the next one, so a receiver that is slow costs one row. Who
-takes an intent or a delivery to work on it moves its due time ahead; if they vanish, it is taken again then, and that
-was an attempt, too: what ends whoever takes it must not be taken for ever.
+A request is an *intent* until its callback has confirmed it. A subscription has at most one delivery in progress, a
+range of entries; later entries go with the next one, so a slow receiver costs one row. A lease of an intent or a
+delivery moves its due time ahead. If the worker is lost, the next lease counts as another attempt: a delivery that
+crashes each worker must not be retried forever.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tidings.store.encoding import Clock, format_instant
 from tidings.store.tables import entry_cursors, subscribers, subscription_entries, subscriptions
 
 TAKEN = timedelta(minutes=2)
-"""For so long nobody else takes what one has taken: longer than a request to a callback may last."""
+"""Duration of a lease: longer than a request to a callback can take."""
 DEAD_KEPT = 20
-"""How many deliveries that were given up are kept for each subscription, the newest."""
+"""How many dead deliveries of a subscription are kept, the newest."""
 
 WAITING, DEAD = "waiting", "dead"
 SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
@@ -32,9 +32,9 @@ SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 
 @dataclass(frozen=True, slots=True)
 class HubRequest:
-    """What somebody asked the hub for: `mode` is subscribe or unsubscribe, `lease` is in seconds.
+    """A request to the hub: `mode` is `subscribe` or `unsubscribe`, `lease` is in seconds.
 
-    `denied` is what the hub has to say itself: that somebody is not told of a feed, or not any more.
+    The mode `denied` is a message of the hub: the callback is not, or no longer, subscribed.
     """
 
     address: str
@@ -49,7 +49,7 @@ class HubRequest:
 
 @dataclass(frozen=True, slots=True)
 class HubSubscription:
-    """A callback that is told of a feed's new entries until the lease ends."""
+    """A callback that gets new entries of a feed until its lease ends."""
 
     address: str
     format: str
@@ -61,9 +61,7 @@ class HubSubscription:
 
 @dataclass(frozen=True, slots=True)
 class HubDelivery:
-    """The entries `first` to `last` on their way to a callback; `attempts` were begun before, and `problem` is what the
-    last that came to an end ran into.
-    """
+    """Delivery of the entries `first` to `last` to a callback, with earlier attempts and the last problem."""
 
     address: str
     format: str
@@ -80,7 +78,7 @@ K = TypeVar("K", HubRequest, HubDelivery)
 
 
 class HubStore:
-    """The hub of a store."""
+    """The tables of the hub."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
@@ -89,37 +87,37 @@ class HubStore:
         return self._clock()
 
     def ask(self, intent: HubRequest, most: int) -> bool:
-        """Note what somebody asks for; false if `most` are waiting already."""
+        """Add a request; return false if `most` are waiting already."""
         due = format_instant(self.now())
         return self._database.transact(lambda c: _ask(c, intent, due, most))
 
     def take_intents(self, most: int) -> list[HubRequest]:
-        """Intents whose callback is to be asked now."""
+        """Lease requests that are due for verification."""
         return self._database.transact(lambda c: _take(c, hub_intents, HubRequest, self.now(), most))
 
     def confirm(self, intent: HubRequest, told: int) -> None:
-        """The callback has confirmed: do what was asked for. Entries after `told` are delivered.
+        """Apply a request that the callback has confirmed. Entries after `told` are delivered.
 
-        One that renews goes on where it was.
+        A renewed subscription continues where it was.
         """
         self._database.transact(lambda c: _confirm(c, intent, told, self.now()))
 
     def drop(self, intent: HubRequest) -> None:
-        """The callback has not confirmed: forget what was asked for."""
+        """Remove a request that the callback has not confirmed."""
         self._database.transact(lambda c: _forget_intent(c, intent))
 
     def deny(self, one: HubRequest | HubSubscription) -> None:
-        """Forget what was asked for or subscribed, and note that its callback is to be told so."""
+        """Remove a request or a subscription, and queue a denial to its callback."""
         self._database.transact(lambda c: _deny(c, one, format_instant(self.now())))
 
     def ended(self, most: int) -> list[HubSubscription]:
-        """Those whose feed is not there any more: its address was revoked, or its subscription withdrawn."""
+        """List subscriptions whose feed is gone: its address was revoked, or its subscription removed."""
         with self._database.read() as connection:
             rows = connection.execute(_ended(format_instant(self.now())).limit(most))
             return [HubSubscription(*row) for row in rows]
 
     def postpone(self, intent: HubRequest, seconds: float) -> None:
-        """The callback could not be asked: ask again later."""
+        """Retry the verification of a request later."""
         now = self.now()
         due = format_instant(now + timedelta(seconds=seconds))
         wanted = update(hub_intents).where(*_key(hub_intents, intent), _same(intent))
@@ -127,7 +125,7 @@ class HubStore:
         self._database.transact(lambda c: c.execute(changed))
 
     def subscriptions(self, address: str | None = None) -> list[HubSubscription]:
-        """Those whose lease has not ended, of all feeds or of one."""
+        """List subscriptions with a valid lease, of all feeds or of one."""
         wanted = select(*hub_subscriptions.c).where(
             hub_subscriptions.c.lease_end > format_instant(self.now())
         )
@@ -137,45 +135,45 @@ class HubStore:
             return [HubSubscription(*row) for row in connection.execute(wanted)]
 
     def behind(self, most: int) -> list[HubSubscription]:
-        """Those that nothing is under way to though their feed may have entries for them: `most` of them.
+        """List subscriptions without a delivery whose feeds may have new entries, at most `most`.
 
-        One statement for all: a look at each feed would cost as much as there are feeds, each time.
+        One statement for all: a query per feed would cost time in proportion to all feeds.
         """
         with self._database.read() as connection:
             rows = connection.execute(_behind(format_instant(self.now())).limit(most))
             return [HubSubscription(*row) for row in rows]
 
     def begin(self, to: HubSubscription, last: int) -> None:
-        """Begin to deliver the entries up to `last`."""
+        """Add a delivery of the entries up to `last`."""
         self._database.transact(lambda c: _begin(c, to, last, format_instant(self.now())))
 
     def take_deliveries(self, most: int) -> list[tuple[HubDelivery, HubSubscription]]:
-        """Deliveries that are due now, with whom they go to."""
+        """Lease deliveries that are due, with their subscriptions."""
         taken = self._database.transact(lambda c: _take(c, hub_deliveries, HubDelivery, self.now(), most))
         with self._database.read() as connection:
             found = [(one, _subscription(connection, one)) for one in taken]
         return [(one, to) for one, to in found if to is not None]
 
     def delivered(self, one: HubDelivery) -> None:
-        """The callback has taken it."""
+        """Record that the callback has accepted a delivery."""
         self._database.transact(lambda c: _delivered(c, one))
 
     def failed(self, one: HubDelivery, problem: str, seconds: float | None) -> None:
-        """The callback has not taken it: try again after so many seconds, or give it up."""
+        """Record a failed delivery: retry after `seconds`, or give it up."""
         self._database.transact(lambda c: _failed(c, one, problem, seconds, self.now()))
 
     def forget(self, one: Keyed) -> None:
-        """Forget a subscription and all that is under way to it."""
+        """Remove a subscription with its requests and deliveries."""
         self._database.transact(lambda c: _forget(c, one))
 
     def deliveries(self, address: str) -> list[HubDelivery]:
-        """The deliveries of a feed that are under way or were given up."""
+        """List the deliveries of a feed, in progress or dead."""
         wanted = select(*_columns(hub_deliveries, HubDelivery)).where(hub_deliveries.c.address == address)
         with self._database.read() as connection:
             return [HubDelivery(*row) for row in connection.execute(wanted.order_by(hub_deliveries.c.first))]
 
     def sweep(self) -> int:
-        """Forget subscriptions whose lease has ended; how many."""
+        """Remove subscriptions whose lease has ended; return how many."""
         return self._database.transact(lambda c: _sweep(c, format_instant(self.now())))
 
 
@@ -191,7 +189,7 @@ def _key(table: Table, one: Keyed) -> tuple[Any, ...]:
 
 
 def _same(intent: HubRequest) -> Any:
-    """An intent that was replaced by a newer one while its callback was asked is another one."""
+    """Match a request unless a newer one has replaced it."""
     return hub_intents.c.challenge == intent.challenge
 
 
@@ -209,7 +207,7 @@ def _ask(connection: Connection, intent: HubRequest, due: str, most: int) -> boo
 
 
 def _deny(connection: Connection, one: HubRequest | HubSubscription, due: str) -> None:
-    """Who asks anew meanwhile is not answered with what was before."""
+    """A new request meanwhile replaces the denial."""
     if isinstance(one, HubRequest):
         if not _forget_intent(connection, one):
             return
@@ -265,7 +263,7 @@ def _confirm(connection: Connection, intent: HubRequest, told: int, now: datetim
 
 
 def _is_good(connection: Connection, address: str) -> bool:
-    """Whether nobody has revoked the address; who is about to waits until this transaction ends."""
+    """Return whether an address is valid, and lock it against revocation until the transaction ends."""
     good = feed_addresses.c.hash == address, feed_addresses.c.revoked.is_(None)
     return (
         connection.execute(select(feed_addresses.c.hash).where(*good).with_for_update()).first() is not None

@@ -1,7 +1,7 @@
-"""Feeds that are polled: where they are, how the last poll went and when the next one is, and what pushes them.
+"""Polled feeds: URL, result of the last poll, time of the next one, and hub.
 
-Who polls a feed claims it first, so that several processes do not ask for the same one; a claim that nobody comes back
-from ends by itself. What a poll found and what became of the feed are written together.
+A process claims a feed before it polls it, so that others do not; a claim of a lost process expires. The items of a
+poll and the new state of the feed are written in one transaction.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from tidings.store.database import Database
 from tidings.store.encoding import escape_unstorable, format_instant
 
 Changes = Mapping[str, object]
-"""Fields of a feed that become something else."""
+"""New values of columns of a feed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolledFeed:
-    """A feed as the store has it. Times are texts as notifications have them; `ttl` is in minutes.
+    """A polled feed. Times are formatted instants; `ttl` is in minutes.
 
-    `inside` is whether its owner has named an address in a private network. `site` is the page that it is the feed of.
-    `asked` is when somebody last said that there is something new. `next_poll` is empty if it is not polled any more.
-    `push` is how it stands with the hub: `asked`, `verified` until the lease ends, or `denied`. `skips` are hours and
-    days in which it should not be asked for. `login` is the name and the password that its server wants.
-    `left_out` names what its items had when they were last read and their graphs have not, with counts.
+    `inside`: the owner has typed a URL in a private network. `site`: the web page of the feed. `asked`: the time of the
+    last ping. `next_poll`: None if it is not polled any more. `push`: state of the hub, `asked`, `verified` until the
+    lease ends, or `denied`. `skips`: hours and days without polls. `login`: name and password for its server.
+    `left_out`: elements of the last items that their graphs do not have, with counts.
     """
 
     number: int
@@ -64,38 +63,36 @@ _COLUMNS = tuple(polled_feeds.c[each.name] for each in fields(PolledFeed))
 
 
 class PolledFeeds:
-    """The feeds of a store."""
+    """The polled feeds of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load(self) -> tuple[PolledFeed, ...]:
-        """The feeds of now, in the order in which they were added."""
+        """Return all feeds in the order in which they were added."""
         return self._where()
 
     def find(self, url: str) -> PolledFeed | None:
-        """The feed at an address."""
+        """Find a feed by URL."""
         return next(iter(self._where(polled_feeds.c.url == url)), None)
 
     def called_back(self, callback: str) -> PolledFeed | None:
-        """The feed whose hub was told this word to call back with."""
+        """Find a feed by the random word in its callback URL."""
         return next(iter(self._where(polled_feeds.c.callback == callback)), None)
 
     def named(self, addresses: Collection[str]) -> tuple[PolledFeed, ...]:
-        """The feeds at one of these addresses, and those of a site there."""
+        """Find feeds whose own URL or web page is one of these."""
         return self._where(or_(polled_feeds.c.url.in_(addresses), polled_feeds.c.site.in_(addresses)))
 
     def due(self, moment: datetime) -> tuple[PolledFeed, ...]:
-        """The feeds whose time has come, those that wait longest first. One that was polled in the future, by a clock
-        that has been set back since, is among them.
-        """
+        """Return the feeds that are due, longest first, and those polled before the clock was set back."""
         c = polled_feeds.c
         set_back = func.coalesce(c.polled, c.added) > latest_possible(moment)
         found = self._where(c.next_poll.is_not(None), or_(c.next_poll <= format_instant(moment), set_back))
         return tuple(sorted(found, key=lambda feed: feed.next_poll or ""))
 
     def next_due(self) -> str | None:
-        """When the next feed has to be polled."""
+        """Return when the next feed is due."""
         with self._database.read() as connection:
             found: str | None = connection.execute(select(func.min(polled_feeds.c.next_poll))).scalar()
         return found
@@ -113,9 +110,7 @@ class PolledFeeds:
         until: datetime | None = None,
         login: str | None = None,
     ) -> PolledFeed:
-        """Keep a feed that is due at once, or is the caller's to poll until then; one that is there already stays, with
-        the new login if there is one.
-        """
+        """Add a feed, due at once or claimed by the caller; an existing one gets the new login, if there is one."""
         names.check("a feed's address", url)
         login = None if login is None else escape_unstorable(login)
         new = PolledFeed(
@@ -124,7 +119,7 @@ class PolledFeeds:
         return self._database.transact(lambda connection: _add(connection, new))
 
     def remove(self, url: str) -> bool:
-        """Forget a feed and what was seen in it, and say whether there was one."""
+        """Remove a feed with its items; return whether there was one."""
         return self._database.transact(lambda connection: _remove(connection, polled_feeds.c.url == url))
 
     def claim(self, feed: PolledFeed, moment: datetime, until: datetime) -> PolledFeed | None:
@@ -145,9 +140,9 @@ class PolledFeeds:
         return replace(feed, lease=lease)
 
     def hasten(self, feeds: Iterable[PolledFeed], moment: datetime, apart: timedelta) -> None:
-        """Somebody says that there is something new: each is due now, but for polls `apart` from each other.
+        """Make feeds due after a ping, but not sooner than `apart` after their last poll.
 
-        A feed that is gone stays so.
+        A feed that is gone is not polled again.
         """
         due = {
             feed.number: format_instant(moment)
@@ -165,7 +160,7 @@ class PolledFeeds:
         self._database.transact(each_sooner)
 
     def record(self, feed: PolledFeed, changes: Changes) -> PolledFeed | None:
-        """What became of a feed; nothing if it was removed in the meantime."""
+        """Update a feed; return None if it was removed meanwhile."""
         return self._database.transact(lambda connection: _record(connection, feed, changes))
 
     def take(
@@ -176,9 +171,9 @@ class PolledFeeds:
         make: ItemPlanner,
         changes: Changes,
     ) -> tuple[PolledFeed, ItemCounts] | None:
-        """Publish what is new or edited among the items of a feed (their hashes by their keys), and record the rest.
+        """Publish new and edited items of a feed, given their hashes by key, and update the feed.
 
-        `make` says how, given what was seen before. Nothing happens if the feed was removed in the meantime.
+        `make` plans the publications from the items seen before. Returns None if the feed was removed meanwhile.
         """
 
         def together(connection: Connection) -> tuple[PolledFeed, ItemCounts] | None:
@@ -244,7 +239,7 @@ def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> Polle
 
 
 def _ends(connection: Connection, feed: PolledFeed, changes: Changes) -> bool:
-    """Whether a feed has moved to where another one is. It is forgotten then: the other one has the same items."""
+    """Return whether a feed has moved to the URL of another one, and is removed: both have the same items."""
     there = polled_feeds.c.url == changes.get("url", feed.url)
     other = select(polled_feeds.c.number).where(there, polled_feeds.c.number != feed.number)
     found = connection.execute(other).first() is not None
@@ -252,5 +247,5 @@ def _ends(connection: Connection, feed: PolledFeed, changes: Changes) -> bool:
 
 
 def _asked_since(feed: PolledFeed, now: PolledFeed) -> bool:
-    """Somebody said that there is more while the feed was being polled: what was fetched may be older than that."""
+    """Return whether a ping came during the poll: the fetched content may be older than the ping."""
     return now.asked is not None and now.asked != feed.asked

@@ -1,7 +1,7 @@
-"""Subscriptions, and what happened to them since a version.
+"""Registry of subscriptions, with changes since a version.
 
-Each change gets the next version, in the transaction that makes it. A follower keeps the version it has seen
-and asks for what came after: first it forgets `removed`, then it takes `added`.
+Each change gets the next version in its transaction. A follower remembers the last version and asks for later changes:
+it first applies `removed`, then `added`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidings.store.tables import overruns, subscriptions
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChanges:
-    """What leads from one version to `version`: forget `removed`, then take `added`.
+    """Changes from one version to `version`: first apply `removed`, then `added`.
 
     An id may be in both, when it was removed and then added with another text.
     """
@@ -43,13 +43,13 @@ class SubscriptionChanges:
 
 
 class Subscriptions:
-    """The subscriptions of everybody."""
+    """The active subscriptions of all subscribers."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._remembered = database, LiveCountCache()
 
     def add(self, subscription: Subscription, most: int | None = None) -> str:
-        """Add one, and give its id; one without an id gets an id of its own.
+        """Add a subscription and return its id; one without an id gets a new one.
 
         With `most`, its subscriber may have no more than that, paused ones and rules counted.
         """
@@ -59,7 +59,7 @@ class Subscriptions:
     def offer(
         self, wanted: Iterable[Subscription], most: int | None = None
     ) -> list[AddedSubscription | InputError]:
-        """Add many in one version, each for itself: in the place of a refused one stands the refusal."""
+        """Add subscriptions in one version, independently of each other; a rejected one has its error as the result."""
         offered = list(wanted)
         outcomes, remember = self._database.transact(
             lambda connection: admit_subscriptions(connection, offered, most, self._remembered)
@@ -68,28 +68,26 @@ class Subscriptions:
         return outcomes
 
     def add_many(self, wanted: Iterable[Subscription]) -> list[str]:
-        """Add all of them in one version, or none; those that are there already, unchanged, count as added."""
+        """Add all subscriptions in one version, or none; existing, unchanged ones count as added."""
         offered = list(wanted)
         return self._database.transact(lambda connection: add_subscriptions(connection, offered))
 
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
-        """Remove those that exist (and are the subscriber's, if one is given), and give their ids."""
+        """Remove existing subscriptions, optionally only of a subscriber; return their ids."""
         given = [id for id in dict.fromkeys(ids) if id.isprintable()]
         return self._database.transact(lambda connection: remove_subscriptions(connection, given, subscriber))
 
     def change(self, changed: Subscription) -> bool:
-        """Give one that lives another text or delay, in one version; false if there is none of this id, subscriber and
-        language.
-        """
+        """Change text or delay; return false if there is no active one of this id, subscriber and language."""
         return self._database.transact(lambda connection: _change(connection, changed))
 
     def version(self) -> int:
-        """The version of the last change; 0 if there was none."""
+        """Return the version of the last change; 0 if there was none."""
         with self._database.read() as connection:
             return counters.current(connection, "subscriptions")
 
     def changes(self, since: int) -> SubscriptionChanges:
-        """The net changes after a version."""
+        """Return the net changes after a version."""
         with self._database.read() as connection:
             version = counters.current(connection, "subscriptions")
             if since > version:
@@ -99,7 +97,7 @@ class Subscriptions:
         return SubscriptionChanges(version, added, removed)
 
     def find(self, id: str) -> Subscription | None:
-        """The subscription with this id, if there is one now."""
+        """Find an active subscription by id."""
         with self._database.read() as connection:
             found = connection.execute(
                 select(*COLUMNS).where(IS_LIVE, subscriptions.c.id == id)
@@ -107,13 +105,13 @@ class Subscriptions:
         return Subscription(*found) if found else None
 
     def count(self, subscriber: str | None = None) -> int:
-        """How many there are now, of everybody or of one subscriber."""
+        """Count active subscriptions, of all subscribers or of one."""
         wanted = _of(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar_one())
 
     def list(self, subscriber: str | None = None, limit: int | None = None) -> Sequence[Subscription]:
-        """Those of now, oldest first, of everybody or of one subscriber."""
+        """List active subscriptions, oldest first, of all subscribers or of one."""
         wanted = _of(select(*COLUMNS).where(IS_LIVE), subscriber)
         ordered = wanted.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
         with self._database.read() as connection:
@@ -125,9 +123,7 @@ def _of(wanted: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tup
 
 
 def _added(since: int, version: int) -> Select[*tuple[Any, ...]]:
-    """What lives at `version` and did not at `since`; later changes, already visible to this reader, do not
-    count.
-    """
+    """Select what is active at `version` and was not at `since`, without later changes that are visible already."""
     alive = or_(IS_LIVE, subscriptions.c.removed > version)
     born = and_(subscriptions.c.added > since, subscriptions.c.added <= version)
     return select(*COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)

@@ -1,6 +1,7 @@
-"""Subscriptions that are paused: they keep their id and text, and nothing is matched for them.
+"""Paused subscriptions: they keep their id and text, and are not matched.
 
-To the stream, pausing is removing, and resuming is adding: each is a version, in one transaction with the row here.
+For the stream, a pause is a removal and a resumption an addition: each is a version, in one transaction with the row
+here.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _COLUMNS = (paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, 
 
 
 class PausedSubscriptions:
-    """What is paused, of everybody."""
+    """The paused subscriptions of all subscribers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
     def pause(self, id: str, subscriber: str) -> bool:
-        """Pause a subscription that lives and is not a rule; false if the subscriber has none of this id."""
+        """Pause an active subscription that is not a rule; return false if the subscriber has none of this id."""
 
         def work(connection: Connection) -> bool:
             counters.lock(connection, "subscriptions")
@@ -51,15 +52,13 @@ class PausedSubscriptions:
     def offer(
         self, offered: Sequence[Subscription], most: int | None = None
     ) -> list[AddedSubscription | InputError]:
-        """Keep subscriptions and rules as paused that were not there before, each for itself; with `most`, no more of a
-        subscriber's than that.
-        """
+        """Add new subscriptions and rules as paused, independently of each other, at most `most` per subscriber."""
         return self._database.transact(
             lambda connection: admit_paused(connection, offered, format_instant(self._clock()), most)
         )
 
     def resume(self, id: str) -> bool:
-        """Let a subscription live again that is not a rule; false if it is not paused."""
+        """Resume a subscription that is not a rule; return false if it is not paused."""
 
         def work(connection: Connection) -> bool:
             counters.lock(connection, "subscriptions")
@@ -71,14 +70,14 @@ class PausedSubscriptions:
         return self._database.transact(work)
 
     def find(self, id: str) -> Subscription | None:
-        """The one with this id, if it is paused and no rule."""
+        """Find a paused subscription by id, unless it is a rule."""
         wanted = select(*_COLUMNS).where(paused.c.id == id, paused.c.language != RULES)
         with self._database.read() as connection:
             row = connection.execute(wanted).one_or_none()
         return Subscription(*row) if row else None
 
     def all(self, subscriber: str | None = None) -> list[Subscription]:
-        """Everybody's or one subscriber's, rules, too, by id."""
+        """List paused subscriptions and rules in the order of ids, of all subscribers or of one."""
         wanted = select(*_COLUMNS).order_by(paused.c.id)
         if subscriber is not None:
             wanted = wanted.where(paused.c.subscriber == subscriber)
@@ -86,7 +85,7 @@ class PausedSubscriptions:
             return [Subscription(*row) for row in connection.execute(wanted)]
 
     def reasons(self, subscriber: str | None = None) -> dict[str, str]:
-        """Why the service suspended subscriptions, by id; those that their owners paused are left out."""
+        """Return why the service suspended subscriptions, by id, without those that their owners paused."""
         wanted = select(paused.c.id, paused.c.reason).where(paused.c.reason.is_not(None))
         if subscriber is not None:
             wanted = wanted.where(paused.c.subscriber == subscriber)
@@ -94,24 +93,24 @@ class PausedSubscriptions:
             return {row.id: row.reason for row in connection.execute(wanted)}
 
     def change(self, changed: Subscription) -> bool:
-        """Give one that is paused another text or delay; false if it is not paused."""
+        """Change text or delay of a paused subscription; return false if it is not paused."""
         values = {"text": check_text(changed), "within": changed.within}
         found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
         return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
 
     def remove(self, id: str) -> bool:
-        """Forget one; false if it is not paused."""
+        """Remove a paused subscription; return false if it is not paused."""
         return self._database.transact(lambda connection: take_paused(connection, id)) is not None
 
 
 def add_paused(connection: Connection, one: Subscription, time: str, reason: str | None = None) -> None:
-    """Keep what lives no more as paused, in the caller's transaction; with the reason, if the service suspends it."""
+    """Add a paused subscription in the caller's transaction, with the reason if the service suspends it."""
     row = {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
     connection.execute(insert(paused), row | {"within": one.within, "time": time, "reason": reason})
 
 
 def take_paused(connection: Connection, id: str) -> Subscription | None:
-    """Take what is paused out of here, in the caller's transaction."""
+    """Remove and return a paused subscription, in the caller's transaction."""
     found = find_paused(connection, id)
     if found is not None:
         connection.execute(delete(paused).where(paused.c.id == id))
@@ -121,6 +120,6 @@ def take_paused(connection: Connection, id: str) -> Subscription | None:
 
 
 def find_paused(connection: Connection, id: str) -> Subscription | None:
-    """What is paused under an id, for the caller's transaction alone."""
+    """Find and lock a paused subscription, in the caller's transaction."""
     row = connection.execute(select(*_COLUMNS).where(paused.c.id == id).with_for_update()).one_or_none()
     return Subscription(*row) if row else None
