@@ -71,7 +71,7 @@ def test_a_text_in_another_language_than_was_said_is_refused_with_a_hint(tidings
     sparql = tidings("subscribe", "--as", "ana", "SELECT ?x { ?x dc:title ?t }")
     assert sparql.exit_code == 2
     assert sparql.stderr.splitlines() == [
-        "error: the character '?' means nothing here (column 8); accepted: an operator",
+        "error: unexpected character '?' (column 8); accepted: an operator",
         "  SELECT ?x { ?x dc:title ?t }",
         "         ^   GQL or SPARQL? the language is gql: --language gql",
     ]
@@ -323,10 +323,10 @@ def test_subscribe_with_an_empty_range_warns_and_is_accepted(tidings: Tidings) -
     done = tidings("subscribe", "--as", "ana", "price > 6 and price < 4", "--id", "none")
     assert (done.exit_code, done.stdout.split()[0]) == (0, "none")
     assert done.stderr.splitlines() == [
-        "warning: no one value of price satisfies both predicates: only an event with several values of price can "
+        "warning: no single value of price satisfies both predicates: only an event with several values of price can "
         "match (column 1)",
         "  price > 6 and price < 4",
-        "  ^^^^^^^^^^^^^^^^^^^^^^^   join them by 'or' if either is enough",
+        "  ^^^^^^^^^^^^^^^^^^^^^^^   join them with 'or' if either is enough",
     ]
     changed = tidings("change", "none", "price < 3 and price > 5", "--json")
     assert [each["place"] for each in json.loads(changed.stdout)["warnings"]] == [

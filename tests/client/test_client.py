@@ -236,7 +236,7 @@ def test_warnings_have_their_place_in_the_text(client: Client) -> None:
         [warning] = found.warnings or ()
         assert warning.message().splitlines()[1:] == [
             f"  {text}",
-            "  ^^^^^^^^^^^^^^^^^^^^^^^   join them by 'or' if either is enough",
+            "  ^^^^^^^^^^^^^^^^^^^^^^^   join them with 'or' if either is enough",
         ]
 
 

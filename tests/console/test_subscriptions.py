@@ -170,8 +170,8 @@ def test_warnings_stand_below_the_text_and_on_the_page_of_the_subscription(tmp_p
         checked = ana.post("/console/subscriptions", language="predicates", text=empty, act="check")
         made = ana.post("/console/subscriptions", language="predicates", text=empty)
         for shown in (checked.text, ana.get(made.headers["location"]).text):
-            assert "no one value of price satisfies both predicates" in shown
-            assert "Join them by &#39;or&#39; if either is enough" in shown
+            assert "no single value of price satisfies both predicates" in shown
+            assert "Join them with &#39;or&#39; if either is enough" in shown
 
 
 def test_preview_says_how_many_publications_do_not_fit_the_schema(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ OF_TWO = {
 """What a second language takes, or could have: `price < 200` is an XPath, too."""
 
 
-TAGS = "write tags without a position: some value in the list has to satisfy the predicate"
+TAGS = "write tags without a position: the predicate holds if some value in the list satisfies it"
 
 
 @pytest.mark.parametrize("named", PARSERS)

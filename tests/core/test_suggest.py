@@ -54,7 +54,7 @@ def test_the_first_slips_are_explained_and_of_the_others_there_is_the_place(gues
     with bounded_search(100):
         problems = [problem(text) for text in texts]
     assert [each[1] for each in problems[:4]] == ["did you mean 'and'?"] * 4
-    assert {each[:2] for each in problems[4:]} == {("something else is expected here", None)}
+    assert {each[:2] for each in problems[4:]} == {("unexpected input", None)}
     assert [each[2] for each in problems] == [11] * 10 + [8, 11]
     assert guesses.explained == 4
 

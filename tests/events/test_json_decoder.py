@@ -278,9 +278,9 @@ def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]
     [
         (
             {"specversion": "0.3"},
-            "an unknown version of CloudEvents; received '0.3'; accepted: specversion '1.0'",
+            "unsupported CloudEvents version; received '0.3'; accepted: specversion '1.0'",
         ),
-        ({"specversion": 1.0}, "an unknown version of CloudEvents; received 1.0"),
+        ({"specversion": 1.0}, "unsupported CloudEvents version; received 1.0"),
         (
             {"id": None},
             "a CloudEvent needs the attribute id; accepted: non-empty strings for id, source and type",
@@ -295,15 +295,15 @@ def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]
         ({"data_base64": coded(b"[" * 100_000)}, "nested too deeply"),
         (
             {"data": {"cloudevent": {"id": "8"}}},
-            "data has the path cloudevent.id, but cloudevent is the envelope",
+            "data has the path cloudevent.id, but cloudevent is reserved for the envelope",
         ),
         ({"data": {"cloudevent.id": "8"}}, "data has the path cloudevent.id"),
         (
             {"time": "lunchtime"},
-            "the attribute time of a CloudEvent cannot be this; received 'lunchtime'; accepted: a time of RFC 3339",
+            "invalid value of the CloudEvents attribute time; received 'lunchtime'; accepted: an RFC 3339 time",
         ),
         *(
-            ({"time": wrong}, "the attribute time of a CloudEvent cannot be this")
+            ({"time": wrong}, "invalid value of the CloudEvents attribute time")
             for wrong in (
                 "2018-04-05T18:31Z",
                 "2018-04-05T18:31:00",
@@ -316,15 +316,15 @@ def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]
                 5,
             )
         ),
-        ({"datacontenttype": "xyz"}, "the attribute datacontenttype of a CloudEvent cannot be this"),
-        ({"datacontenttype": ""}, "the attribute datacontenttype of a CloudEvent cannot be this"),
-        ({"dataschema": ""}, "the attribute dataschema of a CloudEvent cannot be this"),
-        ({"subject": ""}, "the attribute subject of a CloudEvent cannot be this"),
-        ({"MyExtension": "x"}, "no name of an attribute of CloudEvents; received 'MyExtension'"),
-        ({"my.extension": "x"}, "no name of an attribute of CloudEvents"),
-        ({"extension": 1.5}, "the attribute extension of a CloudEvent cannot be this; received 1.5"),
-        ({"extension": {"a": 1}}, "the attribute extension of a CloudEvent cannot be this"),
-        ({"extension": ["a"]}, "the attribute extension of a CloudEvent cannot be this"),
+        ({"datacontenttype": "xyz"}, "invalid value of the CloudEvents attribute datacontenttype"),
+        ({"datacontenttype": ""}, "invalid value of the CloudEvents attribute datacontenttype"),
+        ({"dataschema": ""}, "invalid value of the CloudEvents attribute dataschema"),
+        ({"subject": ""}, "invalid value of the CloudEvents attribute subject"),
+        ({"MyExtension": "x"}, "invalid CloudEvents attribute name; received 'MyExtension'"),
+        ({"my.extension": "x"}, "invalid CloudEvents attribute name"),
+        ({"extension": 1.5}, "invalid value of the CloudEvents attribute extension; received 1.5"),
+        ({"extension": {"a": 1}}, "invalid value of the CloudEvents attribute extension"),
+        ({"extension": ["a"]}, "invalid value of the CloudEvents attribute extension"),
     ],
 )
 def test_refused_cloud_events(more: dict[str, Any], message: str) -> None:

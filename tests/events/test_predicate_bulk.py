@@ -161,7 +161,7 @@ def test_bad_texts_are_rejected_and_the_rest_is_compiled() -> None:
     done = compiled(found)
     assert len(done.rejects) == 10 and done.subscriptions.num_rows == 90
     assert done.rejects[0].what == "subscription" and done.rejects[0].id == "s-0"
-    assert done.rejects[0].reason.startswith("'==' is written '=' (column 7)")
+    assert done.rejects[0].reason.startswith("write '=' instead of '==' (column 7)")
     assert done.rejects[0].facts["place"] == {"line": 1, "column": 7, "length": 2}
 
 

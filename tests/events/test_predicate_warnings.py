@@ -34,7 +34,7 @@ def test_warnings_range_over_several_values_names_between(schema: EventSchema) -
         "each predicate looks for its own value of bid, which may have several: one value may satisfy bid > 4 and "
         "another bid < 6 (column 1)\n"
         "  bid > 4 and bid < 6\n"
-        "  ^^^^^^^^^^^^^^^^^^^   bid between 4 and 6 asks for one value, both ends included"
+        "  ^^^^^^^^^^^^^^^^^^^   write bid between 4 and 6 for one value, both ends included"
     ]
 
 
@@ -70,16 +70,16 @@ def test_warnings_texts_that_say_what_they_mean_have_none(text: str, schema: Eve
 
 def test_warnings_contains_on_several_strings_names_equality(schema: EventSchema) -> None:
     assert warned("label contains 'red'", schema) == [
-        "'contains' looks for the characters 'red' within each value of label: a longer value that has them satisfies "
-        "it, too (column 1)\n"
+        "'contains' looks for the characters 'red' within each value of label: a longer value that contains them "
+        "matches, too (column 1)\n"
         "  label contains 'red'\n"
-        "  ^^^^^^^^^^^^^^^^^^^^   label = 'red' asks whether one of the values is 'red'"
+        "  ^^^^^^^^^^^^^^^^^^^^   write label = 'red' to find events where one of the values is 'red'"
     ]
 
 
 @pytest.mark.parametrize("text", ["a > 6 and a < 4", "a >= 4 and a < 4", "a > 2005-01-01 and a < 2004-01-01"])
 def test_warnings_empty_range_without_schema_is_found(text: str) -> None:
-    assert ["no one value of a satisfies both" in each for each in warned(text, None)] == [True]
+    assert ["no single value of a satisfies both" in each for each in warned(text, None)] == [True]
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ VALUES = [
     ('"2004-05-01Z"^^xsd:date', "=", "2004-05-01", True),
     ('"2004-05-01T12:00:00Z"^^xsd:dateTime', ">", "2004-05-01", True),
     ('"yesterday"^^xsd:date', "<", "2004-05-01", False),
-    # What cannot be told does not hold, and its opposite does not either.
+    # What cannot be told does not hold, and its negation does not either.
     ('"x"^^xsd:integer', "!=", "5", False),
     ('"oak"^^<urn:wood>', "=", '"oak"^^<urn:wood>', True),
     ('"oak"^^<urn:wood>', "!=", '"elm"^^<urn:wood>', False),

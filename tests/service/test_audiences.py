@@ -58,7 +58,7 @@ def test_a_cloud_event_says_its_label_itself(tidings: Tidings) -> None:
     tidings.publish('{"audience": "board"}', "p-5")  # this is a field of an event, and no envelope
     assert labels(tidings) == ["board", "press", None, "board", None]
     for wrong in (5, "", [], ["a", "b"], {"a": "b"}, True):
-        with pytest.raises(DecodeProblem, match="no label of an audience"):
+        with pytest.raises(DecodeProblem, match="invalid audience label"):
             tidings.publish(cloud(audience=wrong))
     with pytest.raises(DecodeProblem, match="two audiences"):
         tidings.publish(cloud(audience="board"), audience="press")
@@ -75,7 +75,7 @@ def test_where_labels_do_not_count_they_are_refused() -> None:
     bodies = pa.array([cloud(audience="board").encode(), cloud().encode(), b'{"price": 1}'])
     found = decode_many(*documents_of(bodies), PathTable(["price"]), labels=False)
     [(place, problem)] = found.rejects
-    assert (place, problem.what) == (0, "a label, which counts in the journal only")
+    assert (place, problem.what) == (0, "audience labels are only supported in the journal")
     assert decode_many(*documents_of(bodies), PathTable(["price"])).rejects == []
 
 

@@ -1,7 +1,7 @@
-"""What a match of a document is, and why one is. The definition: everything faster is tested against it.
+"""Reference matcher for documents, and explanations of matches. Everything faster is tested against it.
 
-Plain recursion over the readable document: a path is followed step by step from all nodes reached so far, and a
-predicate is asked of each node by itself.
+Plain recursion over the tree of nodes: a path is followed step by step from all nodes reached so far, and a predicate
+is evaluated for each node by itself.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from tidings.documents.xpath.xpath_tree import (
 from tidings.model import Reason
 
 MOST_LOOKS = 1_000_000
-"""How many nodes an explanation may look at, each as often as it does: about a second's work."""
+"""How many node visits an explanation may take: about a second."""
 
 SHOWN = 200
-"""How many characters of a value a reason tells: an element's value may be a whole book."""
+"""Maximum length of a value in a reason: an element's value may be a whole book."""
 
 
 def matches(expression: Expression, document: Node) -> bool:
-    """Whether a document, given by its element, satisfies a subscription."""
+    """Return whether a document, given by its document element, satisfies a subscription."""
     whole = _Document(document)
     return whole.holds(expression, whole.top)
 
 
 def explain(expression: Expression, document: Node) -> tuple[Reason, ...]:
-    """The reasons of a match, in the order of the text; of alternatives, the first that holds. Empty for a miss."""
+    """Return the reasons of a match in text order; of alternatives, the first that holds. Empty for a miss."""
     return Explainer(document).explain(expression)
 
 
 class Explainer:
     """Explains the matches of one document.
 
-    Nested `not()` over a large document can take more steps than anybody waits for: after MOST_LOOKS the reason is the
-    subscription itself, without values.
+    Nested `not()` over a large document can take very many steps: after MOST_LOOKS the only reason is the subscription
+    itself, without values.
     """
 
     def __init__(self, document: Node, most: int = MOST_LOOKS) -> None:
@@ -64,13 +64,13 @@ class Explainer:
 
 
 class _TooMuch(Exception):
-    """More nodes were looked at than allowed."""
+    """The limit of node visits is exceeded."""
 
 
 class _Document:
-    """A document node, which XPath puts above the element, and the place of each node in the document's order.
+    """The document node, which XPath puts above the document element, and the position of each node in document order.
 
-    `left` is how many nodes may still be looked at.
+    `left` is how many nodes may still be visited.
     """
 
     def __init__(self, element: Node) -> None:
@@ -79,26 +79,26 @@ class _Document:
         self.left: float = math.inf
 
     def holds(self, expression: Expression, at: Node) -> bool:
-        """Whether an expression holds of a node."""
+        """Return whether an expression holds for a node."""
         if isinstance(expression, And):
             return all(self.holds(part, at) for part in expression.parts)
         if isinstance(expression, Or):
             return any(self.holds(part, at) for part in expression.parts)
         if isinstance(expression, Not):
             return not self.holds(expression.part, at)
-        return self.witness(expression, self.followed(expression.path, at)[-1]) is not None
+        return self.witness(expression, self.follow(expression.path, at)[-1]) is not None
 
-    def followed(self, path: Path, at: Node) -> list[list[Node]]:
-        """The nodes from which a path begins, then those that each step reaches, in the document's order."""
+    def follow(self, path: Path, at: Node) -> list[list[Node]]:
+        """Return the nodes where a path begins, then those that each step reaches, in document order."""
         levels = [[self.top if path.absolute else at]]
         for step in path.steps:
-            reached = {id(node): node for start in levels[-1] for node in self.reached(start, step)}
+            reached = {id(node): node for start in levels[-1] for node in self.take_step(start, step)}
             held = [node for node in reached.values() if all(self.holds(p, node) for p in step.predicates)]
             levels.append(sorted(held, key=lambda node: self.order[id(node)]))
         return levels
 
-    def reached(self, start: Node, step: Step) -> list[Node]:
-        """The nodes to which a step leads from one node, its predicates aside."""
+    def take_step(self, start: Node, step: Step) -> list[Node]:
+        """Return the nodes that a step reaches from one node, before its predicates."""
         among = start.children if step.axis is Axis.CHILD else list(_below(start))
         self.left -= 1 + len(among)
         if self.left < 0:
@@ -106,28 +106,28 @@ class _Document:
         return [node for node in among if node.kind is step.kind and is_named(step.name, node.name)]
 
     def witness(self, found: PathTest, reached: list[Node]) -> Node | None:
-        """The first node that makes it hold, of those at the path."""
+        """Return the first node at the path that satisfies the test."""
         operator, literal = found.operator, found.literal
         if operator is None:
             return reached[0] if reached else None
-        asked = reached[:1] if operator in _OF_THE_FIRST else reached
-        return next((node for node in asked if _stands(node.value, operator, literal)), None)
+        candidates = reached[:1] if operator in _OF_THE_FIRST else reached
+        return next((node for node in candidates if _compare(node.value, operator, literal)), None)
 
     def reasons(self, expression: Expression, at: Node) -> Iterable[Reason]:
-        """The reasons why an expression holds of a node."""
+        """Return the reasons why an expression holds for a node."""
         if isinstance(expression, And):
             return [reason for part in expression.parts for reason in self.reasons(part, at)]
         if isinstance(expression, Or):
             return self.reasons(next(part for part in expression.parts if self.holds(part, at)), at)
         if isinstance(expression, Not):
             return [Reason(show_briefly(expression), None, "/" if at is self.top else place_of(at))]
-        return self.reasons_found(expression, at)
+        return self.path_reasons(expression, at)
 
-    def reasons_found(self, found: PathTest, at: Node) -> Iterator[Reason]:
-        """Those of the predicates along the path, then its own, unless the last predicates already say that."""
-        levels = self.followed(found.path, at)
+    def path_reasons(self, found: PathTest, at: Node) -> Iterator[Reason]:
+        """Yield the reasons of predicates along the path, then its own, unless the last predicates already imply it."""
+        levels = self.follow(found.path, at)
         witness = self.witness(found, levels[-1])
-        assert witness is not None, "only what holds has reasons"
+        assert witness is not None, "only expressions that hold have reasons"
         for step, node in zip(found.path.steps, _way_to(witness, found.path.steps, levels), strict=True):
             for predicate in step.predicates:
                 yield from self.reasons(predicate, node)
@@ -148,8 +148,8 @@ _COMPARED: dict[ValueOperator, Callable[[typing.Any, typing.Any], bool]] = {
 }
 
 
-def _stands(value: str, operator: ValueOperator, literal: str | float | None) -> bool:
-    """Whether a value stands to the literal as asked: as strings, or as numbers if the literal is one."""
+def _compare(value: str, operator: ValueOperator, literal: str | float | None) -> bool:
+    """Return whether a value compares with the literal: as strings, or as numbers if the literal is a number."""
     if not isinstance(literal, str):
         return _COMPARED[operator](xpath_number(value), literal)
     if operator is ValueOperator.CONTAINS:
@@ -160,16 +160,16 @@ def _stands(value: str, operator: ValueOperator, literal: str | float | None) ->
 
 
 def _below(node: Node) -> Iterator[Node]:
-    """All that stands below a node, in the order of the document. No recursion: documents may be deep."""
+    """Yield all descendants in document order, without recursion: documents may be deep."""
     waiting = node.children[::-1]
     while waiting:
-        found = waiting.pop()
-        yield found
-        waiting += reversed(found.children)
+        descendant = waiting.pop()
+        yield descendant
+        waiting += reversed(descendant.children)
 
 
 def _way_to(last: Node, steps: tuple[Step, ...], levels: list[list[Node]]) -> list[Node]:
-    """One node for each step, on the way to the last one; behind `//`, the outermost that was reached."""
+    """Return one node per step on the way to the last one; for `//`, the outermost that was reached."""
     way = [last]
     for step, level in zip(steps[:0:-1], levels[-2:0:-1], strict=True):
         above = [way[-1].parent] if step.axis is Axis.CHILD else _above(way[-1])
@@ -186,7 +186,7 @@ def _above(node: Node) -> list[Node]:
 
 
 def _plain(found: PathTest) -> PathTest:
-    """The same without the predicates along the path, which have reasons of their own."""
+    """Remove the predicates along the path, which have reasons of their own."""
     steps = tuple(replace(step, predicates=()) for step in found.path.steps)
     return replace(found, path=replace(found.path, steps=steps))
 

@@ -1,4 +1,4 @@
-"""Loose clauses, written one after the other: for subscriptions of which hardly two have the same shape."""
+"""Writer of irregular clauses: for subscriptions of which hardly two have the same shape."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from tidings.matching.compiler.plan import (
 from tidings.values import Kind
 
 _CODES = {Kind.STRING: "I", Kind.NUMBER: "d", None: "B"}
-"""What operands are kept as: a string by its number, so that what many subscriptions name is held once."""
+"""Array type codes of operands. A string is stored by its number, so that equal strings are stored once."""
 
 
 class _Columns:
-    """The operands of one test, and the clauses they belong to: of those that have it once, of those that have it
-    again, and so on.
-    """
+    """The operands of one test with their clauses: a column for its first use in a clause, one for its second, etc."""
 
     __slots__ = ("_clause", "_columns", "_shape", "_used")
 
@@ -36,7 +34,7 @@ class _Columns:
         self._clause, self._used = -1, 0
 
     def put(self, clause: int, operand: float) -> None:
-        """The operand of a clause that comes after all others."""
+        """Add the operand of a clause; clauses come in ascending order."""
         if clause != self._clause:
             self._clause, self._used = clause, 0
         if self._used == len(self._columns):
@@ -61,7 +59,7 @@ class _Columns:
 
 
 class IrregularClauseWriter:
-    """Takes clause after clause, and keeps them test by test. Strings are numbered by `string`."""
+    """Collects clauses and stores them test by test. Strings are numbered by `string`."""
 
     def __init__(self, string: Callable[[str], int]) -> None:
         self._string = string
@@ -69,7 +67,7 @@ class IrregularClauseWriter:
         self._tests: dict[TestShape, _Columns] = {}
 
     def add(self, row: int, clause: Clause, twig: int) -> None:
-        """A clause of subscription `row`."""
+        """Add a clause of subscription `row`."""
         for test in clause:
             columns = self._tests.get(test.shape)
             if columns is None:
@@ -81,10 +79,10 @@ class IrregularClauseWriter:
     def _code(self, operand: object) -> float:
         if isinstance(operand, str):
             return self._string(operand)
-        assert operand is None or isinstance(operand, float), "what else an XPath is compared with"
+        assert operand is None or isinstance(operand, float), "XPath literals are strings and floats"
         return operand or 0
 
     def finish(self, strings: pa.Array[Any]) -> IrregularClauses:
-        """`strings` are all by their numbers."""
+        """Return the clauses; `strings` are in the order of their numbers."""
         tests = tuple(test for columns in self._tests.values() for test in columns.tests(strings))
         return IrregularClauses(np.array(self._rows, np.int32), tests, np.array(self._twigs, np.int32))

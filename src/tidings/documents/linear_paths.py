@@ -1,7 +1,7 @@
-"""The tests that a twig implies: on linear paths, each for itself. They lead to it; often they say all there is to say.
+"""The tests that a twig implies, each on one linear path. They lead to the twig, and often decide it.
 
 `//stock[symbol = "YHOO"]/price > 50` implies a value YHOO at `//stock/symbol` and a value above 50 at `//stock/price`,
-perhaps of two different stocks. There is one document element only, so of `/stock` the same two tests say it all.
+possibly of two different stocks. For `/stock` the same two tests decide, because there is only one document element.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.matching.compiler.plan import Clause, Relation, Test, TestShape
 from tidings.values import Kind
 
 ANYWHERE = "//node()"
-"""The pattern of all nodes."""
+"""The path of all nodes."""
 
 _RELATIONS = {
     ValueOperator.EQUAL: Relation.EQ,
@@ -33,13 +33,13 @@ Steps = tuple[LinearStep, ...]
 
 
 def tests_of(twig: Twig) -> tuple[Clause, bool]:
-    """What must hold of a document for the twig to hold; and whether that is enough."""
-    found = _Tests(twig)
-    for place in found.below(DOCUMENT):
-        found.visit(place, (), exact=True)
-    if all(test.shape.negated for test in found.tests):
-        found.tests[Test(exists_shape(ANYWHERE), None)] = None
-    return tuple(found.tests), found.exact
+    """Return the tests that a matching document must pass, and whether they are sufficient."""
+    implied = _Tests(twig)
+    for place in implied.below(DOCUMENT):
+        implied.visit(place, (), exact=True)
+    if all(test.shape.negated for test in implied.tests):
+        implied.tests[Test(exists_shape(ANYWHERE), None)] = None
+    return tuple(implied.tests), implied.exact
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class _Tests:
         return self._below.get(parent, ())
 
     def visit(self, place: int, above: Steps, exact: bool) -> None:
-        """`exact` says that all that is asked above is asked of one node."""
+        """Add the tests of a node; `exact` says that everything above applies to a single node."""
         node, children = self.twig[place], self.below(place)
         steps = (*above, LinearStep(node.axis, node.kind, node.name))
         if node.negated:
@@ -72,19 +72,19 @@ class _Tests:
             self._value(self._end(place, above), test)
         for child in children:
             self.visit(child, steps, single)
-        said = node.tests or node.firsts or node.leads_on
-        if not said and all(self.twig[child].negated for child in children):
+        tested = node.tests or node.firsts or node.leads_on
+        if not tested and all(self.twig[child].negated for child in children):
             self._add(_exists(steps))
 
     def _end(self, place: int, above: Steps) -> Steps:
-        """The linear path to where `firsts` are asked."""
+        """Return the linear path to the node that `firsts` apply to."""
         node = self.twig[place]
         steps = (*above, LinearStep(node.axis, node.kind, node.name))
         further = [child for child in self.below(place) if self.twig[child].leads_on]
         return self._end(further[0], steps) if further else steps
 
     def _negated(self, place: int, steps: Steps, exact: bool) -> None:
-        """`not(a/b = 1)` is a test if nothing is said of a or b beside, and if it is asked of one node."""
+        """Add `not(a/b = 1)` as a test if nothing else is asked of a or b, and if it applies to a single node."""
         node = self.twig[place]
         while exact and not node.tests and not node.firsts:
             children = self.below(place)
@@ -101,8 +101,8 @@ class _Tests:
         else:
             self.exact = False
 
-    def _value(self, steps: Steps, asked: ValueTest) -> None:
-        test = _test(steps, asked)
+    def _value(self, steps: Steps, value_test: ValueTest) -> None:
+        test = _test(steps, value_test)
         self.exact &= test is not None
         self._add(test or _exists(steps))
 
@@ -114,30 +114,31 @@ def _exists(steps: Steps) -> Test:
     return Test(exists_shape(show_steps(steps)), None)
 
 
-def _test(steps: Steps, asked: ValueTest) -> Test | None:
-    """What is asked of a node's value, as a test; None for what no test can say."""
-    if asked.negated:
+def _test(steps: Steps, value_test: ValueTest) -> Test | None:
+    """Convert a test of a node's value; None if no test expresses it."""
+    if value_test.negated:
         return None
-    shape = value_shape(show_steps(steps), asked.operator, is_string=isinstance(asked.literal, str))
-    return None if shape is None else Test(shape, asked.literal)
+    literal = value_test.literal
+    shape = value_shape(show_steps(steps), value_test.operator, is_string=isinstance(literal, str))
+    return None if shape is None else Test(shape, literal)
 
 
 def exists_shape(path: str) -> TestShape:
-    """The test that there is something at a linear path."""
+    """Return the test that some node exists at a linear path."""
     return _shape(path, Aspect.VALUE, Relation.EXISTS, None)
 
 
 def value_shape(path: str, operator: ValueOperator, is_string: bool) -> TestShape | None:
-    """The test that some value at a linear path stands so to a string, or to a number; None if no test can say it."""
+    """Return the test that some value at a linear path compares with a literal; None if no test expresses it."""
     if is_string:
         relation = Relation.NE if operator is ValueOperator.UNEQUAL else Relation.EQ
         return _shape(path, _ASPECTS.get(operator, Aspect.VALUE), relation, Kind.STRING)
-    if operator is ValueOperator.UNEQUAL:  # also holds of what is no number
+    if operator is ValueOperator.UNEQUAL:  # also holds for values that are not numbers
         return None
     return _shape(path, Aspect.NUMBER, _RELATIONS[operator], Kind.NUMBER)
 
 
 @lru_cache(maxsize=1 << 16)
 def _shape(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
-    """Kept: millions of subscriptions ask about some thousands of paths."""
+    """Cached: millions of subscriptions refer to some thousands of paths."""
     return TestShape(Column(path, aspect, of=PublicationKind.DOCUMENT), relation, kind)

@@ -1,6 +1,6 @@
-"""Documents: XML in its readable form, and how places in it are written.
+"""XML documents as trees of nodes, and the notation for places in them.
 
-A *tag path* says where a node stands: `/stock/price`, `/stock/@id`, `/stock/price/text()`. Names with a namespace are
+A *tag path* locates a node: `/stock/price`, `/stock/@id`, `/stock/price/text()`. Names with a namespace are
 `{http://example.org/ns}price`. A *linear path* may also have `//` and `*`: `//stock/*/text()`.
 """
 
@@ -17,7 +17,7 @@ TEXT = "text()"
 
 
 class NodeKind(IntEnum):
-    """What stands at a place of a document. Comments and processing instructions count as nothing."""
+    """Kinds of nodes. Comments and processing instructions are not nodes."""
 
     ELEMENT = 0
     ATTRIBUTE = 1
@@ -25,9 +25,9 @@ class NodeKind(IntEnum):
 
 
 class Axis(IntEnum):
-    """How a step leads on: to children (`/`), or to all that stands below (`//`).
+    """How a step leads on: to children (`/`), or to all descendants (`//`).
 
-    Attributes count as children of their element here, so that `a//@y` reaches those of `a`, too, as in XPath.
+    Attributes count as children of their element, so that `a//@y` includes those of `a`, as in XPath.
     """
 
     CHILD = 0
@@ -36,9 +36,9 @@ class Axis(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A node of a document. `value` is its string value: of an element, all text in it.
+    """A node of a document. `value` is its string value: for an element, all text in it.
 
-    `children` are an element's attributes, then its content, in the order of the document.
+    `children` are an element's attributes, followed by its content in document order.
     """
 
     kind: NodeKind
@@ -49,7 +49,7 @@ class Node:
 
 
 class LinearStep(NamedTuple):
-    """One step of a linear path. A text has no name; `*` is any name, `{uri}*` any of a namespace."""
+    """A step of a linear path. Text nodes have no name; `*` is any name, `{uri}*` any name of a namespace."""
 
     axis: Axis
     kind: NodeKind
@@ -60,11 +60,11 @@ _STEP = re.compile(r"(//?)(@?)((?:\{[^}]*\})?[^/{}]+)")
 
 
 def steps_of(path: str) -> tuple[LinearStep, ...]:
-    """The steps of a tag path or a linear path."""
-    found = [_step(*match.groups()) for match in _STEP.finditer(path)]
-    if show_steps(found) != path:
+    """Parse a tag path or a linear path."""
+    steps = tuple(_step(*match.groups()) for match in _STEP.finditer(path))
+    if show_steps(steps) != path:
         raise ValueError(f"not a path of steps: {path!r}")
-    return tuple(found)
+    return steps
 
 
 def _step(slashes: str, at: str, name: str) -> LinearStep:
@@ -75,7 +75,7 @@ def _step(slashes: str, at: str, name: str) -> LinearStep:
 
 
 def show_steps(steps: list[LinearStep] | tuple[LinearStep, ...]) -> str:
-    """The path of steps, as it is written."""
+    """Format the steps as a path."""
     return "".join(
         ("//" if step.axis is Axis.DESCENDANT else "/") + show_node(step.kind, step.name) for step in steps
     )
@@ -85,33 +85,31 @@ def show_node(kind: NodeKind, name: str) -> str:
     return TEXT if kind is NodeKind.TEXT else f"@{name}" if kind is NodeKind.ATTRIBUTE else name
 
 
-def is_named(asked: str, name: str) -> bool:
-    """Whether a node's name is what a step asks for."""
-    if asked in (ANY, name):
+def is_named(name_test: str, name: str) -> bool:
+    """Return whether a node's name passes the name test of a step."""
+    if name_test in (ANY, name):
         return True
-    return asked.endswith("}*") and name.startswith(asked[:-1])
+    return name_test.endswith("}*") and name.startswith(name_test[:-1])
 
 
 def place_of(node: Node) -> str:
-    """Where a node stands, so that nobody has to search: `/stock[1]/price[2]/@currency`."""
+    """Return the exact position of a node: `/stock[1]/price[2]/@currency`."""
     shown = show_node(node.kind, node.name)
     if node.kind is not NodeKind.ATTRIBUTE:
-        among = node.parent.children if node.parent else [node]
-        alike = [other for other in among if (other.kind, other.name) == (node.kind, node.name)]
+        siblings = node.parent.children if node.parent else [node]
+        alike = [other for other in siblings if (other.kind, other.name) == (node.kind, node.name)]
         shown += f"[{alike.index(node) + 1}]"
     return (place_of(node.parent) if node.parent else "") + "/" + shown
-
-
-# Numbers as XPath 1.0 reads them: `number()` of a string (section 4.4 of the recommendation).
-#
-# Space, perhaps a minus sign, digits with or without a point, space. Nothing else is a number: no plus sign, no
-# exponent, no digits of other scripts. What is no number is NaN, which is unequal to everything and has no order.
 
 
 _NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 
 
 def xpath_number(text: str) -> float:
-    """The double nearest to the number a string writes, NaN for other strings."""
-    found = _NUMBER.fullmatch(text)
-    return float(found[1]) if found else math.nan
+    """Convert a string as XPath 1.0 does in `number()` (section 4.4 of the recommendation); NaN if it is not a number.
+
+    A number is an optional minus sign and digits with or without a point, surrounded by optional white space. There is
+    no plus sign, no exponent, and no digits of other scripts.
+    """
+    match = _NUMBER.fullmatch(text)
+    return float(match[1]) if match else math.nan

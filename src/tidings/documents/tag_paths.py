@@ -1,4 +1,4 @@
-"""The tag paths that documents had so far, numbered."""
+"""Numbered table of the tag paths seen so far."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tidings.matching.kernels.decode import names as tables
 from tidings.matching.kernels.decode.names import ENTRIES, MOST_PATH_BYTES, PATH_BYTES, TOO_MUCH, Names, Paths
 
 MOST_TAG_PATHS = 100_000
-"""A table with more of them starts anew with the next batch."""
+"""A table with more of them is emptied before the next batch."""
 
 XML = "http://www.w3.org/XML/1998/namespace"
-"""The namespace of the prefix xml, which nobody has to declare."""
+"""The namespace of the prefix xml, which is declared implicitly."""
 
 
 class TagPaths:
-    """A table of tag paths for `xml_columns.decode_documents`; it grows, and is kept from batch to batch.
+    """A growing table of tag paths for `xml_columns.decode_documents`, used for many batches.
 
-    A path's number in the atoms is its place in `names`. Names stay as they are until the table starts anew; `names`
-    is the same tuple as before if no path was added.
+    A path's number in the atoms is its place in `names`. Numbers stay valid until the table is emptied; `names` is the
+    same tuple as before if no path was added.
     """
 
     def __init__(self, most: int = MOST_TAG_PATHS) -> None:
@@ -39,7 +39,7 @@ class TagPaths:
             tables.enter_space(self.spaces, _bytes(uri))
 
     def begin(self) -> None:
-        """A batch begins: a table that has grown too large is emptied."""
+        """Start a batch; a table that has grown too large is emptied."""
         entries = max(self.paths.used[ENTRIES], self.spaces.used[ENTRIES])
         if entries > self._most or self.paths.used[PATH_BYTES] > MOST_PATH_BYTES:
             self._empty()
@@ -54,12 +54,12 @@ class TagPaths:
 
     def _name(self, number: int) -> str:
         above, space, kind = tables.placed(int(self.paths.parent[number]))
-        uri, local = _said(self.spaces, space), _said(self.paths, number)
+        uri, local = _name_text(self.spaces, space), _name_text(self.paths, number)
         step = show_node(NodeKind(kind), f"{{{uri}}}{local}" if uri else local)
         return f"{self._names[above] if above >= 0 else ''}/{step}"
 
     def number(self, path: str) -> int:
-        """The number of a tag path, which is added if it is not there."""
+        """Return the number of a tag path, adding it if necessary."""
         number = -1
         for step in steps_of(path):
             uri, _, local = step.name.rpartition("}")
@@ -78,27 +78,27 @@ class TagPaths:
             self.grow()
 
     def grow(self) -> None:
-        """Give the tables twice the room."""
+        """Double the capacity."""
         self.spaces = _grown(self.spaces, _new_spaces)
         self.paths = _grown(self.paths, _new_paths)
 
 
 def too_many_tag_paths() -> DecodeProblem:
-    """The problem of a document that has new tag paths when a batch had too many already."""
+    """Make the error for a document with new tag paths when a batch already has too many."""
     what = "the documents of this batch have too many different tag paths"
     accepted = f"tag paths of {MOST_PATH_BYTES:,} bytes together"
-    return DecodeProblem(what, accepted=accepted, hint="names of elements should be few, and no data")
+    return DecodeProblem(what, accepted=accepted, hint="use few element names, and no data in names")
 
 
 def _bytes(text: str) -> Any:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-def _said(table: Any, number: int) -> str:
-    """A name; one that is no UTF-8 is of a document that the parser refuses, and stands in no atom."""
+def _name_text(table: Any, number: int) -> str:
+    """Decode a name; one that is not UTF-8 is from a document that the parser refuses, and is in no atom."""
     start = int(table.key_start[number])
-    said: bytes = table.keys[start : start + table.key_length[number]].tobytes()
-    return said.decode(errors="backslashreplace")
+    name: bytes = table.keys[start : start + table.key_length[number]].tobytes()
+    return name.decode(errors="backslashreplace")
 
 
 def _new_spaces(entries: int, size: int) -> Names:
@@ -120,7 +120,7 @@ def _new_paths(entries: int, size: int) -> Paths:
 
 
 def _grown(table: Any, new: Callable[[int, int], Any]) -> Any:
-    """The same names in arrays of twice the size."""
+    """Copy the names into arrays of twice the size."""
     larger = new(2 * len(table.parent), 2 * len(table.keys))
     for name, array in table._asdict().items():
         if name != "slots":

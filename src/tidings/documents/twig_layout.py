@@ -1,9 +1,9 @@
-"""Twigs of many texts as words, with the tests they imply: the array form of `xpath_compiler`,
+"""Layout of the twigs of many texts as words, with the tests they imply: the array form of `xpath_compiler`,
 `linear_paths` and `twig_words`.
 
-The nodes of all texts stand one text after the other, parents before children, in the order in which they were written.
-In a twig the most telling branches come last: level by level, the children of each node are sorted, and the sizes of
-what stands before a child say where it begins.
+The nodes of all texts are stored text by text, parents before children, in the order in which they were written. In a
+twig the most selective branches come last: level by level, the children of each node are sorted, and the total size of
+a child's predecessors gives its position.
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ from tidings.values import Kind
 
 Integers = npt.NDArray[Any]
 
-_SAID = STRING_SHIFT
-"""Bits for what is asked at a place: the flags of a test, or _EXISTS, which are the flags of none."""
-_EXISTS = (1 << _SAID) - 1
+_TEST_BITS = STRING_SHIFT
+"""Bits for the test at a place: the flags of a test, or _EXISTS, which no test has as flags."""
+_EXISTS = (1 << _TEST_BITS) - 1
 _EQUAL = OPERATORS.index(ValueOperator.EQUAL)
-_UNSAYABLE = OPERATORS.index(ValueOperator.UNEQUAL) | IS_NUMBER
-"""Unequal to a number is also what is no number: the test is only that there is something."""
+_INEXACT = OPERATORS.index(ValueOperator.UNEQUAL) | IS_NUMBER
+"""A comparison without an exact test: values that are not numbers also differ from a number, so test existence."""
 
 
 class TwigTrees(NamedTuple):
-    """The trees of many texts: where each begins; by node its place and its parent, -1 for the first of a text; by
-    comparison its node, its flags and its operand, a string's number or a number. `lengths` are those of all strings.
+    """The trees of many texts.
+
+    `first` is where each text begins; `place` and `parent` are per node, with parent -1 for the first node of a text;
+    `node`, `flags` and `operand` are per comparison, the operand being a string's number or a number. `lengths` are
+    those of all strings.
     """
 
     first: Integers
@@ -59,9 +62,9 @@ class TwigTrees(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Linear paths: of each the first word of a node there, the number of its last name, and its depth.
+    """Linear paths: the first word of a node there, the number of its last name, and its depth.
 
-    `single` are those with one node at most.
+    `single` marks those with at most one node.
     """
 
     flags: Integers
@@ -81,7 +84,7 @@ class Places(NamedTuple):
 
 
 class TwigLayout(NamedTuple):
-    """Twigs in words; by node its text, its place among all nodes of all twigs, and whether nothing is asked of it."""
+    """Twigs in words; per node its text, its position among all nodes of all twigs, and whether it has no tests."""
 
     words: Words
     sizes: Sizes
@@ -91,64 +94,64 @@ class TwigLayout(NamedTuple):
     bare: Flags
 
 
-def lay_out(walked: TwigTrees, places: Places) -> TwigLayout:
-    """The twigs of all texts."""
-    count, texts = len(walked.place), len(walked.first)
-    text = np.repeat(np.arange(texts), np.diff(walked.first, append=count))
-    children = np.bincount(walked.parent[walked.parent >= 0], minlength=count)
-    tests = np.bincount(walked.node, minlength=count)
-    position = _positions(walked, places.depth[walked.place])
-    number = position - walked.first[text] + 1
-    above = np.where(walked.parent >= 0, number[walked.parent], 0)
-    flags = places.flags[walked.place] | INNER * (children > 0) | tests << TESTS_SHIFT | above << PARENT_SHIFT
-    words, widths = _words(walked, position, flags, places.name[walked.place])
+def lay_out(trees: TwigTrees, places: Places) -> TwigLayout:
+    """Lay out the twigs of all texts."""
+    count, texts = len(trees.place), len(trees.first)
+    text = np.repeat(np.arange(texts), np.diff(trees.first, append=count))
+    children = np.bincount(trees.parent[trees.parent >= 0], minlength=count)
+    tests = np.bincount(trees.node, minlength=count)
+    position = _positions(trees, places.depth[trees.place])
+    number = position - trees.first[text] + 1
+    above = np.where(trees.parent >= 0, number[trees.parent], 0)
+    flags = places.flags[trees.place] | INNER * (children > 0) | tests << TESTS_SHIFT | above << PARENT_SHIFT
+    words, widths = _words(trees, position, flags, places.name[trees.place])
     exact = np.ones(texts, np.bool_)
-    exact[text[~places.single[walked.place] & (children + tests > 1)]] = False
-    exact[text[walked.node[walked.flags == _UNSAYABLE]]] = False
-    sizes = np.add.reduceat(widths, walked.first)
+    exact[text[~places.single[trees.place] & (children + tests > 1)]] = False
+    exact[text[trees.node[trees.flags == _INEXACT]]] = False
+    sizes = np.add.reduceat(widths, trees.first)
     return TwigLayout(words, sizes, exact, text, position, (children == 0) & (tests == 0))
 
 
-def _positions(walked: TwigTrees, depth: Integers) -> Integers:
-    """Where each node stands among all nodes of all twigs. The first of a text stays where it is."""
-    parent, by_depth = walked.parent, np.argsort(depth, kind="stable")
+def _positions(trees: TwigTrees, depth: Integers) -> Integers:
+    """Return the position of each node among all nodes of all twigs. The first of a text stays where it is."""
+    parent, by_depth = trees.parent, np.argsort(depth, kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
-    telling, size = np.zeros(len(depth), np.int32), np.ones(len(depth), np.int64)
-    equal = walked.flags == _EQUAL
-    np.maximum.at(telling, walked.node[equal], walked.lengths[walked.operand[equal].astype(np.int64)])
+    selectivity, size = np.zeros(len(depth), np.int32), np.ones(len(depth), np.int64)
+    equal = trees.flags == _EQUAL
+    np.maximum.at(selectivity, trees.node[equal], trees.lengths[trees.operand[equal].astype(np.int64)])
     for level in reversed(levels[1:]):
-        np.maximum.at(telling, parent[level], telling[level])
+        np.maximum.at(selectivity, parent[level], selectivity[level])
         np.add.at(size, parent[level], size[level])
     position = np.arange(len(depth))
     for level in levels[1:]:
-        ordered = level[np.lexsort((telling[level], parent[level]))]
+        ordered = level[np.lexsort((selectivity[level], parent[level]))]
         position[ordered] = position[parent[ordered]] + 1 + _before(parent[ordered], size[ordered])
     return position
 
 
-def _words(walked: TwigTrees, position: Integers, flags: Integers, name: Integers) -> tuple[Words, Sizes]:
-    """All words, and how many each node has."""
-    is_number = walked.flags & IS_NUMBER > 0
+def _words(trees: TwigTrees, position: Integers, flags: Integers, name: Integers) -> tuple[Words, Sizes]:
+    """Return all words, and how many each node has."""
+    is_number = trees.flags & IS_NUMBER > 0
     widths = np.where(is_number, 3, 1)
-    width = 2 + np.bincount(walked.node, widths, len(flags)).astype(np.int64)
+    width = 2 + np.bincount(trees.node, widths, len(flags)).astype(np.int64)
     order = np.empty_like(position)
     order[position] = np.arange(len(position))
     start = np.empty_like(position)
     start[order] = np.cumsum(width[order]) - width[order]
     words = np.empty(int(width.sum()), np.uint32)
     words[start], words[start + 1] = flags, name
-    by_node = np.argsort(walked.node, kind="stable")
+    by_node = np.argsort(trees.node, kind="stable")
     at = np.empty(len(by_node), np.int64)
-    at[by_node] = start[walked.node[by_node]] + 2 + _before(walked.node[by_node], widths[by_node])
-    strings = np.where(is_number, 0, walked.operand).astype(np.int64)
-    words[at] = walked.flags | strings << STRING_SHIFT
-    bits, at = walked.operand[is_number].view(np.uint64), at[is_number]
+    at[by_node] = start[trees.node[by_node]] + 2 + _before(trees.node[by_node], widths[by_node])
+    strings = np.where(is_number, 0, trees.operand).astype(np.int64)
+    words[at] = trees.flags | strings << STRING_SHIFT
+    bits, at = trees.operand[is_number].view(np.uint64), at[is_number]
     words[at + 1], words[at + 2] = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)
     return words, width
 
 
 def _before(groups: Integers, sizes: Integers) -> Integers:
-    """The sizes before each one in its group; groups stand one after the other."""
+    """Return the total size before each item in its group; groups are contiguous."""
     before: Integers = np.cumsum(sizes) - sizes
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     before -= np.repeat(before[first], np.diff(first, append=len(groups)))
@@ -156,19 +159,19 @@ def _before(groups: Integers, sizes: Integers) -> Integers:
 
 
 def irregular_tests(
-    walked: TwigTrees, laid: TwigLayout, paths: Sequence[Steps], strings: pa.Array[Any]
+    trees: TwigTrees, layout: TwigLayout, paths: Sequence[Steps], strings: pa.Array[Any]
 ) -> tuple[IrregularTest, ...]:
-    """The tests that the twigs imply, each with the texts it stands in."""
-    bare = np.flatnonzero(laid.bare)
-    node = np.concatenate((walked.node, bare))
-    said = np.where(walked.flags == _UNSAYABLE, _EXISTS, walked.flags)
-    said = np.concatenate((said, np.full(len(bare), _EXISTS)))
-    operand = np.concatenate((walked.operand, np.zeros(len(bare))))
-    operand[said == _EXISTS] = 0
-    test = walked.place[node].astype(np.int64) << _SAID | said
-    order = np.lexsort((laid.position[node], test))
-    test, text, operand = test[order], laid.text[node[order]], operand[order]
-    again, kept = _repeated(test * len(walked.first) + text, operand)
+    """Return the tests that the twigs imply, each with its texts."""
+    bare = np.flatnonzero(layout.bare)
+    node = np.concatenate((trees.node, bare))
+    asked = np.where(trees.flags == _INEXACT, _EXISTS, trees.flags)
+    asked = np.concatenate((asked, np.full(len(bare), _EXISTS)))
+    operand = np.concatenate((trees.operand, np.zeros(len(bare))))
+    operand[asked == _EXISTS] = 0
+    test = trees.place[node].astype(np.int64) << _TEST_BITS | asked
+    order = np.lexsort((layout.position[node], test))
+    test, text, operand = test[order], layout.text[node[order]], operand[order]
+    again, kept = _repeated(test * len(trees.first) + text, operand)
     test, text, operand = test[kept], text[kept], operand[kept]
     order = np.lexsort((again, test))
     starts = np.flatnonzero(np.diff(test[order], prepend=-1) | np.diff(again[order], prepend=-1))
@@ -179,7 +182,7 @@ def irregular_tests(
 
 
 def _repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
-    """What is kept of tests that stand group by group if each operand counts once, and the how-manieth each is then."""
+    """Drop repeated operands within each group; return each remaining test's ordinal in its group, and its place."""
     same = np.diff(groups) == 0
     several = np.flatnonzero(np.append(same, False) | np.append(False, same))
     by_operand = several[np.lexsort((operand[several], groups[several]))]
@@ -191,9 +194,11 @@ def _repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integ
 
 
 def _shape(paths: Sequence[Steps], test: int) -> TestShape:
-    path, said = show_steps(paths[test >> _SAID]), test & _EXISTS
+    path, flags = show_steps(paths[test >> _TEST_BITS]), test & _EXISTS
     shape = (
-        None if said == _EXISTS else value_shape(path, OPERATORS[said & OPERATOR_MASK], not said & IS_NUMBER)
+        None
+        if flags == _EXISTS
+        else value_shape(path, OPERATORS[flags & OPERATOR_MASK], not flags & IS_NUMBER)
     )
     return shape or exists_shape(path)
 

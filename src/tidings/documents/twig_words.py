@@ -1,8 +1,8 @@
-"""Twigs as words: the form in which millions of them are kept, and which the kernel reads.
+"""Encoding of twigs as words: the form in which millions of them are stored, and which the kernel reads.
 
-A node is two words and its tests. The first has its flags and the place of its parent plus one (0 is the document), the
-second the number of its name. A test on a string is one word, its flags and the string's number; one on a number is
-followed by the two halves of a double. Numbers of names and strings are those of the `Twigs` they stand in.
+A node is two words, followed by its tests. The first word has its flags and the place of its parent plus one (0 is the
+document), the second the number of its name. A test on a string is one word, its flags and the string's number; a test
+on a number is followed by the two halves of a double. Names and strings are numbered by the `TwigWriter`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ KIND_SHIFT, KIND_MASK = 1, 3
 NEGATED = 1 << 3
 LEADS_ON = 1 << 4
 REQUIRED = 1 << 5
-"""It must be found, and so must all above it: if there is none, the twig does not hold."""
+"""The node and all its ancestors must be found: otherwise the twig does not match."""
 INNER = 1 << 6
-"""It has nodes below it."""
+"""The node has nodes below it."""
 TESTS_SHIFT, FIRSTS_SHIFT, COUNT_MASK = 7, 11, 15
 PARENT_SHIFT = 16
 
@@ -67,7 +67,7 @@ def _encode_test(test: ValueTest, writer: TwigWriter) -> list[int]:
 
 
 def read_twig(twigs: Twigs, number: int) -> Twig:
-    """A twig, in its readable form."""
+    """Decode a twig."""
     words = iter(twigs.words[twigs.starts[number] : twigs.starts[number + 1]].tolist())
     nodes = []
     for first in words:

@@ -1,7 +1,7 @@
-"""Twigs: what an XPath subscription asks of a document, as a list of alternatives without `or`.
+"""Twigs: an XPath subscription as a list of alternatives without `or`.
 
-`//stock[symbol = "YHOO" and not(closed)]/price > 50` is one twig of four nodes: a stock somewhere; in it a symbol whose
-value is YHOO; no closed; a price above 50.
+`//stock[symbol = "YHOO" and not(closed)]/price > 50` is one twig of four nodes: a stock anywhere; in it a symbol with
+the value YHOO; no closed; a price above 50.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tidings.documents.model import Axis, NodeKind
 from tidings.documents.xpath.xpath_tree import ValueOperator
 
 DOCUMENT = -1
-"""In place of a node's parent: the document itself."""
+"""Parent number of the topmost nodes: the document itself."""
 
 
 class ValueTest(NamedTuple):
-    """What is asked of a node's own value; negated, it must not be so."""
+    """A test of a node's own value, possibly negated."""
 
     operator: ValueOperator
     literal: str | float
@@ -24,12 +24,11 @@ class ValueTest(NamedTuple):
 
 
 class TwigNode(NamedTuple):
-    """A node that must be there, or must not (`negated`): below its parent, with these tests, and with all twig nodes
-    whose parent it is. Parents come before their children.
+    """A node that must exist, or must not (`negated`): below its parent, with its tests and its twig children.
 
-    `contains(a/b, "x")` asks only the first b. Its twig nodes are a, with `firsts`, and b, which `leads_on`: of all
-    nodes that a and those that lead on from it reach together, the first in the document must pass the tests in
-    `firsts`.
+    Parents come before their children. `contains(a/b, "x")` tests only the first b. Its twig nodes are a, with
+    `firsts`, and b, which `leads_on`: of all nodes that a and the nodes leading on from it reach together, the first in
+    document order must pass the tests in `firsts`.
     """
 
     parent: int

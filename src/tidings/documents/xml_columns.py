@@ -1,11 +1,11 @@
-"""Many XML documents at once: bytes to atoms, without a Python object per node.
+"""Batch decoder for XML documents: bytes to atoms, without a Python object per node.
 
     table = TagPaths()
     decoded = decode_documents(buffer, starts, ends, table)
 
-A kernel takes the documents apart, and a parser says which of them are well-formed: only those count. What the kernel
-declines is decoded by the definition, `tidings.documents.xml_decoder`. So the outcome is the definition's for every
-document, and only the time differs.
+A kernel splits the documents into nodes, and a parser checks that they are well-formed. The kernel declines unusual
+documents, which the specification, `tidings.documents.xml_decoder`, decodes. The result is therefore that of the
+specification for every document.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from tidings.parsers.xml_bytes import as_utf8, place_in, refuse_declarations
 __all__ = ["DecodedDocuments", "TagPaths", "decode_documents"]
 
 
-# The nodes of documents as atoms, one by one: the definition of what the columns of a batch hold.
-
-
 def atoms_of(documents: Iterable[Node | None]) -> Atoms:
-    """All nodes of the documents, in their order; None is a document without atoms.
+    """Return all nodes of the documents as atoms, in document order; None is a document without atoms.
 
-    The texts of a document stand one after another, so the value of an element is one span of them.
+    This is the specification of a batch's columns. The texts of a document are adjacent, so the value of an element is
+    one span of them.
     """
     ids: dict[str, int] = {}
     texts, values = bytearray(), bytearray()
@@ -66,7 +64,7 @@ def atoms_of(documents: Iterable[Node | None]) -> Atoms:
 
 
 def _walk(node: Node, around: str, above: int, count: list[int]) -> Iterator[tuple[Node, str, int]]:
-    """Each node with its tag path and the number of its parent, numbered in the order of the document."""
+    """Yield each node with its tag path and the number of its parent, numbered in document order."""
     path, number = f"{around}/{show_node(node.kind, node.name)}", count[0]
     count[0] += 1
     yield node, path, above
@@ -81,10 +79,10 @@ Problems = dict[int, PublicationError]
 
 @dataclass(frozen=True, slots=True)
 class DecodedDocuments:
-    """The atoms of a batch of documents, in their order; `atoms.count` is the number of documents.
+    """The atoms of a batch of documents, in order; `atoms.count` is the number of documents.
 
-    A refused one has no atoms, and is listed in `rejects` with its index and the reason. `declined` counts the
-    documents that the kernel left to the definition: they took longer and mean the same.
+    A refused document has no atoms, and an entry in `rejects` with its index and the reason. `declined` counts the
+    documents that the kernel left to the specification: slower, with the same result.
     """
 
     atoms: Atoms
@@ -95,19 +93,19 @@ class DecodedDocuments:
 def decode_documents(
     buffer: Bytes, starts: Integers, ends: Integers, table: TagPaths, limits: Limits = DEFAULT
 ) -> DecodedDocuments:
-    """The atoms of the documents `buffer[starts[i]:ends[i]]`."""
+    """Decode the atoms of the documents `buffer[starts[i]:ends[i]]`."""
     table.begin()
     problems: Problems = {}
     documents = _readable(kernel.Documents(buffer, starts, ends), limits, problems)
-    out = _taken_apart(documents, problems, table, limits)
-    _judge(documents, out, limits, problems)
+    out = _run_kernel(documents, problems, table, limits)
+    _check_documents(documents, out, limits, problems)
     declined = [i for i in np.flatnonzero(out.code == xml_tags.DECLINED).tolist() if i not in problems]
     atoms = _with_declined(documents, out, declined, limits, problems, table)
     return DecodedDocuments(atoms, sorted(problems.items()), len(declined))
 
 
 def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
-    """The documents in UTF-8. Those that are too large or in no known encoding are problems from now on."""
+    """Convert the documents to UTF-8. Those that are too large or in an unknown encoding become problems."""
     text, starts, ends = (_read_only(array) for array in documents)
     for i in np.flatnonzero(ends - starts > limits.document).tolist():
         problems[i] = beyond("document", limits, received=f"{ends[i] - starts[i]:,} bytes")
@@ -117,7 +115,7 @@ def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -
 
 
 def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems) -> kernel.Documents:
-    """The same documents, those that may be in another encoding behind the others in UTF-8."""
+    """Append documents that may be in another encoding in UTF-8 after the others."""
     if not foreign:
         return documents
     text, starts, ends = documents.text, documents.starts.copy(), documents.ends.copy()
@@ -135,7 +133,7 @@ def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems
 
 
 def _read_only(array: Any) -> Any:
-    """The same array, contiguous and read-only, so that one compiled kernel serves files, Arrow and NumPy."""
+    """Return a contiguous read-only view, so that one compiled kernel serves files, Arrow and NumPy."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -146,10 +144,10 @@ def _body(documents: kernel.Documents, i: int) -> bytes:
     return body
 
 
-def _taken_apart(
+def _run_kernel(
     documents: kernel.Documents, problems: Problems, table: TagPaths, limits: Limits
 ) -> kernel.Out:
-    """Run the kernel over all documents, with twice the room whenever there was too little."""
+    """Run the kernel over all documents, doubling the room whenever it is too small."""
     most = _most(limits)
     out, work, first = _new_out(documents), _new_work(limits), 0
     out.code[list(problems)] = xml_tags.REFUSED
@@ -164,7 +162,7 @@ def _taken_apart(
 
 
 MOST_AT_ONCE = 1_000
-"""An element with more attributes, or with more prefixes declared for it, is left to the definition."""
+"""An element with more attributes, or with more prefixes declared for it, is left to the specification."""
 
 COLUMNS = ("path", "payload", "length", "parent")
 
@@ -180,7 +178,7 @@ LIMIT_OF = {
     xml_tags.PATH_LENGTH: "path_length",
     xml_tags.TAG_PATHS: "tag_paths",
 }
-"""The limit that a document with such a code is beyond."""
+"""The limit that a document with such a code exceeds."""
 
 
 def _most(limits: Limits) -> Integers:
@@ -221,10 +219,12 @@ def _doubled(column: Any) -> Any:
     return np.concatenate([column, np.empty_like(column)])
 
 
-def _judge(documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems) -> None:
-    """Say what is wrong with each document that is beyond a limit, or that the parser refuses."""
+def _check_documents(
+    documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems
+) -> None:
+    """Record a problem for each document that exceeds a limit, or that the parser refuses."""
     text = memoryview(documents.text)
-    judge = WellFormedness(bytes(text))
+    well_formedness = WellFormedness(bytes(text))
     starts, ends = documents.starts.tolist(), documents.ends.tolist()
     for i, code in enumerate(out.code.tolist()):
         if code == xml_tags.REFUSED:
@@ -233,13 +233,13 @@ def _judge(documents: kernel.Documents, out: kernel.Out, limits: Limits, problem
         try:
             if code != xml_tags.GOOD:
                 _refuse(code, body, int(out.place[i]), limits)
-            judge.refuse(body)
+            well_formedness.refuse(body)
         except DecodeProblem as problem:
             problems[i] = problem
 
 
 def _refuse(code: int, body: bytes, at: int, limits: Limits) -> None:
-    """Say what the kernel found; a document that it declined may have been declined before a declaration was seen."""
+    """Raise the kernel's finding; a document may have been declined before a declaration in it was seen."""
     if code in LIMIT_OF:
         raise beyond(LIMIT_OF[code], limits, where=place_in(body, at))
     if code == xml_tags.CROWDED:
@@ -255,7 +255,7 @@ def _with_declined(
     problems: Problems,
     table: TagPaths,
 ) -> Atoms:
-    """The atoms of all documents that are no problem; those of declined ones are the definition's."""
+    """Return the atoms of all documents without problems; declined ones are decoded by the specification."""
     nodes: list[Node | None] = []
     for i in declined:
         nodes.append(None)
@@ -268,7 +268,7 @@ def _with_declined(
 
 
 def _entered(document: Node, table: TagPaths) -> Node:
-    """The same document, whose tag paths are in the table now."""
+    """Add the tag paths of a document to the table."""
     for path in atoms_of([document]).paths:
         table.number(path)
     return document
@@ -282,7 +282,7 @@ def _atoms(out: kernel.Out, paths: tuple[str, ...]) -> Atoms:
 
 
 def _without(atoms: Atoms, refused: list[int]) -> Atoms:
-    """The same atoms but for those of some documents."""
+    """Drop the atoms of some documents."""
     counts = np.diff(atoms.starts)
     if not counts[refused].any():
         return atoms
@@ -295,7 +295,7 @@ def _without(atoms: Atoms, refused: list[int]) -> Atoms:
 
 
 def _spliced(atoms: Atoms, where: Integers, added: Atoms, table: TagPaths) -> Atoms:
-    """Both in the order of the documents; `added` are the atoms of the documents `where`, which have none yet."""
+    """Merge the atoms of the documents `where`, which have none yet, in document order."""
     numbers = np.array([table.number(path) for path in added.paths], np.int32)
     counts, more = np.diff(atoms.starts), np.diff(added.starts)
     counts[where] = more

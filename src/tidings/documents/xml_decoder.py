@@ -1,14 +1,14 @@
-"""Documents: XML, taken apart into nodes with their tag paths. This is the definition of decoding.
+"""XML documents as nodes with tag paths. This is the specification of decoding.
 
     <stock id="7">IBM<price>83.50</price></stock>
 
 has the nodes `/stock` ('IBM83.50'), `/stock/@id` ('7'), `/stock/text()` ('IBM'), `/stock/price` ('83.50') and
-`/stock/price/text()` ('83.50'). What counts as a node is what XPath says: comments and processing instructions do not,
-but they part the text around them; CDATA is text; blanks are text; namespace declarations are no attributes. Faster
+`/stock/price/text()` ('83.50'). Nodes are those of XPath: comments and processing instructions are not nodes, but
+separate the text around them; CDATA is text; white space is text; namespace declarations are not attributes. Faster
 decoders are tested against this one.
 
-A document is read twice: once to see that it stays within the limits, with a parser that keeps nothing, and then to
-be taken apart. The first reading ends at the first node that is too many.
+A document is read twice: first to check the limits, with a parser that stores nothing and stops at the first
+violation, and then to build the nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidings.parsers.xml_parser import (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a document may be. Lengths are in bytes of UTF-8; a name counts with its namespace."""
+    """How large a document may be. Lengths are in bytes of UTF-8; a name includes its namespace."""
 
     document: int = 16_000_000
     depth: int = 200
@@ -54,61 +54,61 @@ class Limits:
 
 
 MOST = {"depth": 256, "text": 10_000_000, "attribute_length": 10_000_000, "name_length": 50_000}
-"""What the parser itself does not go beyond (libxml2, without its option for huge documents)."""
+"""Limits of the parser itself (libxml2, without its option for huge documents)."""
 
 OVER = {
     "document": ("the document is too large", "bytes"),
     "depth": ("elements are nested too deeply", "levels"),
     "nodes": ("the document has too many elements, attributes and texts", "nodes"),
     "text": ("a text is too long", "bytes"),
-    "nested_text": ("the text counted once for each element around it is too long", "bytes"),
+    "nested_text": ("the text, counted once for each enclosing element, is too long", "bytes"),
     "attributes": ("an element has too many attributes", "attributes"),
     "attribute_length": ("the value of an attribute is too long", "bytes"),
     "namespaces": ("the document declares too many namespaces", "declarations"),
-    "name_length": ("a name is too long", "bytes, its namespace counted"),
+    "name_length": ("a name is too long", "bytes, including its namespace"),
     "path_length": ("a tag path is too long", "bytes"),
     "tag_paths": ("the document has too many different tag paths", "tag paths"),
 }
-"""What is said of a document beyond each limit, and what the limit counts."""
+"""The message for each limit, and the unit of the limit."""
 
 DEFAULT = limits_from("TIDINGS_DOCUMENT_LIMITS", Limits)
 beyond = partial(over_limit, OVER)
-"""The problem of a document that is beyond the limit of a name."""
+"""Make the error of a document that exceeds the named limit."""
 
 
 def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
-    """The document element of the document in the bytes."""
+    """Decode a document; return its document element."""
     if len(body) > limits.document:
         raise beyond("document", limits, received=f"{len(body):,} bytes")
     return decode_utf8(as_utf8(body), limits)
 
 
 def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
-    """The same for bytes that are UTF-8 by now, whatever their XML declaration says."""
+    """Decode a document that is already UTF-8, whatever its XML declaration says."""
     return _node(checked_tree(text, limits), None)
 
 
 def checked_tree(text: bytes, limits: Limits = DEFAULT) -> Any:
-    """The document element as lxml has it, after everything that a document must not have was looked for."""
+    """Parse a document with lxml after checking it for forbidden declarations and limits."""
     refuse_declarations(text)
     parse(text, make_parser(_Measured(limits)))
     return parse_tree(text)
 
 
 class WellFormedness:
-    """Says which documents of a batch are well-formed; its parsers must not serve two threads at once.
+    """Checks which documents of a batch are well-formed; not thread-safe, as it reuses parsers.
 
-    The parser with a guard refuses document types itself, and builds no tree, which makes it the faster one for all but
-    small documents. These need it only if some document of the batch may have a document type.
+    The parser with a guard refuses document types and builds no tree, which makes it faster for all but small
+    documents. These need it only if some document of the batch may have a document type.
     """
 
     def __init__(self, batch: bytes) -> None:
-        """`batch` are the bytes that all documents are in."""
+        """Prepare the parsers; `batch` are the bytes that contain all documents."""
         self._guarded, self._plain = make_parser(DeclarationGuard()), make_parser()
         self._is_plain = is_plain(batch)
 
     def refuse(self, text: bytes) -> None:
-        """Refuse what is not well-formed, or has a document type declaration; the bytes are UTF-8."""
+        """Raise a problem for UTF-8 bytes that are not well-formed or have a document type declaration."""
         if self._is_plain:
             parse_unambiguous(text, self._plain if len(text) < _SMALL else self._guarded)
         else:
@@ -116,19 +116,18 @@ class WellFormedness:
 
 
 _SMALL = 2_000
-"""Bytes of a document for which building its tree costs less than the calls of a guard."""
+"""Size in bytes below which building a tree is faster than calling a guard."""
 
 
 class _Measured(DeclarationGuard):
-    """Sees a document go by, and refuses it at the first thing that is beyond a limit."""
+    """Parser target that refuses a document at the first thing that exceeds a limit."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._around: list[
-            tuple[str, int]
-        ] = []  # tag path of each open element, and how much text was before it
+        # Tag path of each open element, and how much text came before it.
+        self._around: list[tuple[str, int]] = []
         self._tag_paths: set[str] = set()
-        self._nodes = self._namespaces = self._said = self._nested = 0
+        self._nodes = self._namespaces = self._text_before = self._nested = 0
         self._text: int | None = None
 
     def start(self, tag: str, attributes: dict[str, str], declared: dict[str, str]) -> None:
@@ -138,9 +137,9 @@ class _Measured(DeclarationGuard):
         for uri in declared.values():
             if "}" in uri:
                 raise DecodeProblem(
-                    "a namespace has a } in its name", where=self._here(), received=printable(uri)
+                    "a namespace name contains a }", where=self._here(), received=printable(uri)
                 )
-        self._around.append((self._node(NodeKind.ELEMENT, tag), self._said))
+        self._around.append((self._node(NodeKind.ELEMENT, tag), self._text_before))
         self._at_most("depth", len(self._around))
         self._at_most("attributes", len(attributes))
         for name, value in attributes.items():
@@ -153,7 +152,7 @@ class _Measured(DeclarationGuard):
 
     def end(self, tag: str) -> None:
         self._end_text()
-        self._nested += self._said - self._around[-1][1]
+        self._nested += self._text_before - self._around[-1][1]
         self._at_most("nested_text", self._nested)
         self._around.pop()
 
@@ -165,7 +164,7 @@ class _Measured(DeclarationGuard):
 
     def _end_text(self) -> None:
         if self._text is not None:
-            self._said += self._text
+            self._text_before += self._text
             self._text = None
             self._node(NodeKind.TEXT, "")
 

@@ -1,4 +1,4 @@
-"""Documents as elements that know their line, for what reads XML of one kind and says where it is wrong."""
+"""XML as elements that know their line, for readers that report where a document is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.parsers.xml_bytes import as_utf8
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element: its namespace and name, its attributes as `{namespace}name`, its text, and the line it begins in."""
+    """An element: namespace and name, attributes as `{namespace}name`, text, and the line where it begins."""
 
     namespace: str
     name: str
@@ -24,19 +24,19 @@ class Element:
 
 
 def read_elements(body: bytes, limits: Limits = DEFAULT) -> Element:
-    """The document element; refused is what `xml.decode` refuses: declarations, entities, what is beyond limits."""
+    """Parse a document; it is refused where `xml_decoder.decode` refuses it: declarations, entities, limits."""
     if len(body) > limits.document:
         raise beyond("document", limits, received=f"{len(body):,} bytes")
     return _element(checked_tree(as_utf8(body), limits))
 
 
-def _element(found: etree._Element) -> Element:
-    name = etree.QName(found)
+def _element(element: etree._Element) -> Element:
+    name = etree.QName(element)
     return Element(
         name.namespace or "",
         name.localname,
-        {str(key): str(value) for key, value in found.attrib.items()},
-        (found.text or "").strip(),
-        tuple(_element(child) for child in found if isinstance(child.tag, str)),
-        found.sourceline or 0,  # type: ignore[arg-type]  # the stubs leave it open
+        {str(key): str(value) for key, value in element.attrib.items()},
+        (element.text or "").strip(),
+        tuple(_element(child) for child in element if isinstance(child.tag, str)),
+        element.sourceline or 0,  # type: ignore[arg-type]  # the stubs leave it open
     )

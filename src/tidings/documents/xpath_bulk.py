@@ -1,7 +1,7 @@
-"""Compile very many XPaths at once: texts that differ only in their literals are compiled together.
+"""Bulk compilation of XPaths: texts that differ only in their literals are compiled together.
 
-What is left is kept test by test: a million subscriptions may have a million shapes. Most of it is composed of pieces
-that many texts have (`composed`); what those cannot say is compiled one by one.
+The others are stored test by test, since a million subscriptions may have a million shapes. Most of them are composed
+of pieces that many texts share (`xpath_composer`); the rest is compiled one by one.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
 
 _DIGITS = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
-"""A number behind its first character. It is none if a name goes on with it, and neither is its minus."""
+"""A number after its first character. Digits that continue a name are not a number, and neither is their minus sign."""
 _CUT = re.compile(rf"""(["'0-9.\-](?:(?<=")[^"]*+"|(?<=')[^']*+'|{_DIGITS}))""")
-"""Literals. The pattern begins with a set of characters because `re` skips ahead to such a set quickly."""
+"""Literals. The pattern begins with a character set because `re` skips ahead to such a set quickly."""
 
 _STRING, _NUMBER = "\x00", "\x01"
 _MARK = re.compile("[\x00\x01]")
-"""In place of literals in a skeleton. No XPath has these characters."""
+"""Placeholders for literals in a skeleton. No XPath contains these characters."""
 
 _FEW = 32
-"""Fewer texts of a skeleton are compiled each by itself."""
+"""Fewer texts of a skeleton are compiled one by one."""
 
 COMPOSED_FROM = 8
-"""Fewer texts at all are not composed: arrays have their price, and subscriptions also come one at a time."""
+"""Fewer texts are not composed: arrays have a fixed cost, and subscriptions also come one at a time."""
 
 _NUMBERS_FROM = 1_000_003
-"""Numbers that stand for literals while a skeleton is compiled."""
+"""First of the numbers that replace literals while a skeleton is compiled."""
 
 
 def cut(text: str) -> list[str]:
-    """What stands around the literals of a text, and the literals, in turn."""
+    """Split a text into the parts around its literals, and the literals, alternating."""
     return _CUT.split(text)
 
 
 @dataclass(frozen=True, slots=True)
 class XPathLanguage:
-    """How XPaths are compiled."""
+    """XPath, as the compiler uses it."""
 
     def compile(self, context: Context) -> Plan:
         return compile_xpath(context)
@@ -64,14 +64,14 @@ class XPathLanguage:
     def compile_rows(
         self, texts: Sequence[str], schema: object, limit: int, twigs: TwigWriter
     ) -> CompiledRows:
-        return _Many(texts, limit, twigs).rows()
+        return _BulkCompiler(texts, limit, twigs).rows()
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
         return first_warnings(warn_about_xpath(context))
 
 
-class _Many:
-    """Many texts. What is kept of each is a string and numbers: lists by the million keep the collector busy."""
+class _BulkCompiler:
+    """Compiles many texts. Each is stored as a string and numbers: millions of lists would keep the collector busy."""
 
     def __init__(self, texts: Sequence[str], limit: int, twigs: TwigWriter) -> None:
         self._texts, self._limit = texts, limit
@@ -86,44 +86,44 @@ class _Many:
             self._skeletons.append(self._skeleton(text))
             self._first.append(len(self._literals))
         for skeleton, rows in self._groups().items():
-            if not self._together(skeleton, rows):
+            if not self._compile_skeleton(skeleton, rows):
                 for row in rows:
-                    self._alone(row)
+                    self._compose_or_compile(row)
         strings = self._twigs.all_strings()
         self._into.loose = join_irregular([self._loose.finish(strings), self._composer.finish(strings)])
         return self._into
 
     def _skeleton(self, text: str) -> str | None:
-        """What stands around the literals, and marks that say of which kind each is; None if they cannot be cut out."""
+        """Replace the literals by marks for their kinds; None if they cannot be cut out."""
         if len(self._texts) < COMPOSED_FROM:
             return None
         parts = cut(text)
         literals = parts[1::2]
         if len(text) > DEFAULT.length or '""' in literals or "''" in literals or _MARK.search(text):
-            return None  # refused for its length, or for what an empty string is compared with
+            return None  # too long, or an empty string, which some functions refuse
         parts[1::2] = [_STRING if literal[0] in "\"'" else _NUMBER for literal in literals]
         self._literals += literals
         return "".join(parts)
 
     def _groups(self) -> dict[str, list[int]]:
-        """The rows of skeletons that come often; all others are compiled."""
+        """Group the rows of frequent skeletons; all others are compiled."""
         counts, groups = Counter(self._skeletons), dict[str, list[int]]()
         for row, skeleton in enumerate(self._skeletons):
             if skeleton is None or counts[skeleton] < _FEW:
-                self._alone(row)
+                self._compose_or_compile(row)
             else:
                 groups.setdefault(skeleton, []).append(row)
         return groups
 
-    def _alone(self, row: int) -> None:
+    def _compose_or_compile(self, row: int) -> None:
         skeleton = self._skeletons[row]
         if skeleton is None or not self._composer.add(row, _pieces(skeleton), self._literals_of(row)):
-            self._single(row)
+            self._compile_one(row)
 
     def _literals_of(self, row: int) -> list[str]:
         return self._literals[self._first[row] : self._first[row + 1]]
 
-    def _single(self, row: int) -> None:
+    def _compile_one(self, row: int) -> None:
         try:
             plan = compile_xpath(Context(self._texts[row], None, self._limit))
         except SubscriptionError as problem:
@@ -132,8 +132,8 @@ class _Many:
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             self._loose.add(row, clause, self._twigs.add(encode_twig(twig, self._twigs), exact))
 
-    def _together(self, skeleton: str, rows: Sequence[int]) -> bool:
-        """Compile a skeleton once; whether that was possible."""
+    def _compile_skeleton(self, skeleton: str, rows: Sequence[int]) -> bool:
+        """Compile a skeleton once; return whether that was possible."""
         kinds = _MARK.findall(skeleton)
         if not kinds:
             return False
@@ -142,9 +142,7 @@ class _Many:
         text = "".join(part for pair in zip(_pieces(skeleton), written, strict=True) for part in pair)
         try:
             plan = compile_xpath(Context(text, None, self._limit))
-        except (
-            SubscriptionError
-        ):  # perhaps because of what stands for the literals: the texts speak for themselves
+        except SubscriptionError:  # perhaps because of the placeholders: compile the texts one by one
             return False
         literals = zip(*map(self._literals_of, rows), strict=True)
         columns = [_column(kind, each) for kind, each in zip(kinds, literals, strict=True)]
@@ -160,12 +158,12 @@ Column = npt.NDArray[np.float64] | list[str]
 
 
 def _pieces(skeleton: str) -> list[str]:
-    """What stands before, between and behind the marks."""
+    """Split a skeleton at its marks."""
     return skeleton.replace(_NUMBER, _STRING).split(_STRING)
 
 
 def _mark(kind: str, ordinal: int) -> str | float:
-    """A literal that stands for the literals at one place. No text has it: `\\ue000` is nobody's character."""
+    """Make a placeholder for the literals at one place. No text contains it: `\\ue000` is for private use."""
     return f"\ue000{ordinal}\ue001" if kind == _STRING else float(_NUMBERS_FROM + ordinal)
 
 
@@ -181,13 +179,13 @@ def _column(kind: str, literals: Sequence[str]) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A skeleton's literals by what stands for them."""
+    """The literal columns of a skeleton by placeholder."""
 
     columns: dict[str | float, Column]
     rows: npt.NDArray[np.int32]
 
     def block(self, clause: Clause, twig: Twig, exact: bool, into: TwigWriter) -> ClauseBlock:
-        """One clause of the skeleton, for all its texts."""
+        """Make the block of one clause of the skeleton, for all its texts."""
         shape = tuple(test.shape for test in clause)
         operands = tuple(
             Operands() if test.operand is None else self._operands(test.shape.kind, test.operand)
@@ -214,7 +212,7 @@ class _Template:
         return self.columns[mark]
 
     def _words(self, twig: Twig, into: TwigWriter) -> npt.NDArray[np.uint32]:
-        """The words of the twig for each text: those of what stands for literals are filled in."""
+        """Encode the twig for each text, filling in the literals."""
         words = encode_twig(twig, TwigWriter(names=into.names))
         table = np.tile(np.array(words, np.uint32), (len(self.rows), 1))
         for place, mark in _places(twig):
@@ -231,7 +229,7 @@ class _Template:
 
 
 def _places(twig: Twig) -> list[tuple[int, str | float]]:
-    """Where the tests of a twig stand among its words, and their literals."""
+    """Return the place of each test of a twig among its words, and its literal."""
     at, found = 0, []
     for node in twig:
         at += 2

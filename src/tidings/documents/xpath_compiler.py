@@ -1,4 +1,4 @@
-"""From the tree of an XPath to its plan: alternatives without `or`, each a twig with the tests that lead to it."""
+"""Compilation of an XPath tree to its plan: alternatives without `or`, each a twig with the tests that lead to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASKS_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
 
 
 class Branch(NamedTuple):
-    """A twig node with the nodes below it. One that is `rooted` begins at the document, wherever it was written."""
+    """A twig node with the nodes below it. A `rooted` one begins at the document, wherever it was written."""
 
     axis: Axis
     kind: NodeKind
@@ -32,50 +32,50 @@ class Branch(NamedTuple):
     leads_on: bool = False
     negated: bool = False
     rooted: bool = False
-    telling: int = 0
-    """How long the longest literal is that something in it must equal: the longer, the rarer."""
+    selectivity: int = 0
+    """Length of the longest literal that something in the branch must equal: the longer, the rarer."""
 
 
 Part = Branch | ValueTest
-"""What one alternative asks for: a branch, or something of the node itself."""
+"""A requirement of one alternative: a branch, or a test of the node itself."""
 
 Alternatives = tuple[tuple[Part, ...], ...]
 
 
 def compile_xpath(context: Context) -> Plan:
-    """The plan of an XPath."""
+    """Compile an XPath."""
     twigs = twigs_of(xpath_parser.parse(context.text), context)
     tests, exact = zip(*map(tests_of, twigs), strict=True)
     return Plan(tests, twigs=twigs, exact=exact)
 
 
 def twigs_of(expression: Expression, context: Context) -> tuple[Twig, ...]:
-    """The alternatives of an expression; a document that satisfies one of them satisfies it."""
+    """Return the alternatives of an expression; a document matches if it satisfies one of them."""
     alternatives = _Expansion(context).expand(expression)
     if not alternatives:
-        raise CheckProblem("this can never hold", hint="no document satisfies it")
+        raise CheckProblem("this can never match", hint="no document satisfies it")
     if () in alternatives:
-        raise CheckProblem("this holds for every document", hint="ask for something that a document may lack")
+        raise CheckProblem("this matches every document", hint="require something that a document may lack")
     twigs = tuple(_twig([part for part in parts if isinstance(part, Branch)]) for parts in alternatives)
     return twigs if len(twigs) == 1 else tuple(dict.fromkeys(twigs))
 
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """Distributes `and` over `or`. What would become more alternatives than the limit is refused."""
+    """Distributes `and` over `or`; more alternatives than the limit are refused."""
 
     context: Context
 
     def expand(self, expression: Expression) -> Alternatives:
         if isinstance(expression, PathTest):
-            return self._found(expression)
+            return self._path_test(expression)
         if isinstance(expression, Not):
             return self._negated(self.expand(expression.part))
         parts = [self.expand(part) for part in expression.parts]
         if isinstance(expression, And):
             return self._all(parts)
         assert isinstance(expression, Or)
-        return self._counted(tuple(dict.fromkeys(found for part in parts for found in part)))
+        return self._counted(tuple(dict.fromkeys(option for part in parts for option in part)))
 
     def _all(self, parts: Iterable[Alternatives]) -> Alternatives:
         made: Alternatives = ((),)
@@ -85,26 +85,26 @@ class _Expansion:
         return made
 
     def _negated(self, alternatives: Alternatives) -> Alternatives:
-        """Of each alternative something must not be so."""
+        """Negate alternatives: at least one part of each must not hold."""
         return self._all(tuple((_opposite(part),) for part in parts) for parts in alternatives)
 
-    def _found(self, found: PathTest) -> Alternatives:
-        tests = () if found.operator is None else (ValueTest(found.operator, _literal(found, self.context)),)
-        if not found.path.steps:
+    def _path_test(self, test: PathTest) -> Alternatives:
+        tests = () if test.operator is None else (ValueTest(test.operator, _literal(test, self.context)),)
+        if not test.path.steps:
             return (tests,)
-        held = [self._all(map(self.expand, step.predicates)) for step in found.path.steps]
-        first = found.operator in _ASKS_THE_FIRST and not _is_single(found.path)
-        if first and any(len(each) > 1 for each in held):
+        held = [self._all(map(self.expand, step.predicates)) for step in test.path.steps]
+        first = test.operator in _ASKS_THE_FIRST and not _is_single(test.path)
+        if first and any(len(options) > 1 for options in held):
             raise self.context.problem(
                 "alternatives inside the path of contains() or starts-with() are not supported",
-                found.path.span,
+                test.path.span,
                 hint="only the first node counts there: write path[...][contains(., 'x')]",
             )
         made = 1
-        for each in held:
-            made *= len(each)
+        for options in held:
+            made *= len(options)
         self._count(made)
-        return tuple(_chain(found.path, chosen, tests, first) for chosen in product(*held))
+        return tuple(_chain(test.path, chosen, tests, first) for chosen in product(*held))
 
     def _counted(self, made: Alternatives) -> Alternatives:
         self._count(len(made))
@@ -119,15 +119,15 @@ class _Expansion:
             )
 
 
-def _literal(found: PathTest, context: Context) -> str | float:
-    assert found.literal is not None
-    if isinstance(found.literal, float) and not abs(found.literal) < float("inf"):
-        raise context.problem("the number is not finite", found.span, accepted="a number up to about 1.8e308")
-    return found.literal
+def _literal(test: PathTest, context: Context) -> str | float:
+    assert test.literal is not None
+    if isinstance(test.literal, float) and not abs(test.literal) < float("inf"):
+        raise context.problem("the number is not finite", test.span, accepted="a number up to about 1.8e308")
+    return test.literal
 
 
 def _is_single(path: Path) -> bool:
-    """Whether there is one node at most: an element has an attribute once."""
+    """Return whether the path has at most one node: an element has each attribute once."""
     step = path.steps[0]
     return (
         len(path.steps) == 1
@@ -141,7 +141,7 @@ def _is_single(path: Path) -> bool:
 def _chain(
     path: Path, chosen: tuple[tuple[Part, ...], ...], tests: tuple[ValueTest, ...], first: bool
 ) -> tuple[Part, ...]:
-    """The branch of a path, with one alternative of the predicates at each step; and what they ask of the document."""
+    """Build the branch of a path with one alternative of each step's predicates, and the rooted parts of those."""
     branch, rooted = None, list[Part]()
     for number in reversed(range(len(path.steps))):
         step, below, own = path.steps[number], list[Branch](), list[ValueTest]()
@@ -162,14 +162,14 @@ def _chain(
 
 
 def _branch(step: Step, children: list[Branch], tests: list[ValueTest]) -> Branch:
-    telling = 0
+    selectivity = 0
     for child in children:
-        if child.telling > telling and not child.negated:
-            telling = child.telling
+        if child.selectivity > selectivity and not child.negated:
+            selectivity = child.selectivity
     for test in tests:
         if test.operator is ValueOperator.EQUAL and not test.negated and isinstance(test.literal, str):
-            telling = max(telling, len(test.literal))
-    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(tests), telling=telling)
+            selectivity = max(selectivity, len(test.literal))
+    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(tests), selectivity=selectivity)
 
 
 def _opposite(part: Part) -> Part:
@@ -177,7 +177,7 @@ def _opposite(part: Part) -> Part:
 
 
 def _twig(branches: list[Branch]) -> Twig:
-    """Branches from the document as a list of nodes, parents first."""
+    """Flatten branches from the document into a list of nodes, parents first."""
     nodes: list[TwigNode] = []
 
     def put(branch: Branch, parent: int) -> None:
@@ -205,7 +205,7 @@ def _twig(branches: list[Branch]) -> Twig:
 
 
 def _joined(branches: list[Branch]) -> list[Branch]:
-    """There is one document element: what is asked of `/stock` here and there is asked of the same one."""
+    """Merge branches of the single document element: all conditions on `/stock` apply to the same one."""
     whole: list[Branch] = []
     joined: dict[tuple[NodeKind, str], Branch] = {}
     for branch in branches:
@@ -219,11 +219,11 @@ def _joined(branches: list[Branch]) -> list[Branch]:
             joined[key] = held._replace(
                 children=(*held.children, *branch.children),
                 tests=(*held.tests, *branch.tests),
-                telling=max(held.telling, branch.telling),
+                selectivity=max(held.selectivity, branch.selectivity),
             )
     return [*whole, *joined.values()]
 
 
 def _in_order(branches: Iterable[Branch]) -> list[Branch]:
-    """The most telling ones last: that is where checking begins."""
-    return sorted(branches, key=lambda branch: -1 if branch.negated else branch.telling)
+    """Sort the most selective branches last, where checking begins."""
+    return sorted(branches, key=lambda branch: -1 if branch.negated else branch.selectivity)

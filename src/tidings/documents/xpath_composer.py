@@ -1,8 +1,17 @@
 """XPaths composed of pieces that were read before: for texts of which hardly two have the same skeleton.
 
-A text is walked as its pieces say. That gives the nodes of its tree, each with its place (the linear path to it) and
-its parent, and what is asked of them, all as numbers; `lay_out` writes the twigs of all texts at once. They are what
-`compile_xpath` makes of each text, many times faster. A text with a piece that has no moves is left to that.
+A piece is the text before, between or after literals:
+
+    /paper[author[first = "Dan" and last = "Chai"] and @id > 17]/title != "Preface"
+
+has five: `/paper[author[first = `, ` and last = `, `] and @id > `, `]/title != ` and an empty one. Hardly two random
+subscriptions have the same pieces in the same order, but a hundred thousand of them consist of a few thousand pieces.
+So a piece is read once, as *moves* in the tree of the subscription.
+
+Walking the moves of a text gives the nodes of its tree, each with its place (the linear path to it) and its parent, and
+their tests, all as numbers; `lay_out` writes the twigs of all texts at once. They equal those of `compile_xpath`, many
+times faster. Only the most common syntax has moves: paths with predicates, compared with literals, joined by `and`. A
+text with anything else (`or`, functions, prefixes, long axes, spaces inside a step) is left to `compile_xpath`.
 """
 
 from __future__ import annotations
@@ -27,29 +36,15 @@ from tidings.documents.xpath.xpath_tree import ValueOperator
 from tidings.matching.compiler.plan import IrregularClauses
 from tidings.matching.compiler.twig_writer import TwigWriter
 
-# Pieces: what stands in an XPath before, between and behind its literals.
-#
-#     /paper[author[first = "Dan" and last = "Chai"] and @id > 17]/title != "Preface"
-#
-# has five: `/paper[author[first = `, ` and last = `, `] and @id > `, `]/title != ` and one that is empty. Of random
-# subscriptions hardly two have the same pieces in the same order, but a hundred thousand of them are made of a few
-# thousand pieces. So a piece is read once, as *moves* in the tree of the subscription.
-#
-# Only what most subscriptions are made of is read here: paths with predicates, compared with literals, joined by
-# `and`. Everything else (`or`, functions, prefixes, long axes, blanks inside a step) has no moves: the parser is
-# asked.
-
-
 OPEN, CLOSE, NEXT = -1, -2, -3
-"""Moves that are no step: into a predicate, out of it, and back to where it began (`and`)."""
+"""Moves that are not steps: into a predicate, out of it, and back to its beginning (`and`)."""
 NO_LITERAL = -1
 
 
 class Piece(NamedTuple):
-    """Moves: a step's number, or one of the above. `asks` is the operator at the end by its number among OPERATORS,
-    NO_LITERAL if none follows.
+    """Moves: a step's number, or one of the above. `asks` is the number of the operator at the end, or NO_LITERAL.
 
-    `size` bounds how many steps, predicates and brackets there are.
+    `size` bounds the number of steps, predicates and brackets.
     """
 
     moves: tuple[int, ...]
@@ -58,7 +53,7 @@ class Piece(NamedTuple):
 
 
 class _At(Enum):
-    """What was read last, which says what may follow."""
+    """The last thing read, which determines what may follow."""
 
     BEGIN = auto()
     LITERAL = auto()
@@ -90,7 +85,7 @@ _FOLLOWS: dict[_At, dict[str, tuple[int | None, _At]]] = {
     _At.LEAF: {**_DONE, **_ASKED},
     _At.OPERATOR: {},
 }
-"""The grammar: what may follow what, and which move it is. Where a step may follow, any other word is one."""
+"""The grammar: what may follow what, and its move. Where a step may follow, any other word is one."""
 _BEFORE_STEPS = (_At.BEGIN, _At.INSIDE, _At.CHILD, _At.DESCENDANT)
 _ENDS = (_At.LITERAL, _At.ELEMENT, _At.LEAF, _At.OPERATOR)
 
@@ -100,7 +95,7 @@ _NO_STEP = frozenset("/.[]!<>=")
 
 
 class Pieces:
-    """Reads pieces, each once, and numbers the steps in them."""
+    """Reads each piece once, and numbers the steps in them."""
 
     def __init__(self) -> None:
         self.steps: list[LinearStep] = []
@@ -109,13 +104,13 @@ class Pieces:
         self._later: dict[str, Piece | None] = {}
 
     def first(self, text: str) -> Piece | None:
-        """A piece that begins a text; None if it has no moves."""
+        """Return the piece at the beginning of a text; None if it has no moves."""
         if text not in self._first:
             self._first[text] = self._read(text, _At.BEGIN)
         return self._first[text]
 
     def later(self, text: str) -> Piece | None:
-        """A piece behind a literal."""
+        """Return a piece after a literal."""
         if text not in self._later:
             self._later[text] = self._read(text, _At.LITERAL)
         return self._later[text]
@@ -150,14 +145,14 @@ class Pieces:
 
 
 _SMALL = min(DEFAULT.steps, DEFAULT.predicates, DEFAULT.nesting)
-"""A larger text is left to those who say which limit it exceeds."""
+"""A larger text is left to the parser, which reports the limit it exceeds."""
 
 _OF_STRINGS = (OPERATORS.index(ValueOperator.EQUAL), OPERATORS.index(ValueOperator.UNEQUAL))
-"""What is asked of strings; every other operator takes the number that a string writes."""
+"""Operators that compare strings; every other operator converts a string to a number."""
 
 
 class _Place:
-    """A linear path by its number, and what leads on from it by the numbers of steps."""
+    """A linear path with its number, and the places below it by step number."""
 
     __slots__ = ("below", "number", "steps")
 
@@ -167,7 +162,7 @@ class _Place:
 
 
 class Composer:
-    """Composes text after text. Names and strings get the numbers that the twigs have for them."""
+    """Composes texts. Names and strings are numbered by the twig writer."""
 
     def __init__(self, twigs: TwigWriter) -> None:
         self._twigs, self._strings, self._pieces = twigs, twigs.strings, Pieces()
@@ -177,13 +172,13 @@ class Composer:
         self._node, self._flags, self._operand = array("i"), array("i"), array("d")
 
     def add(self, row: int, pieces: Sequence[str], literals: Sequence[str]) -> bool:
-        """Take the text of a row, given in pieces and literals; whether that was possible."""
+        """Add the text of a row, given in pieces and literals; return whether that was possible."""
         nodes, tests = len(self._place), len(self._node)
         if not self._walk(pieces, literals) or self._is_crowded(tests):
             for column in (self._place, self._parent):
                 del column[nodes:]
-            for asked in (self._node, self._flags, self._operand):
-                del asked[tests:]
+            for values in (self._node, self._flags, self._operand):
+                del values[tests:]
             return False
         self._rows.append(row)
         self._first.append(nodes)
@@ -220,7 +215,7 @@ class Composer:
         return place
 
     def _ask(self, node: int, operator: int, written: str) -> bool:
-        """Compare a node with a literal; whether that is possible."""
+        """Add a comparison of a node with a literal; return whether that is possible."""
         if written[0] in "\"'" and operator in _OF_STRINGS:
             operand: float = self._strings.setdefault(written[1:-1], len(self._strings))
         else:
@@ -232,15 +227,15 @@ class Composer:
         return math.isfinite(operand)
 
     def _is_crowded(self, first: int) -> bool:
-        """Whether more is asked of one node than words can say."""
+        """Return whether a node has more tests than its words can encode."""
         asked = self._node[first:]
         return len(asked) > MOST_TESTS and max(Counter(asked).values()) > MOST_TESTS
 
     def finish(self, strings: pa.Array[Any]) -> IrregularClauses:
-        """Write the twigs of all texts; gives their clauses. `strings` are all by their numbers."""
+        """Write the twigs of all texts and return their clauses; `strings` are in the order of their numbers."""
         if not self._rows:
             return IrregularClauses()
-        walked = TwigTrees(
+        trees = TwigTrees(
             np.array(self._first),
             np.array(self._place),
             np.array(self._parent),
@@ -250,14 +245,14 @@ class Composer:
             np.array([len(string) for string in self._strings] or [0]),
         )
         paths = [place.steps for place in self._places]
-        laid = lay_out(walked, Places.of(paths, self._twigs.name))
-        first = self._twigs.add_part(laid.words, laid.sizes, laid.exact)
+        layout = lay_out(trees, Places.of(paths, self._twigs.name))
+        first = self._twigs.add_part(layout.words, layout.sizes, layout.exact)
         rows = np.array(self._rows)
         twigs = np.arange(first, first + len(rows), dtype=np.int32)
-        return IrregularClauses(rows, irregular_tests(walked, laid, paths, strings), twigs)
+        return IrregularClauses(rows, irregular_tests(trees, layout, paths, strings), twigs)
 
 
 def _number(written: str) -> float:
-    """The number that a literal is, or that its string writes; NaN if it writes none."""
+    """Return the number of a literal, converting a string; NaN if it is not a number."""
     number = xpath_number(written[1:-1]) if written[0] in "\"'" else float(written)
     return number + 0.0  # -0.0 becomes 0.0, which it equals

@@ -1,8 +1,8 @@
-"""Warnings about XPaths that compile: those that no document can match, and paths that begin in the wrong place.
+"""Warnings about XPaths that compile but cannot match, or whose paths begin in the wrong place.
 
     /stock/price = "50" and /quote/price = "50"   a document has one element at the top
     //lot[@id = "1" and @id = "2"]                an attribute has one value
-    //lot[@sold and not(@sold)]                   what is asked for is excluded
+    //lot[@sold and not(@sold)]                   required and excluded
     //lot[//bid > 5]                              the bid may be in any lot: .//bid is one in this lot
 
 Only what is cheap to prove is found: no warning does not mean that a document can match.
@@ -37,11 +37,11 @@ from tidings.matching.compiler.context import Context
 
 NEVER = "no document can match"
 _SHOWN = 60
-"""So many characters of a path a hint repeats."""
+"""Maximum length of a path in a hint."""
 
 
 def warn_about_xpath(context: Context) -> Iterator[TextWarning]:
-    """Warnings about an XPath that compiles."""
+    """Yield warnings about an XPath that compiles."""
     tree = xpath_parser.parse(context.text)
     yield from _absolute_in_predicates(tree, context)
     conflicts = [find_conflict(twig) for twig in twigs_of(tree, context)]
@@ -50,7 +50,7 @@ def warn_about_xpath(context: Context) -> Iterator[TextWarning]:
 
 
 class Conflict(NamedTuple):
-    """Why no document satisfies a twig, and what tells its place in the text: a test, or the name of a node."""
+    """Why no document satisfies a twig, and what locates it in the text: a test, or the name of a node."""
 
     what: str
     test: ValueTest | None = None
@@ -58,12 +58,12 @@ class Conflict(NamedTuple):
 
 
 def find_conflict(twig: Twig) -> Conflict | None:
-    """A reason why no document satisfies a twig, if there is a simple one."""
+    """Return a reason why no document satisfies a twig, if there is a simple one."""
     return _Nodes(twig).conflict()
 
 
 class _Nodes:
-    """The nodes of a twig that must be there. A group of them is one node of the document."""
+    """The nodes of a twig that must exist. A group of them is one node of the document."""
 
     def __init__(self, twig: Twig) -> None:
         self._twig = twig
@@ -72,7 +72,7 @@ class _Nodes:
             self._below[node.parent].append(number)
 
     def conflict(self) -> Conflict | None:
-        """The document has one element, so that all paths from the top with one step less begin at it."""
+        """Find a conflict. All paths that begin with `/` share the single document element."""
         first = [n for n in self._wanted([DOCUMENT]) if self._twig[n].axis is Axis.CHILD]
         others = [[n] for n in self._wanted([DOCUMENT]) if n not in first]
         nodes = [self._twig[n] for n in first]
@@ -95,7 +95,7 @@ class _Nodes:
         )
 
     def _groups(self, group: list[int]) -> list[list[int]]:
-        """What is below a node. An element has an attribute once; of all else there may be several."""
+        """Group the children of a node. An element has each attribute once; there may be several of everything else."""
         attributes: dict[str, list[int]] = defaultdict(list)
         groups = []
         for number in self._wanted(group):
@@ -107,7 +107,7 @@ class _Nodes:
         return [*attributes.values(), *groups]
 
     def _excluded(self, group: list[int]) -> Conflict | None:
-        """Something below the group that is asked for, and excluded without any condition."""
+        """Find a node below the group that is required, and excluded unconditionally."""
         for number in (n for parent in group for n in self._below[parent] if self._twig[n].negated):
             node = self._twig[number]
             if self._below[number] or node.tests or node.firsts:
@@ -116,7 +116,7 @@ class _Nodes:
             for other in (self._twig[n] for n in within):
                 near = node.axis is Axis.DESCENDANT or other.axis is Axis.CHILD
                 if near and node.kind is other.kind and is_named(node.name, other.name):
-                    return Conflict(f"'{_shown(other)}' is asked for and excluded", name=node.name)
+                    return Conflict(f"'{_shown(other)}' is required and excluded", name=node.name)
         return None
 
     def _all_wanted(self, group: Sequence[int]) -> Iterator[int]:
@@ -129,7 +129,7 @@ def _of_the_top(nodes: Sequence[TwigNode]) -> Conflict | None:
     for node in nodes:
         if node.kind is not NodeKind.ELEMENT:
             return Conflict(
-                f"'{_shown(node)}' stands in an element, not at the top of a document", name=node.name
+                f"'{_shown(node)}' is inside an element, not at the top of a document", name=node.name
             )
         for other in nodes:
             if not _compatible(node.name, other.name):
@@ -140,7 +140,7 @@ def _of_the_top(nodes: Sequence[TwigNode]) -> Conflict | None:
 
 
 def _compatible(one: str, other: str) -> bool:
-    """Whether a name can be what two steps ask for; two wildcards of namespaces are taken to be compatible."""
+    """Return whether one name can pass two name tests; two namespace wildcards are assumed to be compatible."""
     both = one.endswith("*") and other.endswith("*")
     return both or is_named(one, other) or is_named(other, one)
 
@@ -160,7 +160,7 @@ _UPPER = (ValueOperator.LESS, ValueOperator.AT_MOST)
 
 
 def _of_tests(node: TwigNode, tests: Sequence[ValueTest]) -> Conflict | None:
-    """Two tests that no one value satisfies."""
+    """Find two tests that no single value satisfies."""
     for test in tests:
         if test == ValueTest(ValueOperator.EQUAL, "") and node.kind is NodeKind.TEXT:
             return Conflict("no text() is empty", test)
@@ -204,8 +204,8 @@ def _first(found: Iterable[Conflict | None]) -> Conflict | None:
 
 
 def _span_of(conflict: Conflict, tree: Expression, context: Context) -> Span:
-    """The last comparison, or path, that the conflict is about; the whole text if there is none."""
-    spans = [found.span for found in _all_found(tree) if _is_about(conflict, found)]
+    """Return the last comparison or path that the conflict is about; the whole text if there is none."""
+    spans = [found.span for found in _all_tests(tree) if _is_about(conflict, found)]
     return spans[-1] if spans else Span(0, len(context.text))
 
 
@@ -215,12 +215,12 @@ def _is_about(conflict: Conflict, found: PathTest) -> bool:
     return any(step.name == conflict.name for step in found.path.steps)
 
 
-def _all_found(expression: Expression) -> Iterator[PathTest]:
-    """Every comparison and every path alone, those in brackets included."""
+def _all_tests(expression: Expression) -> Iterator[PathTest]:
+    """Yield every comparison and every path alone, including those in brackets."""
     for found in _outermost(expression):
         yield found
         for predicate in (each for step in found.path.steps for each in step.predicates):
-            yield from _all_found(predicate)
+            yield from _all_tests(predicate)
 
 
 def _absolute_in_predicates(tree: Expression, context: Context) -> Iterator[TextWarning]:
@@ -229,7 +229,7 @@ def _absolute_in_predicates(tree: Expression, context: Context) -> Iterator[Text
 
 
 def _absolute_below(path: Path, around: Path, context: Context) -> Iterator[TextWarning]:
-    """Paths in the brackets of a path that begin at the document, except as the absolute path `around` them does."""
+    """Warn of paths in brackets that begin at the document, unless the absolute path `around` them begins alike."""
     for step in path.steps:
         for found in (each for predicate in step.predicates for each in _outermost(predicate)):
             if found.path.absolute and not _begin_alike(around, found.path):
@@ -248,7 +248,7 @@ def _outermost(expression: Expression) -> Iterator[PathTest]:
 
 
 def _begin_alike(one: Path, other: Path) -> bool:
-    """`/feed/entry[/feed/title]` is meant as it is written: both begin at the same element."""
+    """Return whether two paths begin at the same element: `/feed/entry[/feed/title]` means what it says."""
     first, second = one.steps[0], other.steps[0]
     return first.axis is second.axis is Axis.CHILD and first.name == second.name
 

@@ -1,8 +1,8 @@
-"""Check a tree against the schema, and settle what each operator and each literal means there.
+"""Checks of a predicate tree against the event schema, which also resolve operators and literals.
 
-`contains` becomes equality where values are no free text; quoted dates become instants where instants are compared;
-`<` on a hierarchy becomes the hierarchy's order; lists of several kinds become one list for each kind. Afterwards
-nothing about a predicate depends on the schema any more.
+`contains` becomes equality where values are not free text; quoted dates become instants where instants are compared;
+`<` on a hierarchy becomes the hierarchy's order; a list of several kinds becomes one list per kind. After these steps
+a predicate no longer depends on the schema.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _NAMED = {
 }
 
 
-GIVE_A_SCHEMA = "a schema gives it one: tidings schema extend FILE, or tidings match --schema FILE"
+GIVE_A_SCHEMA = "declare one in a schema: tidings schema extend FILE, or tidings match --schema FILE"
 
 
 def check(tree: Tree, context: Context) -> Tree:
-    """The tree with every predicate checked and settled."""
-    return rewrite(tree, lambda comparison: _settle(comparison, context))
+    """Check and resolve every predicate of the tree."""
+    return rewrite(tree, lambda comparison: _resolve(comparison, context))
 
 
-def _settle(comparison: Comparison, context: Context) -> Tree:
+def _resolve(comparison: Comparison, context: Context) -> Tree:
     domain = _find_domain(comparison, context)
-    settled: Tree = comparison
+    resolved: Tree = comparison
     for step in STEPS:
-        assert isinstance(settled, Comparison), "only the last step may split a predicate"
-        settled = step(settled, domain, context)
-    return settled
+        assert isinstance(resolved, Comparison), "only the last step may split a predicate"
+        resolved = step(resolved, domain, context)
+    return resolved
 
 
 def _find_domain(comparison: Comparison, context: Context) -> Domain | None:
@@ -73,8 +73,8 @@ def _find_domain(comparison: Comparison, context: Context) -> Domain | None:
     return domain
 
 
-def settle_contains(comparison: Comparison, domain: Domain | None, _: Context) -> Comparison:
-    """Where values are no free text, `contains` asks whether the set of values has the literal (paper 004)."""
+def resolve_contains(comparison: Comparison, domain: Domain | None, _: Context) -> Comparison:
+    """Resolve `contains` to membership in the set of values, unless the values are free text (paper 004)."""
     if comparison.operator is not CONTAINS:
         return comparison
     free = domain is None or domain.kind is DomainKind.STRING
@@ -84,7 +84,7 @@ def settle_contains(comparison: Comparison, domain: Domain | None, _: Context) -
 
 
 def read_literals(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
-    """Quoted dates are instants where instants are compared, unless the schema says the values are strings."""
+    """Read quoted dates as instants where instants are compared, unless the schema declares strings."""
     if comparison.operator.on_text or comparison.operator is IS_A:
         return comparison
     if domain is not None and _KIND_OF_DOMAIN[domain.kind] is not Kind.INSTANT:
@@ -107,10 +107,10 @@ def _with_literals(comparison: Comparison, literals: tuple[Literal, ...]) -> Com
 
 
 def check_kinds(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
-    """Each literal is of the kind the domain has and the operator takes."""
+    """Check that each literal is of a kind that the domain has and the operator takes."""
     operator = comparison.operator
     if operator.on_text and domain is not None and domain.kind in (DomainKind.NUMERIC, DomainKind.BOOLEAN):
-        what = f"'{operator.spelling}' is for strings, and {comparison.path} is {domain.kind}"
+        what = f"'{operator.spelling}' is for strings, but {comparison.path} is {domain.kind}"
         raise context.problem(what, comparison.spans.operator)
     for literal, span in _located(comparison):
         kind = kind_of(literal)
@@ -130,7 +130,7 @@ def _not_taken(spelling: str, kind: Kind) -> str:
 def _check_kind(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> None:
     wanted = _KIND_OF_DOMAIN[domain.kind]
     if kind_of(literal) is not wanted:
-        what = f"{path} is {domain.kind}, and {show(literal)} is {_NAMED[kind_of(literal)]}"
+        what = f"{path} is {domain.kind}, but {show(literal)} is {_NAMED[kind_of(literal)]}"
         hint = f"write '{show(literal)}'" if wanted is Kind.STRING and not isinstance(literal, str) else None
         raise context.problem(what, span, accepted=_EXAMPLE[wanted], hint=hint)
 
@@ -140,7 +140,7 @@ def _located(comparison: Comparison) -> list[tuple[Literal, Span]]:
 
 
 def check_values(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
-    """Literals compared for equality, and those of listed domains, are values of the domain."""
+    """Check that literals compared for equality, and those of listed domains, are values of the domain."""
     operator = comparison.operator
     if domain is None or operator.on_text or (domain.kind not in LISTED and operator not in (EQ, IN)):
         return comparison
@@ -153,26 +153,26 @@ def check_values(comparison: Comparison, domain: Domain | None, context: Context
 
 def _unknown_value(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> CheckProblem:
     if domain.kind not in LISTED:
-        return context.problem(f"{path} is never {show(literal)}", span, accepted=bounds(domain))
+        return context.problem(f"{path} cannot be {show(literal)}", span, accepted=bounds(domain))
     named = domain.name if domain.name == path else f"{domain.name}, the domain of {path}"
-    what = f"{show(literal)} is no value of {named}"
+    what = f"{show(literal)} is not a value of {named}"
     hint = did_you_mean(str(literal), domain.values)
     return context.problem(what, span, accepted=shorten_list(domain.values), hint=hint)
 
 
 def bounds(domain: Domain) -> str | None:
-    """Between what the values of a numeric domain are; none if nothing bounds them."""
+    """Format the bounds of a numeric domain; None if it has none."""
     low, high = domain.minimum, domain.maximum
-    said = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
-    return " and ".join(filter(None, said)) or None
+    limits = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
+    return " and ".join(filter(None, limits)) or None
 
 
-def settle_order(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
-    """On a listed domain, order is the domain's own order; without one, order comparisons are refused."""
+def resolve_order(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
+    """Use the domain's own order on a listed domain; refuse order comparisons if it has none."""
     operator, path = comparison.operator, comparison.path
     if operator is IS_A and (domain is None or domain.kind is not DomainKind.HIERARCHICAL):
-        found = "no schema gives it one" if domain is None else f"{path} is {domain.kind}"
-        what = f"'is a' needs an attribute with a hierarchical domain, and {found}"
+        reason = "no schema declares one" if domain is None else f"{path} is {domain.kind}"
+        what = f"'is a' needs an attribute with a hierarchical domain, but {reason}"
         accepted = None if domain is None else _operators(domain)
         hint = GIVE_A_SCHEMA if domain is None else None
         raise context.problem(what, comparison.spans.operator, accepted=accepted, hint=hint)
@@ -187,7 +187,7 @@ def settle_order(comparison: Comparison, domain: Domain | None, context: Context
 
 
 def _operators(domain: Domain) -> str:
-    """The operators that attributes of a domain without a hierarchy take."""
+    """List the operators for attributes of a domain that is not a hierarchy."""
     ordered = domain.is_ordered if domain.kind in LISTED else domain.kind is not DomainKind.BOOLEAN
     fitting = [
         operator.spelling
@@ -200,7 +200,7 @@ def _operators(domain: Domain) -> str:
 
 
 def _between_values(comparison: Comparison, domain: Domain, context: Context) -> Comparison:
-    """An order of listed values: those between are listed, for one value must be both above and below."""
+    """List the values between two others in a domain's own order, since one value must be both above and below."""
     low, high = (str(literal) for literal in comparison.literals)
     within = [value for value in domain.values if domain.at_most(low, value) and domain.at_most(value, high)]
     if not within:
@@ -210,7 +210,7 @@ def _between_values(comparison: Comparison, domain: Domain, context: Context) ->
 
 
 def check_bounds(comparison: Comparison, _: Domain | None, context: Context) -> Comparison:
-    """The two literals of `between` are of one kind, the lower one first."""
+    """Check that the literals of `between` are of one kind, the lower one first."""
     if comparison.operator is not BETWEEN:
         return comparison
     low, high = comparison.literals
@@ -227,12 +227,12 @@ def _nothing_between(comparison: Comparison, swapped: bool, context: Context) ->
     low, high = comparison.literals
     lower, upper = comparison.spans.literals
     hint = f"write between {show(high)} and {show(low)}" if swapped else None
-    what = f"nothing is between {show(low)} and {show(high)}"
+    what = f"no value is between {show(low)} and {show(high)}"
     return context.problem(what, Span(lower.start, upper.end), hint=hint)
 
 
 def split_kinds(comparison: Comparison, _: Domain | None, __: Context) -> Tree:
-    """A list becomes one list for each kind in it; a list of one literal is an equality."""
+    """Split a list into one list per kind of literal; a list of one literal is an equality."""
     if comparison.operator is not IN:
         return comparison
     if not comparison.spans.literals:
@@ -252,12 +252,12 @@ def _of_kind(comparison: Comparison, kind: Kind, located: list[tuple[Literal, Sp
 
 
 STEPS: tuple[Callable[[Comparison, Domain | None, Context], Tree], ...] = (
-    settle_contains,
+    resolve_contains,
     read_literals,
     check_kinds,
     check_values,
-    settle_order,
+    resolve_order,
     check_bounds,
     split_kinds,
 )
-"""What is done with each predicate, in this order."""
+"""The steps for each predicate, in this order."""

@@ -1,10 +1,10 @@
-"""A schema as the fast decoder sees it: which paths it has to look at, and what is allowed there.
+"""Arrays of a schema's rules for the fast decoder: the paths it reads, and the values allowed there.
 
     conformity = Conformity(schema, wanted=["price"], id_field="id")
     decode_many(buffer, starts, ends, conformity.paths, "id", conformity)
 
-An event that the kernel finds consistent is consistent. Every other one is given to the definition,
-`tidings.events.schema.consistency`, which may still accept it, or says what is wrong.
+An event that the kernel accepts is consistent. Every other one goes to the specification,
+`tidings.events.schema.consistency`, which accepts it after all or explains the violation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.core.suggest import EVENT_TYPE
 from tidings.events.json_decoder import ID_FIELD
-from tidings.events.path_table import PathTable, keyed
+from tidings.events.path_table import PathTable, build_key_table
 from tidings.events.schema.domains import LISTED, Domain, DomainKind
 from tidings.events.schema.event_schema import EventSchema, EventType, Member
 from tidings.matching.kernels.decode import conformity as kernel
@@ -31,7 +31,7 @@ _VALUES = {
 
 
 class Conformity:
-    """The rules of a schema with event types. `paths` are the wanted ones first, then what has to be checked."""
+    """The rules of a schema with event types. `paths` are the wanted paths, followed by those needed for checking."""
 
     def __init__(self, schema: EventSchema, wanted: Iterable[str], id_field: str | None) -> None:
         self.schema, self.id_field = schema, id_field
@@ -42,13 +42,13 @@ class Conformity:
         self.rules = _rules(schema, self.paths.paths, {*beside})
 
     def work(self) -> kernel.Work:
-        """Room for the kernel, for one call."""
-        said, seen = np.full((2, len(self.paths.paths)), -1, np.int64)
-        return kernel.Work(np.zeros(len(said), np.uint8), said, seen, np.zeros(kernel.MOST_TYPES, np.int32))
+        """Allocate the kernel's working memory for one call."""
+        first, last = np.full((2, len(self.paths.paths)), -1, np.int64)
+        return kernel.Work(np.zeros(len(first), np.uint8), first, last, np.zeros(kernel.MOST_TYPES, np.int32))
 
 
 def _is_loose(domain: Domain | None) -> bool:
-    """Whether it does not matter what the strings of an attribute say."""
+    """Return whether the content of an attribute's strings does not matter."""
     return domain is not None and domain.kind not in (*LISTED, DomainKind.INSTANT)
 
 
@@ -56,7 +56,7 @@ def _rules(schema: EventSchema, paths: tuple[str, ...], beside: set[str]) -> ker
     numbers = {path: number for number, path in enumerate(paths)}
     domains = [schema.domain_of(path) if path in schema.attributes else None for path in paths]
     lists = {domain.name: number for number, domain in enumerate(_listed(schema), 1)}
-    members = [_members(each, numbers) for each in schema.event_types.values()]
+    members = [_members(event_type, numbers) for event_type in schema.event_types.values()]
     return kernel.Rules(
         event_type=numbers[EVENT_TYPE],
         values=np.array([_values(domain) for domain in domains], np.uint8),
@@ -65,10 +65,10 @@ def _rules(schema: EventSchema, paths: tuple[str, ...], beside: set[str]) -> ker
         values_list=np.array([lists.get(domain.name, -1) if domain else -1 for domain in domains], np.int32),
         beside=np.array([path in beside for path in paths], np.bool_),
         member_start=np.cumsum([0, *map(len, members)]),
-        member_path=np.array([path for each in members for path, _ in each], np.int32),
-        member_says=np.array([says for each in members for _, says in each], np.uint8),
-        open=np.array([each.open for each in schema.event_types.values()], np.bool_),
-        words=keyed(list(_words(schema))),
+        member_path=np.array([path for pairs in members for path, _ in pairs], np.int32),
+        member_says=np.array([says for pairs in members for _, says in pairs], np.uint8),
+        open=np.array([event_type.open for event_type in schema.event_types.values()], np.bool_),
+        words=build_key_table(list(_words(schema))),
     )
 
 
@@ -77,7 +77,7 @@ def _listed(schema: EventSchema) -> list[Domain]:
 
 
 def _words(schema: EventSchema) -> Iterator[tuple[int, bytes]]:
-    """The number of a list, and a word of it: first the event types, then the values of domains."""
+    """Yield list number and word: first the event types, then the values of each listed domain."""
     for name in schema.event_types:
         yield kernel.EVENT_TYPES, name.encode()
     for number, domain in enumerate(_listed(schema), 1):
@@ -100,7 +100,7 @@ def _values(domain: Domain | None) -> int:
 
 
 def _is_exact(bound: int | float | None) -> bool:
-    """Whether a double is exactly the bound; 2**53 + 1 has none, and 10**400 is beyond all of them."""
+    """Return whether a double represents the bound exactly; 2**53 + 1 and 10**400 have no exact double."""
     try:
         return bound is None or float(bound) == bound
     except OverflowError:

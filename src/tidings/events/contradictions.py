@@ -1,8 +1,8 @@
-"""Refuse what can never hold: `a = 1 and not a = 1`, `a = 1 and not exists a`, and, for attributes with one value,
-`price > 10 and price < 5`.
+"""Refusal of predicates that can never match: `a = 1 and not a = 1`, `a = 1 and not exists a`, and, for attributes with
+one value, `price > 10 and price < 5`.
 
-A subscription is refused when none of its clauses can hold. Clauses that cannot hold beside others that can are what
-distributing honest texts gives, as in `(price < 5 or price > 10) and (price < 3 or price > 20)`.
+A subscription is refused only if none of its clauses can hold. Distributing a sensible text also makes clauses that
+cannot, as in `(price < 5 or price > 10) and (price < 3 or price > 20)`.
 """
 
 from __future__ import annotations
@@ -23,42 +23,43 @@ from tidings.values import Instant, Literal, Scalar, show_instant
 
 
 def drop_contradictions(tree: Tree, context: Context) -> Tree:
-    """Drop clauses with a predicate and its opposite, or with one on an absent attribute; refuse if none is left."""
+    """Drop clauses with a predicate and its negation, or with one on an absent attribute; refuse if none is left."""
     clauses = clauses_of(tree)
     kept = [clause for clause in clauses if _contradicted(clause) is None]
     if not kept:
-        found = _contradicted(clauses[0])
-        assert found is not None
-        predicate, beside = found
+        contradiction = _contradicted(clauses[0])
+        assert contradiction is not None
+        predicate, other = contradiction
         span = predicate.spans.whole
         is_open = isinstance(predicate.operand, Slots)  # the shape of many texts has no literals to show
         shown = context.text[span.start : span.end] if is_open else show_tree(predicate)
-        raise context.problem(f"can never hold: {shown} and {beside}", span)
+        raise context.problem(f"can never match: {shown} and {other}", span)
     return either(tuple(both(clause) for clause in kept))
 
 
 def _contradicted(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
-    """A predicate of a clause that another one contradicts, and words for the other one."""
+    """Return a predicate of a clause that another one contradicts, and a phrase for the other one."""
     denied = {part.part for part in clause if isinstance(part, Not)}
     absent = {part.path for part in denied if isinstance(part, Comparison) and part.operator is EXISTS}
     for part in clause:
         if isinstance(part, Comparison) and part in denied:
-            return part, "its opposite"
+            return part, "its negation"
         if isinstance(part, Comparison) and part.path in absent:
             return part, f"not exists {show_path(part.path)}"
     return None
 
 
 def refuse_impossible(tree: Tree, context: Context) -> Tree:
-    """Refuse a tree none of whose clauses any event of the schema can satisfy."""
+    """Refuse a tree if no event of the schema can satisfy any of its clauses."""
     schema = context.schema
     if schema is None or schema.is_empty:
         return tree
-    found = [_impossible(clause, schema) for clause in clauses_of(tree)]
-    if all(found):
-        spans = [comparison_of(part).spans.whole for part in found[0]]
-        shown = " and ".join(_shown(part) for part in found[0])
-        path = comparison_of(found[0][0]).path
+    conflicts = [_impossible(clause, schema) for clause in clauses_of(tree)]
+    if all(conflicts):
+        first = conflicts[0]
+        spans = [comparison_of(part).spans.whole for part in first]
+        shown = " and ".join(_shown(part) for part in first)
+        path = comparison_of(first[0]).path
         domain = schema.domain_of(path)
         raise context.problem(
             f"no {path} satisfies {shown}",
@@ -73,7 +74,7 @@ def _shown(part: Tree) -> str:
 
 
 def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
-    """The parts of a clause that no one value can satisfy together; none if the clause is possible."""
+    """Return the parts of a clause that no single value can satisfy together; empty if the clause is possible."""
     by_path: dict[str, list[Tree]] = {}
     for part in clause:
         by_path.setdefault(comparison_of(part).path, []).append(part)
@@ -85,7 +86,7 @@ def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
 
 
 def is_single(path: str, schema: EventSchema) -> bool:
-    """Whether every event has at most one value there: an attribute that is unique in all its event types."""
+    """Return whether events have at most one value there: the attribute is unique in all its event types."""
     if schema.open or path == EVENT_TYPE:
         return False
     members = [member for each in schema.event_types.values() if (member := each.member(path))]
@@ -93,7 +94,7 @@ def is_single(path: str, schema: EventSchema) -> bool:
 
 
 def _possible(parts: Sequence[Tree], domain: Domain) -> bool:
-    """Whether some one value satisfies what is wanted and nothing of what is not."""
+    """Return whether one value can satisfy all wanted parts and none of the negated ones."""
     wanted = [part for part in parts if isinstance(part, Comparison)]
     if not wanted or any(isinstance(comparison_of(part).operand, Slots) for part in parts):
         return True
@@ -104,12 +105,12 @@ def _possible(parts: Sequence[Tree], domain: Domain) -> bool:
 
 
 def matches_one(part: Tree, value: Scalar) -> bool:
-    """Whether a part of a clause holds where this is the only value."""
+    """Return whether a part of a clause holds for an event with this single value."""
     return comparison_of(part).holds(value) is not isinstance(part, Not)
 
 
 def _candidates(wanted: list[Comparison], domain: Domain) -> list[Scalar] | None:
-    """The only values that can do, where they can be counted."""
+    """Return the only possible values, if they can be enumerated."""
     if domain.kind in LISTED:
         return list(domain.values)
     if domain.kind is DomainKind.BOOLEAN:
@@ -124,7 +125,7 @@ def _as_value(literal: Literal) -> Scalar:
 
 _LOWER = {GT: True, GE: False, BETWEEN: False}
 _UPPER = {LT: True, LE: False, BETWEEN: False}
-"""Which operators bound from below and from above, and whether they leave the bound itself out."""
+"""Operators that bound from below and from above, and whether they exclude the bound itself."""
 
 
 def _bounds_meet(wanted: list[Comparison], domain: Domain) -> bool:

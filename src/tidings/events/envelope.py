@@ -1,8 +1,8 @@
-"""The envelope of a CloudEvent: which attributes it has, what they may be called, and what each of them may be.
+"""Validation of the CloudEvents envelope: attribute names and values.
 
     {"specversion": "1.0", "id": "7", "source": "/shop", "type": "sale", "time": "2026-01-31T12:00:00Z", "shelf": 12}
 
-CloudEvents 1.0.2, sections "Context Attributes" and "Type System". What is null is as if it were not there.
+CloudEvents 1.0.2, sections "Context Attributes" and "Type System". A null attribute counts as absent.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tidings.errors import DecodeProblem
 from tidings.values import parse_instant
 
 REQUIRED = ("id", "source", "type")
-"""The context attributes every CloudEvent has, beside `specversion`."""
+"""The context attributes that every CloudEvent has, in addition to `specversion`."""
 
 DATA = ("data", "data_base64")
-"""The members that are no attributes."""
+"""The members that are not attributes."""
 
 _NAME = re.compile(r"[a-z0-9]+")
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+ *(;.*)?", re.ASCII)
 _WHOLE_TIME = re.compile(r".{10}[Tt ].{8}(\.\d+)?([Zz]|.{6})", re.ASCII)
-"""RFC 3339 wants seconds and a zone, which ISO 8601 leaves to the writer."""
+"""RFC 3339 requires seconds and a zone, which are optional in ISO 8601."""
 
 
 def _is_media_type(value: object) -> bool:
@@ -47,19 +47,20 @@ def _is_simple(value: object) -> bool:
 _OPTIONAL: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "datacontenttype": (_is_media_type, "a media type, such as application/json"),
     "dataschema": (_is_text, "a URI"),
-    "subject": (_is_text, "a string that is not empty"),
-    "time": (_is_time, "a time of RFC 3339, such as 2026-01-31T12:00:00Z"),
+    "subject": (_is_text, "a non-empty string"),
+    "time": (_is_time, "an RFC 3339 time, such as 2026-01-31T12:00:00Z"),
 }
 _EXTENSION = _is_simple, "a string, a whole number or a boolean"
-"""What the attributes may be that a CloudEvent need not have, and all that others have thought of."""
+"""Checks for optional attributes (above) and for extension attributes."""
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _UTF_8 = ("utf-8", "us-ascii")
 
 
 def text_of(media_type: str, data: bytes) -> str | None:
-    """Data that is text by its media type, in the encoding of JSON. Some send it as a string, others in Base64 or as
-    the body of a request: it is the same wherever it comes from.
+    """Decode data whose media type is text in an encoding of JSON; None for other data.
+
+    The result is the same whether the data came as a string, in Base64 or as the body of a request.
     """
     encoding = _CHARSET.search(media_type)
     if not media_type.lower().startswith("text/") or (encoding and encoding[1].lower() not in _UTF_8):
@@ -71,10 +72,10 @@ def text_of(media_type: str, data: bytes) -> str | None:
 
 
 def check_envelope(content: Mapping[str, Any]) -> None:
-    """Refuse what is no CloudEvent, with the attribute that is wrong."""
+    """Refuse an invalid CloudEvent, naming the attribute."""
     if content["specversion"] != "1.0":
         received = printable(repr(content["specversion"]))
-        what = "an unknown version of CloudEvents"
+        what = "unsupported CloudEvents version"
         raise DecodeProblem(what, received=received, accepted="specversion '1.0'")
     for name in REQUIRED:
         if not isinstance(content.get(name), str) or not content[name]:
@@ -89,9 +90,9 @@ def check_envelope(content: Mapping[str, Any]) -> None:
 
 def _check_attribute(name: object, value: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        what, accepted = "no name of an attribute of CloudEvents", "letters from a to z, and digits"
+        what, accepted = "invalid CloudEvents attribute name", "letters from a to z, and digits"
         raise DecodeProblem(what, received=printable(repr(name)), accepted=accepted)
     holds, accepted = _OPTIONAL.get(name, _EXTENSION)
     if not holds(value):
-        what = f"the attribute {name} of a CloudEvent cannot be this"
+        what = f"invalid value of the CloudEvents attribute {name}"
         raise DecodeProblem(what, received=printable(repr(value)), accepted=accepted)

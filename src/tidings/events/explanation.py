@@ -1,4 +1,4 @@
-"""Why an event matches a subscription, or why not: the predicates and the values that decided.
+"""Reference matcher for events, and explanations: the predicates and values that decided.
 
 furniture_category 'table' is a 'dining room'; price 180 < 200
 """
@@ -12,11 +12,12 @@ from tidings.events.tree import And, Comparison, Not, Or, Tree, comparisons, sho
 from tidings.model import Reason
 from tidings.values import Scalar, show
 
-# What a match is. Ten lines that define the truth; everything faster is tested against them.
-
 
 def matches(tree: Tree, event: Event) -> bool:
-    """Whether an event satisfies a subscription: its tree as `predicate_compiler.parse_and_check` gives it."""
+    """Return whether an event satisfies a tree of `predicate_compiler.parse_and_check`.
+
+    This is the specification: everything faster is tested against it.
+    """
     if isinstance(tree, And):
         return all(matches(part, event) for part in tree.parts)
     if isinstance(tree, Or):
@@ -27,19 +28,19 @@ def matches(tree: Tree, event: Event) -> bool:
 
 
 SHOWN = 200
-"""How many characters of a value a reason shows: every notification of a long text would repeat it."""
+"""Maximum length of a value in a reason: otherwise every notification would repeat a long text."""
 
 LONGEST_PREDICATE = 2_000
-"""How many characters of a predicate: `in` may have thousands of operands."""
+"""Maximum length of a predicate in a reason: `in` may have thousands of operands."""
 
 
 def explain(tree: Tree, event: Event) -> tuple[Reason, ...]:
-    """The reasons of a match, in the order of the text; of alternatives, the first that holds. Empty for a miss."""
+    """Return the reasons of a match in text order; of alternatives, the first that holds. Empty for a miss."""
     return tuple(_reasons(tree, event)) if matches(tree, event) else ()
 
 
 def explain_miss(tree: Tree, event: Event) -> tuple[Reason, ...]:
-    """The predicates that failed, each with a value it failed on, None where there is none. Empty for a match."""
+    """Return the predicates that failed, each with a value it failed on, or None. Empty for a match."""
     return () if matches(tree, event) else tuple(_failures(tree, event))
 
 
@@ -64,8 +65,8 @@ def _failures(tree: Tree, event: Event) -> Iterable[Reason]:
 
 
 def _reason(comparison: Comparison, value: Scalar | None) -> Reason:
-    told = _cut(value, SHOWN) if isinstance(value, str) else value
-    return Reason(_cut(show_tree(comparison), LONGEST_PREDICATE), told, pointer(comparison.path))
+    shown = _cut(value, SHOWN) if isinstance(value, str) else value
+    return Reason(_cut(show_tree(comparison), LONGEST_PREDICATE), shown, pointer(comparison.path))
 
 
 def _cut(text: str, most: int) -> str:
@@ -77,7 +78,7 @@ def _first_place(tree: Tree) -> str:
 
 
 def pointer(path: str) -> str:
-    """A path as a JSON pointer: `seller.city` is /seller/city."""
+    """Format a path as a JSON pointer: `seller.city` is /seller/city."""
     return "/" + path.replace("~", "~0").replace("/", "~1").replace(".", "/")
 
 
@@ -86,12 +87,12 @@ def _path(pointer: str) -> str:
 
 
 def show_reason(reason: Reason) -> str:
-    """A reason as people read it: the value beside its attribute, `price 180 < 200`."""
+    """Format a reason, with the value next to its attribute: `price 180 < 200`."""
     return _show(reason, "")
 
 
 def show_failure(reason: Reason) -> str:
-    """A predicate that failed, as people read it: `price 250 is not < 200`, `no price`."""
+    """Format a predicate that failed: `price 250 is not < 200`, `no price`."""
     negated = reason.predicate.startswith("not (")
     if reason.value is None and not negated:
         return f"no {show_path(_path(reason.at))}"
@@ -114,5 +115,5 @@ def _show(reason: Reason, word: str) -> str:
 
 
 def show_reasons(reasons: Iterable[Reason]) -> str:
-    """The reasons of a match on one line."""
+    """Format the reasons of a match on one line."""
     return "; ".join(map(show_reason, reasons))

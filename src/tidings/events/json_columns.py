@@ -1,11 +1,11 @@
-"""Many JSON events at once: bytes to atoms, without a Python object per event.
+"""Batch decoder for JSON events: bytes to atoms, without a Python object per event.
 
     table = PathTable(["symbol", "price"])
     lines = split_lines(buffer)
     decoded = decode_many(buffer, lines.starts, lines.ends, table, "id")
 
-A kernel decodes what is plain; what it declines is decoded by the definition, `tidings.events.json_decoder`. So the
-outcome is the definition's for every document, and only the time differs.
+A kernel decodes the common cases and declines the rest, which the specification, `tidings.events.json_decoder`,
+decodes. The result is therefore that of the specification for every document.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Lines(NamedTuple):
-    """Where the lines of a buffer begin and end, and their numbers, counted from one; how many line ends it has."""
+    """Start, end and number (from one) of each line of a buffer, and how many line breaks it has."""
 
     starts: Integers
     ends: Integers
@@ -44,12 +44,12 @@ class Lines(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DecodedLines:
-    """The outcome for each document of a batch, in their order.
+    """The result for each document of a batch, in order.
 
-    `atoms.count` is the number of documents. A refused one has no atoms and a False in `ok`, and is listed in `rejects`
-    with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
-    atoms stand in the order of its text, so the values of one path need not stand together. `declined` counts the
-    documents that the kernel left to the definition: they took longer and mean the same.
+    `atoms.count` is the number of documents. A refused document has no atoms, a False in `ok`, and an entry in
+    `rejects` with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
+    atoms are in text order, so the values of one path need not be adjacent. `declined` counts the documents that the
+    kernel left to the specification: slower, with the same result.
     """
 
     atoms: Atoms
@@ -60,13 +60,13 @@ class DecodedLines:
 
 
 def split_lines(buffer: Bytes) -> Lines:
-    """The lines that are not blank; they end with \\n or \\r\\n, the last one also with the buffer."""
+    """Split a buffer into its non-blank lines; they end with \\n or \\r\\n, the last one also with the buffer."""
     text = _read_only(buffer)
     return Lines(*lines.split_lines(text, text[: len(text) // 8 * 8].view(np.uint64)))
 
 
 def documents_of(array: pa.Array[Any]) -> tuple[Bytes, Integers, Integers]:
-    """Buffer, starts and ends of an Arrow array of strings or bytes, without a copy; null is an empty document."""
+    """Return buffer, starts and ends of an Arrow array of texts or bytes, without a copy; null is an empty document."""
     wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
     width = np.dtype(np.int64 if wide else np.int32)
     _, offsets, data = array.buffers()
@@ -90,10 +90,10 @@ def decode_many(
     conformity: Conformity | None = None,
     labels: bool = True,
 ) -> DecodedLines:
-    """The atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`.
+    """Decode the atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`.
 
-    With a `conformity`, whose paths these have to be, documents that are not consistent with its schema are refused;
-    without `labels` those that are not for everybody.
+    With a `conformity`, which must have the same paths, documents that are inconsistent with its schema are refused.
+    Without `labels`, documents with an audience label are refused.
     """
     documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
     out = _run(documents, paths, id_field)
@@ -108,14 +108,14 @@ def decode_many(
 
 
 def _read_only(array: Any) -> Any:
-    """The same array, contiguous and read-only, so that one compiled kernel serves files, Arrow and NumPy."""
+    """Return a contiguous read-only view, so that one compiled kernel serves files, Arrow and NumPy."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) -> kernel.Out:
-    """Run the kernel over all documents, with twice the room for atoms whenever there was too little."""
+    """Run the kernel over all documents, doubling the room for atoms whenever it is too small."""
     count = len(documents.starts)
     size = int((documents.ends - documents.starts).sum())
     out = _new_out(count, min(count * len(paths.paths), size // 2) + 64)
@@ -128,7 +128,7 @@ def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) ->
 
 
 def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
-    """Decline the documents that do not surely conform, and leave their atoms out."""
+    """Decline the documents that may be inconsistent, and drop their atoms."""
     doubles = atoms.payload.view(np.float64)
     seen = conform.Atoms(
         atoms.starts, atoms.path, atoms.kind, atoms.payload, doubles, atoms.length, atoms.text
@@ -150,7 +150,7 @@ def _new_out(count: int, room: int) -> kernel.Out:
 
 
 def _columns(room: int) -> tuple[Any, Any, Any, Any]:
-    """Path, kind, payload and length, with room for so many atoms."""
+    """Allocate path, kind, payload and length for so many atoms."""
     path, kind = np.empty(room, np.int32), np.empty(room, np.uint8)
     return path, kind, np.empty(room, np.int64), np.empty(room, np.int32)
 
@@ -188,7 +188,7 @@ def _with_declined(
     atoms: Atoms,
     slow: _Slow,
 ) -> DecodedLines:
-    """Put the atoms and ids of the declined documents where they belong."""
+    """Insert the atoms and ids of the declined documents at their places."""
     where = np.flatnonzero(out.declined)
     added = Atoms.of(slow.events, atoms.paths)
     names = [(name or "").encode() for name in slow.ids]
@@ -203,7 +203,7 @@ def _with_declined(
 
 
 class _Slow(NamedTuple):
-    """What the definition says of declined documents: an event and an id of each, an empty event where it refuses."""
+    """Results of the specification for declined documents: an event and an id each, an empty event if refused."""
 
     events: list[Event]
     ids: list[str | None]
@@ -241,7 +241,9 @@ def _by_definition(
 def _refuse_label(event: Event) -> None:
     if (label := audience_of(event)) is not None:
         hint = "publish it into the journal: tidings publish"
-        raise DecodeProblem("a label, which counts in the journal only", received=repr(label), hint=hint)
+        raise DecodeProblem(
+            "audience labels are only supported in the journal", received=repr(label), hint=hint
+        )
 
 
 def _appended(text: Bytes, *more: Bytes) -> Bytes:
@@ -249,7 +251,7 @@ def _appended(text: Bytes, *more: Bytes) -> Bytes:
 
 
 def _spliced(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
-    """Both in the order of the documents; `added` are the atoms of the documents `where`, which have none yet."""
+    """Merge the atoms of the documents `where`, which have none yet, in document order."""
     counts, more = np.diff(atoms.starts), np.diff(added.starts)
     counts[where] = more
     at = np.repeat(atoms.starts[where], more)

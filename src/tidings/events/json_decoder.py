@@ -1,9 +1,9 @@
-"""Events: JSON objects and CloudEvents, taken apart into values by path. This is the definition of decoding.
+"""JSON events and CloudEvents as values by path. This is the specification of decoding.
 
     {"price": 180, "seller": {"city": "Oslo"}, "tags": ["oak", "round"], "sold": null}
 
-is the event `price: 180`, `seller.city: 'Oslo'`, `tags: 'oak', 'round'`. Null, `[]` and `{}` give no
-value. Faster decoders are tested against this one.
+is the event `price: 180`, `seller.city: 'Oslo'`, `tags: 'oak', 'round'`. Null, `[]` and `{}` have no value. Faster
+decoders are tested against this one.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ from tidings.values import INT64_MAX, INT64_MIN, Scalar
 Values = dict[str, tuple[Scalar, ...]]
 
 MOST_PATH_TEXT = 20_000_000
-"""Characters of all paths of an event that are longer than one key. Each value below a long key repeats that key in its
-path: without a limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB.
-"""
+"""Maximum total length of an event's nested paths. Each value below a long key repeats that key in its path: without a
+limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB."""
 
 ENVELOPE = "cloudevent"
-"""The context attributes of a CloudEvent are at `cloudevent.id`, `cloudevent.type` ..."""
+"""Context attributes of a CloudEvent have the paths `cloudevent.id`, `cloudevent.type` ..."""
 
 _VERSION = f"{ENVELOPE}.specversion"
 
 AUDIENCE = "audience"
-"""An extension of CloudEvents: the label of those who may see it."""
+"""A CloudEvents extension: the label of those who may see the event."""
 
 ID_FIELD = "id"
-"""Where files of events have a publication's id; no event type has to name it."""
+"""The default path of a publication's id in files of events; event types need not declare it."""
 
 
 @accepts(
@@ -51,9 +50,9 @@ ID_FIELD = "id"
     id_field=(str, NoneType),
 )
 def decode(body: bytes | str, schema: EventSchema | None = None, id_field: str | None = None) -> Event:
-    """The event in the bytes or the text, checked against the schema if there is one.
+    """Decode an event from JSON and check it against the schema if there is one.
 
-    `id_field` is where else than at `id` a publication's id may stand.
+    `id_field` is a path other than `id` that may hold the publication's id.
     """
     data = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     return event_of(parse(data), schema, id_field)
@@ -62,7 +61,7 @@ def decode(body: bytes | str, schema: EventSchema | None = None, id_field: str |
 def event_of(
     content: Mapping[str, Any], schema: EventSchema | None = None, id_field: str | None = None
 ) -> Event:
-    """The event in a JSON object that was read already; one with a `specversion` is a CloudEvent."""
+    """Convert a parsed JSON object to an event; one with a `specversion` is a CloudEvent."""
     event, envelope = _cloud_event(content) if "specversion" in content else (flatten(content), {})
     if schema is not None:
         check({**event, **envelope}, schema, beside={*envelope, ID_FIELD, id_field or ID_FIELD})
@@ -70,25 +69,27 @@ def event_of(
 
 
 def flatten(content: Mapping[str, Any]) -> Values:
-    """The object's values by dotted path, in the order they came; an array gives its path several values."""
-    found = _Gathered()
+    """Return the object's values by dotted path in document order; an array gives its path several values."""
+    collected = _PathValues()
     for key, value in content.items():
-        _gather(_key(key), value, found, 2)
-    return {path: tuple(values) for path, values in found.values.items()}
+        _collect(_key(key), value, collected, 2)
+    return {path: tuple(values) for path, values in collected.values.items()}
 
 
 def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FIELD) -> str | None:
-    """The publication's own id: the one string or integer at `field`, or None if there is none."""
+    """Return the publication's own id: the single string or integer at `field`, or None."""
     content = parse(body_or_object) if isinstance(body_or_object, bytes) else body_or_object
     values = flatten(content).get(field, ())
     if len(values) != 1 or isinstance(values[0], bool | float):
-        return None  # not a double: two ids beyond 64 bits could become the same one
+        return None  # doubles would merge ids beyond 64 bits
     return str(values[0]) or None
 
 
 def cloud_event_id(event: Event, body: bytes) -> str | None:
-    """The id of a CloudEvent, decoded from its body. `{"cloudevent": {"specversion": ...}}` has the paths of one and is
-    none, so the body is looked at again; other events have no such path, and it costs them nothing.
+    """Return the id of a CloudEvent, decoded from its body.
+
+    `{"cloudevent": {"specversion": ...}}` has the paths of a CloudEvent without being one, so the body is parsed again.
+    Other events have no such path and skip that.
     """
     if _VERSION not in event:
         return None
@@ -97,41 +98,41 @@ def cloud_event_id(event: Event, body: bytes) -> str | None:
 
 
 def source_of(event: Event) -> str | None:
-    """Where a CloudEvent comes from."""
+    """Return the source of a CloudEvent."""
     values = event.get(f"{ENVELOPE}.source", ())
     return values[0] if values and isinstance(values[0], str) else None
 
 
 def audience_of(event: Event) -> str | None:
-    """The label that a CloudEvent carries, if it does."""
+    """Return the audience label of a CloudEvent, if it has one."""
     values = event.get(f"{ENVELOPE}.{AUDIENCE}", ())
     if not values:
         return None
     if len(values) > 1 or not isinstance(values[0], str):
-        raise _no_audience(values)
+        raise _invalid_audience(values)
     return values[0]
 
 
-def _no_audience(received: object) -> DecodeProblem:
+def _invalid_audience(received: object) -> DecodeProblem:
     return DecodeProblem(
-        "no label of an audience", where=AUDIENCE, received=printable(repr(received)), accepted="one string"
+        "invalid audience label", where=AUDIENCE, received=printable(repr(received)), accepted="one string"
     )
 
 
 _PLAIN = (str, int, float)
 _CONTAINERS = (dict, list, tuple, Mapping)
-"""What is plain is looked at first: whether something is a mapping takes longer to find out."""
+"""Checked after _PLAIN, because testing for a mapping is slower."""
 
 
-class _Gathered:
-    """Values by path, and how many characters their paths have."""
+class _PathValues:
+    """Values by path, and the total length of their paths."""
 
     def __init__(self) -> None:
         self.values: dict[str, list[Scalar]] = {}
         self._path_text = 0
 
     def make_paths(self, path: str, keys: Iterable[object]) -> list[str]:
-        """Return the paths of the members of an object; refuse them before they are made if they are too long."""
+        """Return the paths of the members of an object; too long ones are refused before they are built."""
         names = [_key(key) for key in keys]
         self._path_text += len(names) * (len(path) + 1) + sum(map(len, names))
         if self._path_text > MOST_PATH_TEXT:
@@ -142,21 +143,21 @@ class _Gathered:
         return [f"{path}.{name}" for name in names]
 
 
-def _gather(path: str, value: Any, found: _Gathered, depth: int) -> None:
+def _collect(path: str, value: Any, into: _PathValues, depth: int) -> None:
     if value is None:
         return
     if isinstance(value, _PLAIN) or not isinstance(value, _CONTAINERS):
-        found.values.setdefault(path, []).append(_scalar(path, value))
+        into.values.setdefault(path, []).append(_scalar(path, value))
     elif depth > MAX_DEPTH:
         raise DecodeProblem(
             "nested too deeply", where=printable(path), accepted=f"at most {MAX_DEPTH} levels"
         )
     elif isinstance(value, Mapping):
-        for below, inner in zip(found.make_paths(path, value), value.values(), strict=True):
-            _gather(below, inner, found, depth + 1)
+        for below, inner in zip(into.make_paths(path, value), value.values(), strict=True):
+            _collect(below, inner, into, depth + 1)
     else:
         for inner in value:
-            _gather(path, inner, found, depth + 1)
+            _collect(path, inner, into, depth + 1)
 
 
 def _key(key: object) -> str:
@@ -191,7 +192,7 @@ def _double(path: str, value: int | float) -> float:
 
 
 def _cloud_event(content: Mapping[str, Any]) -> tuple[Values, Values]:
-    """The event in the data of a CloudEvent, and the envelope it came in."""
+    """Return the event in the data of a CloudEvent, and its envelope."""
     _check_audience(content)
     check_envelope(content)
     attributes = {key: value for key, value in content.items() if key not in DATA}
@@ -204,11 +205,11 @@ def _cloud_event(content: Mapping[str, Any]) -> tuple[Values, Values]:
 def _check_audience(content: Mapping[str, Any]) -> None:
     label = content.get(AUDIENCE)
     if label is not None and (not isinstance(label, str) or not label):
-        raise _no_audience(label)  # an empty list would be no label, and the event for everybody
+        raise _invalid_audience(label)  # an empty list would make the event public
 
 
 def _data(content: Mapping[str, Any]) -> Values:
-    """An object gives the event its own paths; other JSON and text are at `data`, other bytes at `data_base64`."""
+    """Flatten the data: an object uses its own paths, other JSON and text `data`, other bytes `data_base64`."""
     data = content.get("data")
     if content.get("data_base64") is not None:
         content_bytes = _bytes(content["data_base64"])
@@ -217,15 +218,15 @@ def _data(content: Mapping[str, Any]) -> Values:
             return {"data": (text,)} if text is not None else {"data_base64": (content["data_base64"],)}
         data = parse_value(content_bytes)
     event = flatten(data if isinstance(data, Mapping) else {"data": data})
-    spoofed = next((path for path in event if path.split(".")[0] == ENVELOPE), None)
-    if spoofed is not None:
-        what = f"data has the path {printable(spoofed)}, but {ENVELOPE} is the envelope"
+    reserved = next((path for path in event if path.split(".")[0] == ENVELOPE), None)
+    if reserved is not None:
+        what = f"data has the path {printable(reserved)}, but {ENVELOPE} is reserved for the envelope"
         raise DecodeProblem(what, accepted="another name")
     return event
 
 
 def _is_json(content: Mapping[str, Any]) -> bool:
-    """Whether the data is JSON by its content type; without one it is (CloudEvents JSON format, 3.1)."""
+    """Return whether the data is JSON by its content type, which it is by default (CloudEvents JSON format, 3.1)."""
     media_type = str(content.get("datacontenttype") or "application/json").split(";")[0].strip().lower()
     return media_type.endswith(("/json", "+json"))
 

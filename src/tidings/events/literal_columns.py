@@ -1,4 +1,4 @@
-"""Columns of literals: what stands at one place in many texts, read all at once, exactly as the parser reads it."""
+"""Columns of literals: the literals at one place of many texts, read together, exactly as the parser reads them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DATED = r"^'[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 @dataclass(frozen=True, slots=True)
 class LiteralTexts:
-    """Literals as they are written, and what each looks like."""
+    """Literals as written, and what each looks like."""
 
     texts: pa.Array[Any]
     sorts: npt.NDArray[np.uint8]
@@ -50,7 +50,7 @@ class LiteralTexts:
         return LiteralTexts(self.texts.take(pa.array(places)), self.sorts[places])
 
     def read(self, kind: Kind) -> tuple[Literals, Mask]:
-        """The literals as a column of their kind, and which of them could not be read."""
+        """Read the literals as a column of the given kind; the mask marks those that could not be read."""
         if kind is Kind.NUMBER:
             return _read_numbers(self.texts)
         if kind is Kind.INSTANT:
@@ -58,7 +58,7 @@ class LiteralTexts:
         return _read_strings(self.texts), np.zeros(len(self.texts), np.bool_)
 
     def names_instants(self) -> Mask:
-        """Which literals are read as instants where instants are compared, be they refused there."""
+        """Return which literals would be read as instants where instants are compared, even if refused there."""
         found = [parse_instant(text.strip("'")) for text in self.texts.to_pylist()]
         return np.array([instant is not None for instant in found], np.bool_)
 
@@ -87,13 +87,13 @@ def _plain_sort(text: str) -> Sort:
 
 
 def _read_numbers(texts: pa.Array[Any]) -> tuple[Numbers, Mask]:
-    """Numbers of up to fifteen digits are exact as Arrow reads them; longer ones may leave a rest."""
+    """Read numbers. Arrow reads up to fifteen digits exactly; longer numbers may leave a rest."""
     nearest = texts.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
     rest = np.zeros(len(texts), np.int64)
     rare = np.flatnonzero(~_mask(pc.match_substring_regex(texts, _EVERYDAY)))
     for place, text in zip(rare, texts.take(pa.array(rare)).to_pylist(), strict=True):
         number = to_number(text)
-        assert number is not None, "numbers too large for a double are of another sort"
+        assert number is not None, "numbers too large for a double are Sort.ODD"
         nearest[place], rest[place] = split_number(number + 0)
     return Numbers(nearest, rest), np.zeros(len(texts), np.bool_)
 
@@ -112,7 +112,7 @@ def _read_instants(texts: pa.Array[Any]) -> tuple[npt.NDArray[np.int64], Mask]:
 
 
 def equal(left: Literals, right: Literals) -> Mask:
-    """Where two columns of one kind hold the same."""
+    """Return where two columns of one kind are equal."""
     if isinstance(left, Numbers) and isinstance(right, Numbers):
         same: Mask = (left.nearest == right.nearest) & (left.rest == right.rest)
         return same
@@ -122,7 +122,7 @@ def equal(left: Literals, right: Literals) -> Mask:
 
 
 def is_before(low: Literals, high: Literals) -> Mask:
-    """Where the first of two columns of one kind comes before the second."""
+    """Return where the first of two columns of one kind is less than the second."""
     if isinstance(low, Numbers) and isinstance(high, Numbers):
         before: Mask = (low.nearest < high.nearest) | ((low.nearest == high.nearest) & (low.rest < high.rest))
         return before

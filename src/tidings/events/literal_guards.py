@@ -1,8 +1,8 @@
-"""Which texts of a shape must be compiled one by one, because their literals could make a difference.
+"""Which texts of a shape must be compiled individually, because their literals could change the result.
 
-A shape is compiled once, as if all its literals differed and were fine. That is right for a text unless two of its
-predicates are the same, a range is empty, or the schema has something against a literal. Here rows are suspected
-rather too often than too seldom: a suspect costs time, never a wrong plan.
+A shape is compiled once, as if all its literals were distinct and valid. That is right for a text unless two of its
+predicates are equal, a range is empty, or the schema rejects a literal. A false alarm only costs time, so these checks
+err on that side.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Columns = Mapping[int, Literals]
 def find_guarded_texts(
     tree: Tree, clauses: Tree, columns: Columns, schema: EventSchema | None, rows: int
 ) -> Mask:
-    """Which rows of a shape are not to be trusted to it; `clauses` is the tree in clauses."""
+    """Return which rows of a shape must be compiled individually; `clauses` is the tree in clauses."""
     suspect = np.zeros(rows, np.bool_)
     leaves = [leaf for leaf in comparisons(tree) if isinstance(leaf.operand, Slots)]
-    for one, other in combinations(leaves, 2):
-        if _alike(one, other):
-            suspect |= _same(one, other, columns)
+    for left, right in combinations(leaves, 2):
+        if _alike(left, right):
+            suspect |= _same(left, right, columns)
     for leaf in leaves:
         if leaf.operator is BETWEEN:
             low, high = _columns(leaf, columns)
@@ -49,16 +49,16 @@ def _columns(leaf: Comparison, columns: Columns) -> list[Literals]:
     return [columns[ordinal] for ordinal in leaf.operand.ordinals]
 
 
-def _alike(one: Comparison, other: Comparison) -> bool:
-    """Whether the two would be the same predicate if their literals were."""
-    assert isinstance(one.operand, Slots) and isinstance(other.operand, Slots)
-    same_operand = one.kind is other.kind and len(one.operand.ordinals) == len(other.operand.ordinals)
-    return one.path == other.path and one.operator is other.operator and same_operand
+def _alike(left: Comparison, right: Comparison) -> bool:
+    """Return whether the two would be the same predicate if their literals were equal."""
+    assert isinstance(left.operand, Slots) and isinstance(right.operand, Slots)
+    same_operand = left.kind is right.kind and len(left.operand.ordinals) == len(right.operand.ordinals)
+    return left.path == right.path and left.operator is right.operator and same_operand
 
 
-def _same(one: Comparison, other: Comparison, columns: Columns) -> Mask:
-    pairs = zip(_columns(one, columns), _columns(other, columns), strict=True)
-    return np.asarray(np.logical_and.reduce([equal(left, right) for left, right in pairs]), np.bool_)
+def _same(left: Comparison, right: Comparison, columns: Columns) -> Mask:
+    pairs = zip(_columns(left, columns), _columns(right, columns), strict=True)
+    return np.asarray(np.logical_and.reduce([equal(*pair) for pair in pairs]), np.bool_)
 
 
 def _against_schema(
@@ -78,13 +78,13 @@ def _unknown_values(leaf: Comparison, domain: Domain, columns: Columns, none: Ma
     if domain.kind in LISTED:
         values = pa.array([value.encode() for value in domain.values], pa.binary())
         known = [pc.is_in(column, value_set=values) for column in _columns(leaf, columns)]
-        return np.asarray(~np.logical_and.reduce([np.asarray(each) for each in known]), np.bool_)
+        return np.asarray(~np.logical_and.reduce([np.asarray(mask) for mask in known]), np.bool_)
     bounded = domain.minimum is not None or domain.maximum is not None
     return ~none if bounded and leaf.operator in (EQ, IN) else none
 
 
 def _maybe_impossible(clause: Sequence[Tree], columns: Columns, schema: EventSchema, none: Mask) -> Mask:
-    """Rows for which one value might not satisfy all a clause says about an attribute with one value."""
+    """Return rows where one value may not satisfy all predicates of a clause on a single-valued attribute."""
     suspect = none.copy()
     paths = {comparison_of(part).path for part in clause}
     for path in paths:
@@ -96,7 +96,7 @@ def _maybe_impossible(clause: Sequence[Tree], columns: Columns, schema: EventSch
 
 
 def _always_possible(about: Sequence[Tree], domain: Domain) -> bool:
-    """Nothing is wanted, or one thing that its own literal or a neighbour of it satisfies."""
+    """Return whether nothing is wanted, or only one thing that its literal or a neighbouring value satisfies."""
     wanted = [part for part in about if isinstance(part, Comparison)]
     if not wanted or len(about) > 1:
         return not wanted
@@ -106,7 +106,7 @@ def _always_possible(about: Sequence[Tree], domain: Domain) -> bool:
 
 
 def _rising_pair(about: Sequence[Tree], domain: Domain, columns: Columns, none: Mask) -> Mask:
-    """Rows that are fine because all they want is one value above a lower and below a higher bound."""
+    """Return rows whose only requirement is one value above a lower and below a higher bound."""
     if domain.kind in LISTED or domain.minimum is not None or domain.maximum is not None:
         return none
     lower = [part for part in about if not isinstance(part, Not) and comparison_of(part).operator in (GT, GE)]

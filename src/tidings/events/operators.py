@@ -1,7 +1,7 @@
-"""The operators of predicates, each declared once: spelling, meaning, what it takes, what it lowers to.
+"""The operators of predicates, each declared once: spelling, meaning, operands and lowering.
 
-`holds` is the definition: whether one value satisfies the operator. The parser, the checks, the compiler, the
-definition of matching and the explanations all read this table, so that a new operator is one declaration.
+`holds` is the specification: whether one value satisfies the operator. The parser, the checks, the compiler, the
+reference matcher and the explanations all read this table, so a new operator is one declaration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Takes(Enum):
 
 
 class Order(Protocol):
-    """A domain with an order of its own: a hierarchy, or an enumeration with a partial order."""
+    """A domain that defines its own order: a hierarchy, or an enumeration with a partial order."""
 
     @property
     def name(self) -> str: ...
@@ -36,7 +36,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered:
-    """What an operator means on a domain with an order of its own, and the aspect that shows it."""
+    """The meaning of an operator on a domain that defines its own order, and the aspect that indexes it."""
 
     aspect: Aspect
     holds: Callable[[Order, str, str], bool]
@@ -44,7 +44,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """One operator. `ordered` is None for those that do not speak of an order."""
+    """An operator. `ordered` is None if the operator does not depend on order."""
 
     spelling: str
     meaning: str
@@ -57,7 +57,7 @@ class Operator:
 
     @property
     def on_text(self) -> bool:
-        """Whether it looks inside strings."""
+        """Whether the operator looks inside strings."""
         return self.aspect is not Aspect.VALUE
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Operator:
 
 
 def compare(value: Scalar, literal: Literal) -> int | None:
-    """-1, 0 or 1 as the value stands before, at or after the literal; None where the two do not compare."""
+    """Return -1, 0 or 1 if the value is before, equal to or after the literal; None if they are not comparable."""
     if isinstance(literal, Instant):
         moment = parse_instant(value) if isinstance(value, str) else None
         return None if moment is None else (moment > literal) - (moment < literal)
@@ -75,7 +75,7 @@ def compare(value: Scalar, literal: Literal) -> int | None:
 
 
 def literals_of(operand: Operand) -> tuple[Literal, ...]:
-    """The literals an operand is made of."""
+    """Return the literals of an operand."""
     if operand is None:
         return ()
     return operand if isinstance(operand, tuple) else (operand,)
@@ -106,7 +106,7 @@ def _text(found: Callable[[str, str], bool]) -> Callable[[Scalar, Operand], bool
     return holds
 
 
-def _nowhere(_value: Scalar, _operand: Operand) -> bool:
+def _never(_value: Scalar, _operand: Operand) -> bool:
     return False
 
 
@@ -125,11 +125,11 @@ _ABOVE = Ordered(
 
 EQ = Operator("=", "Some value equals the literal.", Takes.ONE, _ANY, _compared({0}), Relation.EQ)
 NE = Operator(
-    "!=", "Some value differs from the literal, if only in kind.", Takes.ONE, _ANY, _differs, Relation.NE
+    "!=", "Some value differs from the literal, in value or in kind.", Takes.ONE, _ANY, _differs, Relation.NE
 )
 LT = Operator(
     "<",
-    "Some value comes before the literal; in a hierarchy: is a kind of it, and not it.",
+    "Some value comes before the literal; in a hierarchy: it is a kind of the literal, and not the literal itself.",
     Takes.ONE,
     _ORDERED,
     _compared({-1}),
@@ -138,7 +138,7 @@ LT = Operator(
 )
 LE = Operator(
     "<=",
-    "Some value is the literal or comes before it; in a hierarchy: is it or a kind of it.",
+    "Some value is the literal or comes before it; in a hierarchy: it is the literal or a kind of it.",
     Takes.ONE,
     _ORDERED,
     _compared({-1, 0}),
@@ -147,7 +147,7 @@ LE = Operator(
 )
 GT = Operator(
     ">",
-    "Some value comes after the literal; in a hierarchy: stands above it.",
+    "Some value comes after the literal; in a hierarchy: it is above the literal.",
     Takes.ONE,
     _ORDERED,
     _compared({1}),
@@ -156,7 +156,7 @@ GT = Operator(
 )
 GE = Operator(
     ">=",
-    "Some value is the literal or comes after it; in a hierarchy: is it or stands above it.",
+    "Some value is the literal or comes after it; in a hierarchy: it is the literal or above it.",
     Takes.ONE,
     _ORDERED,
     _compared({0, 1}),
@@ -174,7 +174,7 @@ BETWEEN = Operator(
 )
 CONTAINS = Operator(
     "contains",
-    "Some string has the literal inside it; where values are no free text: some value equals it.",
+    "Some string contains the literal; where values are not free text: some value equals it.",
     Takes.ONE,
     _ANY,
     _text(lambda value, part: part in value),
@@ -212,7 +212,7 @@ IS_A = Operator(
     "Some value is the concept or a kind of it, in the attribute's hierarchy.",
     Takes.ONE,
     _STRING,
-    _nowhere,
+    _never,
     Relation.EQ,
     ordered=_AT_MOST,
 )

@@ -1,4 +1,4 @@
-"""Where the parser of predicates stopped, and what it would have accepted there."""
+"""Where the predicate parser stopped, and which tokens it would have accepted there."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LITERALS = frozenset({"STRING", "NUMBER", "DATE", "INSTANT", "BOOLEAN"})
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the parser stopped: the tokens before, what it would have taken next, and the text from there.
+    """The parser's state at an error: the tokens before it, the terminals accepted next, and the position.
 
-    `schema` is the event schema that the text is for, if there is one.
+    `schema` is the event schema that the text is checked against, if there is one.
     """
 
     text: str
@@ -43,18 +43,18 @@ class Stop:
 
     @property
     def attribute(self) -> str:
-        """The attribute of the predicate in which the parser stopped; empty if there is none yet."""
+        """The attribute of the unfinished predicate; empty if there is none yet."""
         paths = (token for token in reversed(self.tokens) if token.type == "PATH")
         return next(paths, "").replace('"', "")
 
     @property
     def wanted(self) -> str:
-        """What could stand here, in words."""
+        """A phrase for what is accepted here."""
         return next(phrase for terminal, phrase in _WANTED if terminal in self.accepts)
 
     @property
     def after(self) -> str:
-        """Words for the token before: ` after '<'`."""
+        """A phrase for the token before: ` after '<'`."""
         return f" after {_quoted(self.before)}" if self.tokens else ""
 
     @property
@@ -76,7 +76,7 @@ class Stop:
 
 
 def find_stop(text: str, parser: Lark, schema: EventSchema | None = None) -> Stop:
-    """Parse again, step by step, up to where the parser stops."""
+    """Parse again, step by step, up to the error."""
     parsing, tokens = parser.parse_interactive(text), []
     try:
         for token in parsing.iter_parse():
@@ -90,8 +90,9 @@ def find_stop(text: str, parser: Lark, schema: EventSchema | None = None) -> Sto
 
 
 def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
-    """The terminals that a parser would take next: as its own `accepts()`, which makes a parser of its own to try each,
-    and takes longer than all the rest here.
+    """Return the terminals that a parser accepts next.
+
+    Lark's own `accepts()` copies the parser for each terminal, which takes longer than everything else here.
     """
     state = parsing.parser_state
     states, end = state.parse_conf.states, state.parse_conf.end_state
@@ -100,7 +101,7 @@ def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
 
 
 def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:
-    """Whether reducing what is on the stack leads to where the terminal is taken."""
+    """Return whether reducing the stack leads to a shift of the terminal."""
     while stack[-1] != end or terminal != END:
         action, rule = states[stack[-1]].get(terminal, (None, None))
         if action is Shift or rule is None:

@@ -1,4 +1,4 @@
-"""The paths somebody asked about, as a table that finds them while a document is read."""
+"""Lookup table of wanted paths for the JSON kernels."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CLOUD_EVENT = "specversion"
 
 
 class PathTable:
-    """Wanted paths for `json_lines.decode_many`. Build it once per set of paths and use it for many batches.
+    """Wanted paths for `json_columns.decode_many`. Build it once per set of paths and use it for many batches.
 
-    A path's number in the atoms is its place in `paths`. Of those that are `loose` nobody asks what their strings say:
-    the bytes of one with an escape are not what it says.
+    A path's number in the atoms is its place in `paths`. The strings of `loose` paths are never read, so one with an
+    escape may keep its raw bytes.
     """
 
     def __init__(self, paths: Iterable[str], loose: Collection[str] = ()) -> None:
@@ -25,7 +25,7 @@ class PathTable:
         self._with_id: dict[str | None, kernel.Paths] = {}
 
     def with_id(self, id_field: str | None) -> kernel.Paths:
-        """The arrays for the kernel; `id_field` is the path of the id, if it is to be found too."""
+        """Return the kernel's arrays; `id_field` is the path of the id, if that is wanted too."""
         if id_field not in self._with_id:
             self._with_id[id_field] = self._arrays(id_field)
         return self._with_id[id_field]
@@ -35,13 +35,13 @@ class PathTable:
         wanted = np.full(len(nodes) + 1, -1, np.int32)
         for number, path in enumerate(self.paths):
             wanted[nodes[path]] = number
-        keys = keyed([(-1, b""), *((_parent(path, nodes), _key(path)) for path in nodes)])
+        keys = build_key_table([(-1, b""), *((_parent(path, nodes), _key(path)) for path in nodes)])
         id_node = kernel.NO_ID if id_field is None else nodes[id_field]
         return kernel.Paths(*keys, wanted, self._exact, id_node, nodes[_CLOUD_EVENT])
 
 
-def keyed(entries: Sequence[tuple[int, bytes]]) -> Keys:
-    """Parents and keys as a table to find them in."""
+def build_key_table(entries: Sequence[tuple[int, bytes]]) -> Keys:
+    """Build a hash table of parents and keys."""
     lengths = np.array([len(key) for _, key in entries], np.int32)
     table = Keys(
         parent=np.array([parent for parent, _ in entries], np.int32),
@@ -57,7 +57,7 @@ def keyed(entries: Sequence[tuple[int, bytes]]) -> Keys:
 
 
 def _nodes(paths: Iterable[str]) -> dict[str, int]:
-    """Each path and each beginning of one, numbered from 1, parents first. The document itself is node 0."""
+    """Number each path and each prefix of one from 1, parents first. The document itself is node 0."""
     nodes: dict[str, int] = {}
     for path in paths:
         segments = path.split(".")
@@ -72,5 +72,5 @@ def _parent(path: str, nodes: dict[str, int]) -> int:
 
 
 def _key(path: str) -> bytes:
-    """A path with half a surrogate pair gets bytes that no UTF-8 has: it is wanted and never found."""
+    """Encode the last segment. Half a surrogate pair becomes bytes that are not UTF-8, so it is never found."""
     return path.rpartition(".")[2].encode(errors="surrogatepass")

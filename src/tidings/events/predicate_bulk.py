@@ -1,9 +1,9 @@
-"""Compile very many texts at once: each skeleton goes through the compiler once, its literals are read as columns.
+"""Bulk compilation of predicate texts: each skeleton is compiled once, its literals are read as columns.
 
-    texts -> skeletons -> shapes (what literals look like) -> one tree for each shape -> blocks of clauses
-                                              └─ whatever could come out otherwise: one by one
+    texts -> skeletons -> shapes (what literals look like) -> one tree per shape -> blocks of clauses
+                                              └─ texts that could differ: one by one
 
-The result is the same as that of compiling one by one; `suspects` says what is not trusted to a shape.
+The result equals that of compiling one by one; `literal_guards` decides which texts cannot use a shape.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
 
 _FEW = 8
-"""Fewer texts than these are compiled one by one: columns would cost more than they save."""
+"""Fewer texts than this are compiled one by one: columns would cost more than they save."""
 _TRIES = 8
-"""How many texts are tried as the example of their shape."""
+"""How many texts of a shape are tried as its example."""
 
 Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateLanguage:
-    """The predicate language for the compiler."""
+    """The predicate language, as the compiler uses it."""
 
     def compile(self, context: Context) -> Plan:
         return compile_predicates(context)
@@ -80,7 +80,7 @@ def _compile_skeleton(
     limit: int,
     into: CompiledRows,
 ) -> Iterator[int]:
-    """Add the blocks of a skeleton's texts; yields the rows that are to be compiled one by one."""
+    """Add the blocks of a skeleton's texts; yield the rows to compile one by one."""
     if len(skeleton.rows) < _FEW or not skeleton.width:
         yield from skeleton.rows
         return
@@ -94,13 +94,13 @@ def _compile_skeleton(
 
 
 def _alike(columns: Sequence[LiteralTexts]) -> Iterator[Places | None]:
-    """Places whose literals look alike in every column; None for all places."""
+    """Yield places whose literals look alike in every column; None for all places."""
     if all((column.sorts == column.sorts[0]).all() for column in columns):
         yield None
         return
     looks = np.zeros(len(columns[0].sorts), np.int64)
     for column in columns:
-        # Numbered anew each time: sorts as digits of one number would overflow in long lists.
+        # Renumbered each time: sorts as digits of one number would overflow in long lists.
         looks = np.unique(looks * len(Sort) + column.sorts, return_inverse=True)[1]
     for look in range(int(looks.max()) + 1):
         yield np.flatnonzero(looks == look)
@@ -112,9 +112,9 @@ def _is_odd(columns: Sequence[LiteralTexts]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A tree whose literals are left open, itself and in clauses; which literal is of which kind.
+    """A tree with placeholders for literals, itself and in clauses; and the kind of each literal.
 
-    `place` tells which of its texts it was made from.
+    `place` is the text of the shape that it was made from.
     """
 
     tree: Tree
@@ -124,7 +124,7 @@ class _Shape:
 
 
 def _find_shape(texts: Sequence[str], rows: Places, schema: EventSchema | None, limit: int) -> _Shape | None:
-    """The shape of the first text that is not refused, among a few: one bad literal shall not slow a million."""
+    """Return the shape of the first valid text among a few, so that one bad literal does not slow down a million."""
     for place in range(0, len(rows), max(1, len(rows) // _TRIES)):
         shape = _shape_of(texts[rows[place]], schema, limit)
         if shape is not None:
@@ -133,13 +133,11 @@ def _find_shape(texts: Sequence[str], rows: Places, schema: EventSchema | None, 
 
 
 def _shape_of(text: str, schema: EventSchema | None, limit: int) -> _Shape | None:
-    """The shape of a text, or None if it has none that others could share: refused, or literals of its own."""
+    """Return the shape of a text, or None if the text is invalid or its literals cannot be replaced."""
     context = Context(text, schema, limit)
     ends = {end: ordinal for ordinal, end in enumerate(literal_ends(text))}
     try:
-        with suggest.bounded_search(
-            0
-        ):  # what is refused here is compiled by itself, and that is what is told
+        with suggest.bounded_search(0):  # refused texts are compiled again one by one, with hints
             checked = understand(context)
             if not _is_open(checked, ends):
                 return None
@@ -157,7 +155,7 @@ def _shape_of(text: str, schema: EventSchema | None, limit: int) -> _Shape | Non
 
 
 def _is_open(tree: Tree, ends: Mapping[int, int]) -> bool:
-    """Whether all literals were cut where the parser found them, and nothing else was cut."""
+    """Return whether the skeleton was cut exactly at the literals that the parser found."""
     leaves = [leaf for leaf in comparisons(tree) if leaf.kind not in (None, Kind.BOOLEAN)]
     spans = [span for leaf in leaves for span in leaf.spans.literals]
     whole = all(len(leaf.literals) == len(leaf.spans.literals) for leaf in leaves)
@@ -178,7 +176,7 @@ def _compile_shape(
     schema: EventSchema | None,
     into: CompiledRows,
 ) -> list[int]:
-    """Add the blocks of a shape's texts; gives the rows that are to be compiled one by one."""
+    """Add the blocks of a shape's texts; return the rows to compile one by one."""
     columns: dict[int, Literals] = {}
     suspect: Mask = np.zeros(len(rows), np.bool_)
     for ordinal, kind in shape.kinds.items():
@@ -198,7 +196,7 @@ def _compile_shape(
 
 
 def _dated_otherwise(written: LiteralTexts, kind: Kind, place: int) -> Mask:
-    """Strings that name an instant where the example's looked as if it did, and did not: '2004-99-99'."""
+    """Strings that name an instant although the example only looked like one: '2004-99-99'."""
     if kind is not Kind.STRING or written.sorts[0] != Sort.DATED_STRING:
         return np.zeros(len(written.sorts), np.bool_)
     named = written.names_instants()
@@ -206,12 +204,12 @@ def _dated_otherwise(written: LiteralTexts, kind: Kind, place: int) -> Mask:
 
 
 def _operands(leaf: Comparison, columns: Mapping[int, Literals], rows: int) -> Operands:
-    """The operands of one predicate over all texts of its shape."""
+    """Return the operands of one predicate over all texts of its shape."""
     if leaf.kind is None:
         return Operands()
     if isinstance(leaf.operand, Slots):
         literals = [columns[ordinal] for ordinal in leaf.operand.ordinals]
-    else:  # booleans belong to the skeleton: every text of it has the same
+    else:  # booleans are part of the skeleton: all its texts have the same
         literals = [literal_column(leaf.kind, [literal] * rows) for literal in leaf.literals]
     if leaf.operator.relation is Relation.BETWEEN:
         return Operands(literals[0], literals[1])
@@ -222,6 +220,6 @@ def _operands(leaf: Comparison, columns: Mapping[int, Literals], rows: int) -> O
 
 
 def _interleave(columns: Sequence[Literals], rows: int) -> Literals:
-    """The first of every column, then the second of every column, and so on."""
+    """Interleave columns: the first of every column, then the second of every column, and so on."""
     order = np.arange(rows * len(columns)).reshape(len(columns), rows).T.ravel()
     return take_literals(join_literals(columns), order)

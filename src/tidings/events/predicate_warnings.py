@@ -1,10 +1,10 @@
-"""Warnings about predicate texts that compile, and mean something else than their authors may think.
+"""Warnings about predicate texts that compile but may not mean what their authors think.
 
-Texts that can never hold are refused (`contradictions`). These are accepted, and deserve a word:
+Texts that can never match are refused (`contradictions`). These are accepted with a warning:
 
-    bid > 4 and bid < 6       with several bids, one may be 7 and another 3: each predicate looks for a value of its own
-    price > 6 and price < 4   no one value satisfies both, so that an event needs two prices
-    colour contains 'red'     of several colours, 'darkred' will do: characters are looked for, not a value
+    bid > 4 and bid < 6       with several bids, 7 and 3 match: each predicate looks for its own value
+    price > 6 and price < 4   no single value satisfies both, so an event needs two prices
+    colour contains 'red'     of several colours, 'darkred' matches: contains looks for characters, not a value
 
 Paper 004 binds one value of an attribute for all predicates of a conjunction, and its `contains` is membership.
 """
@@ -27,11 +27,11 @@ from tidings.values import kind_of, show
 
 _LOWER, _UPPER = (GT, GE), (LT, LE)
 _ONE_VALUE_EACH = (EQ, NE, IN, EXISTS)
-"""Operators whose conjunctions are meant as they are read: `tag = 'oak' and tag = 'old'` wants two values."""
+"""Operators whose conjunctions mean what they seem to: `tag = 'oak' and tag = 'old'` needs two values."""
 
 
 def warn_about_several_values(tree: Tree, context: Context) -> Iterator[TextWarning]:
-    """Warn of conjunctions that two values of an attribute with several values satisfy together."""
+    """Warn of conjunctions that two values of a multi-valued attribute satisfy together."""
     schema = context.schema
     if schema is None:
         return
@@ -46,31 +46,31 @@ def warn_about_several_values(tree: Tree, context: Context) -> Iterator[TextWarn
 
 
 def warn_about_empty_ranges(tree: Tree, context: Context) -> Iterator[TextWarning]:
-    """Warn of two bounds that no one value satisfies, where the schema does not say how many values there are."""
+    """Warn of two bounds that no single value satisfies, where the schema does not limit the number of values."""
     for first, second in _pairs(tree):
         known = context.schema is not None and (
             is_multiple(first.path, context.schema) or is_single(first.path, context.schema)
         )
         if _is_empty_range(first, second) and not known:
             yield context.warning(
-                f"no one value of {first.path} satisfies both predicates: "
+                f"no single value of {first.path} satisfies both predicates: "
                 f"only an event with several values of {first.path} can match",
                 _span_of(first, second),
-                "join them by 'or' if either is enough",
+                "join them with 'or' if either is enough",
             )
 
 
 def warn_about_contains(tree: Tree, context: Context) -> Iterator[TextWarning]:
-    """Warn of `contains` on an attribute with several strings, where membership may be meant."""
+    """Warn of `contains` on a multi-valued attribute, where membership may be meant."""
     schema = context.schema
     for comparison in comparisons(tree):
         if comparison.operator is CONTAINS and schema is not None and is_multiple(comparison.path, schema):
             literal, path = show(comparison.literals[0]), show_path(comparison.path)
             yield context.warning(
                 f"'contains' looks for the characters {literal} within each value of {comparison.path}: "
-                "a longer value that has them satisfies it, too",
+                "a longer value that contains them matches, too",
                 comparison.spans.whole,
-                f"{path} = {literal} asks whether one of the values is {literal}",
+                f"write {path} = {literal} to find events where one of the values is {literal}",
             )
 
 
@@ -79,11 +79,11 @@ CHECKS: tuple[Callable[[Tree, Context], Iterable[TextWarning]], ...] = (
     warn_about_empty_ranges,
     warn_about_contains,
 )
-"""What is looked for in a text that compiles, in this order."""
+"""The checks, in this order."""
 
 
 def is_multiple(path: str, schema: EventSchema) -> bool:
-    """Whether the schema says that events may have several values there."""
+    """Return whether the schema allows several values there."""
     if path == EVENT_TYPE:
         return False
     members = [event_type.member(path) for event_type in schema.event_types.values()]
@@ -91,7 +91,7 @@ def is_multiple(path: str, schema: EventSchema) -> bool:
 
 
 def _pairs(tree: Tree) -> Iterator[tuple[Comparison, Comparison]]:
-    """Predicates of one clause about one attribute, where one value and another may satisfy them."""
+    """Yield pairs of predicates of one clause on one attribute that different values may satisfy."""
     for clause in clauses_of(tree):
         by_path: dict[str, list[Comparison]] = {}
         for part in clause:
@@ -106,7 +106,7 @@ def _in_text_order(parts: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _is_one_side(first: Comparison, second: Comparison) -> bool:
-    """Whether both bound from the same side: the value that satisfies the narrower bound satisfies the other."""
+    """Return whether both bound from the same side: a value within the narrower bound satisfies the other."""
     return any(first.operator in side and second.operator in side for side in (_LOWER, _UPPER))
 
 
@@ -116,7 +116,7 @@ def _span_of(first: Comparison, second: Comparison) -> Span:
 
 
 def _bounds(first: Comparison, second: Comparison) -> tuple[Comparison, Comparison] | None:
-    """The lower and the upper one, if the two are the bounds of a range of values of one kind."""
+    """Return the lower and the upper bound if the two delimit a range of one kind."""
     low, high = (first, second) if first.operator in _LOWER else (second, first)
     is_range = low.operator in _LOWER and high.operator in _UPPER and low.order is None
     return (low, high) if is_range and low.kind is high.kind else None
@@ -136,4 +136,4 @@ def _one_value_hint(first: Comparison, second: Comparison) -> str | None:
     (low,), (high,) = bounds[0].literals, bounds[1].literals
     assert kind_of(low) is kind_of(high)
     path = show_path(first.path)
-    return f"{path} {BETWEEN.spelling} {show(low)} and {show(high)} asks for one value, both ends included"
+    return f"write {path} {BETWEEN.spelling} {show(low)} and {show(high)} for one value, both ends included"

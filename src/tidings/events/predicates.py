@@ -1,7 +1,7 @@
-"""The language of predicates: `category is a 'dining room' and (price < 200 or not exists reserve)`.
+"""Parser of the predicate language: `category is a 'dining room' and (price < 200 or not exists reserve)`.
 
-`parse` gives the tree of a text, or a `SyntaxProblem` that underlines the column. The grammar is
-`predicates.lark`; what to say about a text that does not fit it is in `slips`.
+`parse` returns the tree of a text or raises a `SyntaxProblem` that underlines the column. The grammar is
+`predicates.lark`; `syntax_errors` explains texts that do not fit it.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _Located = tuple[Literal, Span]
 
 @hints_elsewhere("predicates")
 def parse(text: str, schema: EventSchema | None = None) -> Tree:
-    """The tree of a subscription's text; `schema` is for what is said about a text that does not parse."""
+    """Parse a subscription's text; `schema` only improves the error for a text that does not parse."""
     refuse_unreadable(text, MAX_LENGTH)
     try:
         tree = cast(Tree, _parser().parse(text))
     except UnexpectedInput as stopped:
         problem = explain_slip(text, _parser(), stopped, schema)
-    except _Misread as misread:
-        problem = misread.problem(text)
+    except _InvalidLiteral as invalid:
+        problem = invalid.problem(text)
     else:
         _refuse_deep(tree)
         return tree
-    raise problem  # out here, as it would keep what it comes from, which has the whole parser in it
+    raise problem  # outside of the handler: its context would keep the whole parser alive
 
 
 def _refuse_deep(tree: Tree) -> None:
-    """Later steps walk trees by recursion: what they cannot walk is refused here, by a plain loop."""
+    """Refuse deep trees with a loop, since later steps recurse over them."""
     level: list[Tree] = [tree]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in children(node)]
@@ -64,8 +64,8 @@ def _refuse_deep(tree: Tree) -> None:
     )
 
 
-class _Misread(Exception):
-    """A literal that looks like one and is none. It knows its place, but not yet the text around it."""
+class _InvalidLiteral(Exception):
+    """An invalid literal token. It knows its position, but not yet the text around it."""
 
     def __init__(self, what: str, token: Token, accepted: str) -> None:
         super().__init__(what)
@@ -77,7 +77,7 @@ class _Misread(Exception):
 
 
 class _Trees(Transformer[Token, Tree]):
-    """Makes a tree's nodes while the parser goes, without an intermediate tree."""
+    """Builds tree nodes during parsing, without an intermediate parse tree."""
 
     def __init__(self) -> None:
         super().__init__(visit_tokens=False)
@@ -112,8 +112,8 @@ class _Trees(Transformer[Token, Tree]):
     def existing(self, operator: Token, path: Token) -> Tree:
         return Comparison(_path(path), EXISTS, None, spans=Spans(_span(path), _span(operator)))
 
-    def literals(self, found: list[_Located]) -> list[_Located]:
-        return found
+    def literals(self, literals: list[_Located]) -> list[_Located]:
+        return literals
 
     @v_args(inline=True)
     def literal(self, token: Token) -> _Located:
@@ -146,14 +146,14 @@ def _literal(token: Token) -> Literal:
 
 
 def unquote(text: str) -> str:
-    """The string that is written `text`, quotes included."""
+    """Return the value of a quoted string."""
     return text[1:-1].replace("''", "'")
 
 
 def _number(token: Token) -> int | float:
     number = to_number(token)
     if number is None:
-        raise _Misread("the number is too large", token, "numbers a 64-bit double can hold")
+        raise _InvalidLiteral("the number is too large", token, "numbers a 64-bit double can hold")
     return number + 0  # -0.0 becomes 0.0, which it equals
 
 
@@ -161,13 +161,13 @@ def _instant(token: Token, written: str) -> Instant:
     text = unquote(written) if written.startswith("'") else written
     instant = as_instant(text)
     if instant is None:
-        raise _Misread("not a date or date-time", token, "such as 2004-05-31 or 2004-05-31T12:30:00Z")
+        raise _InvalidLiteral("not a date or date-time", token, "such as 2004-05-31 or 2004-05-31T12:30:00Z")
     if instant.between:
-        raise _Misread(BETWEEN_MICROSECONDS, token, WHOLE_MICROSECONDS)
+        raise _InvalidLiteral(BETWEEN_MICROSECONDS, token, WHOLE_MICROSECONDS)
     return instant
 
 
 def as_instant(text: str) -> Instant | None:
-    """The instant a string names, written so that it reads back without quotes; None for other strings."""
+    """Parse a string as an instant that reads back without quotes; None for other strings."""
     instant = parse_instant(text)
     return None if instant is None else replace(instant, text=text.replace(" ", "T"))

@@ -1,7 +1,7 @@
 """Rewrites that bring a tree into clauses: an `or` of `and`s of predicates and negated predicates.
 
-Each is a pure function and keeps the meaning. They compare predicates for equality only, never for what one implies
-of another: so what they do to a shape without its literals they do to every text of that shape whose literals differ.
+Each is a pure function that keeps the meaning. They compare predicates for equality only, never by implication. So
+what they do to a shape without literals, they do to every text of that shape whose literals differ.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from tidings.events.tree import And, Comparison, Not, Or, Tree, both, either
 from tidings.matching.compiler.context import Context
 
 Clauses = tuple[tuple[Tree, ...], ...]
-"""A tree in clauses, for reading: the parts of each alternative."""
+"""A tree in clauses: the parts of each alternative."""
 
 
 def clauses_of(tree: Tree) -> Clauses:
-    """A tree that is in clauses already, taken apart."""
+    """Split a tree that is already in clauses."""
     alternatives = tree.parts if isinstance(tree, Or) else (tree,)
     return tuple(part.parts if isinstance(part, And) else (part,) for part in alternatives)
 
 
 def comparison_of(part: Tree) -> Comparison:
-    """The predicate of a part of a clause, negated or not."""
-    found = part.part if isinstance(part, Not) else part
-    assert isinstance(found, Comparison), "a tree in clauses has predicates at its leaves"
-    return found
+    """Return the predicate of a part of a clause, negated or not."""
+    comparison = part.part if isinstance(part, Not) else part
+    assert isinstance(comparison, Comparison), "a tree in clauses has predicates at its leaves"
+    return comparison
 
 
 def _tree_of(clauses: Clauses) -> Tree:
@@ -35,9 +35,10 @@ def _tree_of(clauses: Clauses) -> Tree:
 
 
 def push_not_down(tree: Tree, _: Context) -> Tree:
-    """`not` stands before predicates only.
+    """Move `not` to the predicates.
 
-    A negated predicate stays one: an event without `a`, or with several, tells `not a < 5` from `a >= 5`.
+    A negated predicate stays negated: events without `a`, or with several values, satisfy `not a < 5` and `a >= 5`
+    differently.
     """
     return _push(tree, negated=False)
 
@@ -52,7 +53,7 @@ def _push(tree: Tree, negated: bool) -> Tree:
 
 
 def distribute(tree: Tree, context: Context) -> Tree:
-    """`and` over `or`. What would become more clauses than the limit is refused before it is made."""
+    """Distribute `and` over `or`; a tree with more clauses than the limit is refused before it is expanded."""
     size = count_clauses(tree)
     if size > context.limit:
         shown = f"{size:,}" if size < 10**12 else "more than 10^12"
@@ -65,7 +66,7 @@ def distribute(tree: Tree, context: Context) -> Tree:
 
 
 def count_clauses(tree: Tree) -> int:
-    """How many clauses `distribute` would make."""
+    """Return how many clauses `distribute` would make."""
     if isinstance(tree, Or):
         return sum(count_clauses(part) for part in tree.parts)
     return prod(count_clauses(part) for part in tree.parts) if isinstance(tree, And) else 1
@@ -81,15 +82,15 @@ def _expand(tree: Tree) -> Clauses:
 
 
 def drop_repeated(tree: Tree, _: Context) -> Tree:
-    """What is said twice in a clause counts once."""
+    """Drop repeated predicates within a clause."""
     return _tree_of(tuple(tuple(dict.fromkeys(clause)) for clause in clauses_of(tree)))
 
 
 def drop_subsumed(tree: Tree, _: Context) -> Tree:
-    """A clause that says all another one says, and perhaps more, adds nothing: `a or (a and b)` is `a`."""
+    """Drop clauses that contain all predicates of another one: `a or (a and b)` is `a`."""
     kept: dict[frozenset[Tree], tuple[Tree, ...]] = {}
     for clause in sorted(clauses_of(tree), key=len):
         tests = frozenset(clause)
-        if not any(said <= tests for said in kept):
+        if not any(smaller <= tests for smaller in kept):
             kept[tests] = clause
     return _tree_of(tuple(kept.values()))

@@ -1,7 +1,7 @@
-"""Texts that differ only in their literals, found without parsing each: the *skeleton* is what they share.
+"""Groups of texts that differ only in their literals, found without parsing: their *skeleton* is the common part.
 
-One pattern cuts a text into skeleton and literals. A text of a skeleton seen before is then recognised by that
-skeleton's own pattern, which is several times faster than cutting. Both cut every text at the same places.
+One pattern cuts a text into skeleton and literals. Texts of a frequent skeleton are then recognised by a pattern of
+their own, which is several times faster. Both cut every text at the same places.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 _STRING = r"'[^']*+(?:''[^']*+)*+'"
-# A generous reading of numbers and dates: whatever is neither in the end is compiled one by one.
+# A superset of numbers and dates: texts with anything else are compiled one by one.
 _PLAIN = r"[0-9.eE+\-:TtZz]*+"
-# Strings, names in double quotes, and numbers that are not the end of a name. It begins with a set of characters
-# because `re` skips ahead to such a set quickly.
+# Strings, names in double quotes, and numbers that do not end a name. The pattern begins with a character set because
+# `re` skips ahead to such a set quickly.
 _CUT = re.compile(
     rf"""(["'0-9\-](?:(?<=')[^']*+'(?:'[^']*+')*+|(?<=")[^"]*+"|(?<![A-Za-z0-9_.\-].)(?<=[0-9\-]){_PLAIN}))""",
     re.DOTALL,
 )
 _ACTIVE, _OFTEN, _SHARE = 8, 16, 20
-"""How many skeletons are tried by their own pattern before a text is cut; when one is considered for that, and that
-it must be every twentieth text at least: to try those in vain costs more than cutting."""
+"""How many skeletons are tried by their own pattern before a text is cut, after how many texts a skeleton is considered
+for that, and that it must make up at least every twentieth text: failed tries cost more than cutting."""
 
 Recognise = Callable[[str], "re.Match[str] | None"]
 Key = tuple[tuple[str, ...], tuple[bool, ...]]
-"""A skeleton itself: the text around the literals, and which of them are strings."""
+"""The text around the literals, and which of them are strings."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,12 +41,12 @@ class Skeleton:
         return len(self.parts) // 2
 
     def column(self, ordinal: int) -> list[str]:
-        """The literals at one place of all texts."""
+        """Return the literals at one place of all texts."""
         return self.literals[ordinal :: self.width]
 
 
 def group_texts(texts: Iterable[str]) -> list[Skeleton]:
-    """The skeletons of texts, each with the rows that have it."""
+    """Group texts by skeleton."""
     known: dict[Key, Skeleton] = {}
     active: dict[Skeleton, Recognise] = {}
     for row, text in enumerate(texts):
@@ -78,7 +78,7 @@ def _cut_text(row: int, text: str, known: dict[Key, Skeleton]) -> Skeleton:
 
 
 def _join_names(parts: list[str]) -> list[str]:
-    """Names in double quotes were cut out too: they belong to the skeleton."""
+    """Put names in double quotes, which were cut out too, back into the skeleton."""
     joined = parts[:1]
     for literal, after in zip(parts[1::2], parts[2::2], strict=True):
         if literal[0] == '"':
@@ -89,9 +89,9 @@ def _join_names(parts: list[str]) -> list[str]:
 
 
 def _activate(skeleton: Skeleton, active: dict[Skeleton, Recognise]) -> None:
-    """Recognise a skeleton that comes often by its own pattern, in place of the one that comes least."""
+    """Recognise a frequent skeleton by its own pattern, in place of the least frequent one."""
     if len(active) == _ACTIVE:
-        weakest = min(active, key=lambda each: len(each.rows))
+        weakest = min(active, key=lambda skeleton: len(skeleton.rows))
         if len(weakest.rows) >= len(skeleton.rows):
             return
         del active[weakest]
@@ -108,5 +108,5 @@ def _own_pattern(parts: Sequence[str]) -> str:
 
 
 def literal_ends(text: str) -> list[int]:
-    """Where the literals of a text end."""
+    """Return the end positions of the literals of a text."""
     return [found.end() for found in _CUT.finditer(text) if found[0][0] != '"']

@@ -1,6 +1,6 @@
-"""What to say about a text that does not parse: the usual slips by name, the rest by what was expected.
+"""Explanations of predicate texts that do not parse: common mistakes by name, the rest by what was expected.
 
-A slip is told from the text at the place where the parser stopped, and from what it would have taken there.
+Each rule looks at the text where the parser stopped and at the tokens that it would have accepted there.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator i
 
 
 EXPLAINED, LETTERS = 20, 8
-"""To explain a slip takes about as long as to compare so many words; and another one for so many letters of the text,
-which is read again.
-"""
+"""Cost of explaining a mistake, in word comparisons: a constant, plus one per so many letters of the text."""
 
 
 def explain_slip(
     text: str, parser: Lark, stopped: UnexpectedInput, schema: EventSchema | None = None
 ) -> SyntaxProblem:
-    """The error for a text in which the parser stopped; of very many, it says where and no more.
+    """Return the error for a text in which the parser stopped.
 
-    `schema` tells attributes from words that were meant as strings.
+    Without budget left (see `suggest.bounded_search`) it only gives the position. `schema` tells attributes from words
+    that were meant as strings.
     """
     if not spend_budget(EXPLAINED + len(text) // LETTERS):
         is_end = isinstance(stopped, UnexpectedToken) and stopped.token.type == END
         start = len(text.rstrip()) if is_end else stopped.pos_in_stream or 0
-        return SyntaxProblem("something else is expected here", place=Place.at(text, start))
+        return SyntaxProblem("unexpected input", place=Place.at(text, start))
     stop = find_stop(text, parser, schema)
     return next(problem for slip in SLIPS if (problem := slip(stop)) is not None)
 
@@ -78,7 +77,7 @@ _OPERATOR = re.compile(r"[=<>!&|~]+|[A-Za-z]+")
 
 
 def misspelt_operator(stop: Stop) -> SyntaxProblem | None:
-    """`==`, `&&`, words of other languages. `==` stops the parser at its second character: look there too."""
+    """`==`, `&&`, words of other languages. The parser stops at the second character of `==`: look before it, too."""
     starts = [
         stop.start,
         *(token.start_pos or 0 for token in stop.tokens[-1:] if token.end_pos == stop.start),
@@ -87,7 +86,7 @@ def misspelt_operator(stop: Stop) -> SyntaxProblem | None:
         found = _OPERATOR.match(stop.text, start)
         meant = _MISSPELT.get(found[0].lower()) if found else None
         if found and meant and found.end() > stop.start and not (stop.takes_value and found[0].isalpha()):
-            return stop.problem(f"'{found[0]}' is written '{meant}'", len(found[0]), start)
+            return stop.problem(f"write '{meant}' instead of '{found[0]}'", len(found[0]), start)
     return None
 
 
@@ -106,20 +105,20 @@ _NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
 
 
 def null_value(stop: Stop) -> SyntaxProblem | None:
-    """`= null`, `is not null`: other languages have a value that says that there is none."""
+    """`= null`, `is not null`: absence is a value in other languages."""
     found = _NULL.match(stop.rest)
     if not found or not ("COMPARED" in stop.accepts if found["is"] else stop.takes_value):
         return None
-    hint = "not exists asks for an attribute without a value"
+    hint = "not exists finds events without the attribute"
     if found["is"]:
         hint = f"write {'' if found['not'] else 'not '}exists {stop.before}"
     elif stop.before in ("=", "!="):
         hint = f"write {'' if stop.before == '!=' else 'not '}exists {stop.tokens[-2]}"
-    return stop.problem("null is no value: what is null is not there", len(found[0]), hint=hint)
+    return stop.problem("null means the attribute is absent", len(found[0]), hint=hint)
 
 
 def quote_inside(stop: Stop) -> SyntaxProblem | None:
-    """`'O'Hara'`: a string that ends too early, with more of it right behind."""
+    """`'O'Hara'`: a string that ends too early, directly followed by more of it."""
     found = re.match(r"\w+", stop.rest)
     if (
         not found
@@ -135,11 +134,11 @@ def quote_inside(stop: Stop) -> SyntaxProblem | None:
 def closes_nothing(stop: Stop) -> SyntaxProblem | None:
     if not stop.rest.startswith(")") or "$END" not in stop.accepts:
         return None
-    return stop.problem("this ')' closes nothing", 1, hint="remove it, or open a '(' before")
+    return stop.problem("unmatched ')'", 1, hint="remove it, or add a '(' before it")
 
 
 def never_closed(stop: Stop) -> SyntaxProblem | None:
-    """The text ends inside a parenthesis: the one to show is the one that was opened."""
+    """The text ends inside parentheses: point at the one that was opened."""
     if stop.rest.strip() or "RPAR" not in stop.accepts:
         return None
     open_at: list[int] = []
@@ -155,7 +154,7 @@ def value_first(stop: Stop) -> SyntaxProblem | None:
     found = re.match(r"'(?:[^']|'')*'|-?\d[\d.]*", stop.rest)
     if not found or "_NOT" not in stop.accepts:
         return None
-    hint = "the attribute stands on the left, the value on the right"
+    hint = "write the attribute on the left and the value on the right"
     return stop.problem(f"expected a predicate{stop.after}", len(found[0]), hint=hint)
 
 
@@ -164,7 +163,7 @@ def exists_behind(stop: Stop) -> SyntaxProblem | None:
     if not found or "COMPARED" not in stop.accepts:
         return None
     return stop.problem(
-        "'exists' stands before its attribute", len(found[0]), hint=f"write exists {stop.before}"
+        "'exists' goes before its attribute", len(found[0]), hint=f"write exists {stop.before}"
     )
 
 
@@ -173,7 +172,7 @@ def negated_operator(stop: Stop) -> SyntaxProblem | None:
     if not found or "COMPARED" not in stop.accepts:
         return None
     hint = f"write not {stop.before} ..."
-    return stop.problem("'not' stands before the whole predicate", len(found[0]), hint=hint)
+    return stop.problem("'not' goes before the whole predicate", len(found[0]), hint=hint)
 
 
 def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
@@ -181,11 +180,11 @@ def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
     if not found or found[0].lower() not in KEYWORDS or "PATH" not in stop.accepts:
         return None
     what = f"expected {stop.wanted}{stop.after}, not the word '{found[0]}'"
-    return stop.problem(what, len(found[0]), hint=f'an attribute of that name is written "{found[0]}"')
+    return stop.problem(what, len(found[0]), hint=f'for an attribute of that name, write "{found[0]}"')
 
 
 def misspelt_join(stop: Stop) -> SyntaxProblem | None:
-    """`adn`, `ro`: a word near one of the two that could stand here."""
+    """`adn`, `ro`: a misspelt `and` or `or`."""
     found = re.match(r"[A-Za-z]+\b", stop.rest)
     if not found or not stop.accepts & {"_AND", "_OR"}:
         return None
@@ -202,15 +201,13 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
     if not stop.rest.strip() or re.match(r"[\w'\"(),=<>!.-]", stop.rest, re.ASCII):
         return None
     first = stop.rest[0]
-    hint = (
-        f'names with other letters are written in double quotes: "{_name(stop)}"' if first.isalpha() else None
-    )
+    hint = f'write names with other letters in double quotes: "{_name(stop)}"' if first.isalpha() else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return stop.problem(f"the character {shown} means nothing here", 1, accepted=stop.wanted, hint=hint)
+    return stop.problem(f"unexpected character {shown}", 1, accepted=stop.wanted, hint=hint)
 
 
 def _name(stop: Stop) -> str:
-    """The whole name in which the parser stopped, perhaps behind letters that it took."""
+    """The whole name in which the parser stopped, including letters that it accepted before."""
     last = stop.tokens[-1] if stop.tokens else None
     is_part = last is not None and last.type == "PATH" and last.end_pos == stop.start
     found = re.match(r"[\w.-]+", stop.text[stop.start :])
@@ -218,7 +215,7 @@ def _name(stop: Stop) -> str:
 
 
 def unexpected(stop: Stop) -> SyntaxProblem:
-    """No usual slip: what was expected, after what."""
+    """No common mistake: say what was expected."""
     accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
     if not stop.rest.strip():
         return stop.problem(f"expected {stop.wanted}{stop.after}", 1, accepted=accepted)

@@ -1,7 +1,7 @@
-"""The tree of a subscription: comparisons joined by and, or and not.
+"""Syntax tree of a predicate text: comparisons joined by and, or and not.
 
-Nodes are frozen values that know their place in the text; two trees are equal when they say the same, wherever
-that stands.
+Nodes are frozen values that know their position in the text. Trees compare equal when they have the same meaning,
+whatever their positions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BARE_PATH = re.compile(rf"{BARE_SEGMENT}(?:\.{BARE_SEGMENT})*")
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Stands for an operand where many texts share a shape: which literals of the text it is made of."""
+    """A placeholder operand: the ordinals of the literals that fill it, where many texts share one shape."""
 
     ordinals: tuple[int, ...]
     kind: Kind
@@ -30,7 +30,7 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where the parts of a comparison stand."""
+    """The positions of the parts of a comparison."""
 
     path: Span
     operator: Span
@@ -46,7 +46,7 @@ class Spans:
 class Comparison:
     """A predicate: some value at the path satisfies the operator.
 
-    `order` is set where the attribute's domain has an order of its own.
+    `order` is set where the attribute's domain defines its own order.
     """
 
     path: str
@@ -56,20 +56,20 @@ class Comparison:
     spans: Spans = field(default=Spans(NOWHERE, NOWHERE), repr=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Comparison) and self._said == other._said
+        return isinstance(other, Comparison) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._said)
+        return hash(self._key)
 
     @property
-    def _said(self) -> tuple[object, ...]:
-        """What is compared. The kinds are, because to Python 1 and True are equal, and here they are not."""
-        open = isinstance(self.operand, Slots)
-        kinds = None if open else tuple(kind_of(literal) for literal in self.literals)
+    def _key(self) -> tuple[object, ...]:
+        """Identity for equality and hashing. It includes kinds, because Python considers 1 and True equal."""
+        is_open = isinstance(self.operand, Slots)
+        kinds = None if is_open else tuple(kind_of(literal) for literal in self.literals)
         return self.path, self.operator, self.operand, kinds
 
     def holds(self, value: Scalar) -> bool:
-        """Whether one value satisfies the predicate."""
+        """Return whether one value satisfies the predicate."""
         if self.order is None or self.operator.ordered is None:
             return self.operator.holds(value, self.given)
         ordered, literal = self.operator.ordered, self.operand
@@ -79,7 +79,7 @@ class Comparison:
 
     @property
     def given(self) -> Operand:
-        """The operand, where it is not left open."""
+        """The operand, which must not be a placeholder."""
         assert not isinstance(self.operand, Slots), "a shape without its literals has no operand"
         return self.operand
 
@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def kind(self) -> Kind | None:
-        """What the operand is made of; lists of several kinds have been split before anybody asks."""
+        """The kind of the operand's literals. Lists of several kinds have been split by `check.split_kinds`."""
         if isinstance(self.operand, Slots):
             return self.operand.kind
         return kind_of(self.literals[0]) if self.literals else None
@@ -114,13 +114,13 @@ Tree = And | Or | Not | Comparison
 
 
 def both(parts: tuple[Tree, ...]) -> Tree:
-    """The parts joined by `and`; nested ones are taken in."""
+    """Join the parts by `and`, flattening nested conjunctions."""
     flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,)))
     return flat[0] if len(flat) == 1 else And(flat)
 
 
 def either(parts: tuple[Tree, ...]) -> Tree:
-    """The parts joined by `or`; nested ones are taken in."""
+    """Join the parts by `or`, flattening nested disjunctions."""
     flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,)))
     return flat[0] if len(flat) == 1 else Or(flat)
 
@@ -132,7 +132,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
 
 
 def comparisons(tree: Tree) -> Iterator[Comparison]:
-    """The predicates of a tree, in the order of the text."""
+    """Yield the predicates of a tree in text order."""
     if isinstance(tree, Comparison):
         yield tree
     for child in children(tree):
@@ -140,7 +140,7 @@ def comparisons(tree: Tree) -> Iterator[Comparison]:
 
 
 def rewrite(tree: Tree, change: Callable[[Comparison], Tree]) -> Tree:
-    """The tree with each predicate replaced by what `change` makes of it."""
+    """Replace each predicate of the tree by the result of `change`."""
     if isinstance(tree, Comparison):
         return change(tree)
     if isinstance(tree, Not):
@@ -150,13 +150,13 @@ def rewrite(tree: Tree, change: Callable[[Comparison], Tree]) -> Tree:
 
 
 def show_path(path: str) -> str:
-    """A path as it is written in a subscription: bare where that reads back, else in double quotes."""
+    """Format a path for a subscription: bare where that parses back, else in double quotes."""
     bare = _BARE_PATH.fullmatch(path) and path.lower() not in KEYWORDS
     return path if bare else f'"{path}"'
 
 
 def show_tree(tree: Tree) -> str:
-    """The tree as text, in the one form that every text of the same meaning and order is shown in."""
+    """Format the tree in canonical form."""
     if isinstance(tree, Comparison):
         return _show_comparison(tree)
     if isinstance(tree, Not):
@@ -177,7 +177,7 @@ def _show_comparison(comparison: Comparison) -> str:
 
 
 def show_test(comparison: Comparison) -> str:
-    """A predicate without its attribute: `< 200`."""
+    """Format a predicate without its attribute: `< 200`."""
     operator, shown = comparison.operator, [show(literal) for literal in comparison.literals]
     if operator.takes is Takes.SEVERAL:
         return f"{operator.spelling} ({', '.join(shown)})"

@@ -1,7 +1,7 @@
-"""Refusals of what predicates do not have: two attributes compared, functions, patterns, list positions, arithmetic.
+"""Errors for syntax that predicates do not support: functions, patterns, list positions, arithmetic, two attributes.
 
-Each refusal names what is not supported and what is accepted. Advice is given only where the text that it leads to can
-match: quotes for a bare word only if it cannot be an attribute, and no pattern as the characters to look for.
+Each error says what is not supported and what is accepted. A hint is given only if the text it suggests can match:
+quotes for a bare word only if it cannot be an attribute, and no wildcard pattern as the characters to look for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PREDICATE = "a predicate such as price < 200"
 TEXT_OPERATORS = "contains, starts with, ends with"
 NO_ATTRIBUTES = "comparing two attributes is not supported"
 NO_STRING = frozenset({DomainKind.NUMERIC, DomainKind.BOOLEAN, DomainKind.INSTANT})
-"""Domains whose values a quoted word never is."""
+"""Domains that have no string values."""
 MOMENTS = frozenset({"now", "today", "yesterday", "tomorrow", "current_date", "current_timestamp", "sysdate"})
 
 Slip = Callable[[Stop], SyntaxProblem | None]
@@ -34,7 +34,7 @@ def not_supported(
     accepted: str = VALUES,
     hint: str | None = None,
 ) -> NotSupported:
-    """`what` with its verb: 'functions are'."""
+    """Make the error; `what` includes its verb: 'functions are'."""
     place = stop.problem(what, length, start).place
     return NotSupported(f"{what} not supported in subscriptions", place=place, accepted=accepted, hint=hint)
 
@@ -67,11 +67,11 @@ _LIKED = {
     (True, False): "ends with",
     (False, False): "=",
 }
-"""What LIKE means with a % at the beginning and at the end."""
+"""The operator for a LIKE pattern with or without a % at its beginning and end."""
 
 
 def like(stop: Stop) -> SyntaxProblem | None:
-    """`title like '%clock%'` is `title contains 'clock'`; other patterns have no such form."""
+    """`title like '%clock%'` is `title contains 'clock'`; other patterns have no equivalent."""
     found = _LIKE.match(stop.rest)
     if not found or "COMPARED" not in stop.accepts:
         return None
@@ -92,7 +92,7 @@ _PATTERN = re.compile(
 
 
 def pattern(stop: Stop) -> SyntaxProblem | None:
-    """`title matches '.*clock'`, `title ~ 'clock'`; `=~` stops the parser behind its `=`."""
+    """`title matches '.*clock'`, `title ~ 'clock'`; the parser stops after the `=` of `=~`."""
     last = stop.tokens[-1] if stop.tokens else None
     behind = last is not None and last.type == "COMPARED" and last.end_pos == stop.start
     start = (last.start_pos or 0) if last is not None and behind else stop.start
@@ -104,9 +104,7 @@ def pattern(stop: Stop) -> SyntaxProblem | None:
 
 def _patterns(stop: Stop, word: str, length: int, start: int) -> NotSupported:
     hint = f"{TEXT_OPERATORS} look for plain characters, without wildcards"
-    return not_supported(
-        stop, f"patterns, and so the operator '{word}', are", length, start, TEXT_OPERATORS, hint
-    )
+    return not_supported(stop, f"patterns (the operator '{word}') are", length, start, TEXT_OPERATORS, hint)
 
 
 _POSITION = re.compile(
@@ -115,7 +113,7 @@ _POSITION = re.compile(
 
 
 def position(stop: Stop) -> SyntaxProblem | None:
-    """`tags[0] = 1`, `items[*].price < 5`: a predicate is about all values at its attribute."""
+    """`tags[0] = 1`, `items[*].price < 5`: a predicate applies to all values of its attribute."""
     found = _POSITION.match(stop.rest)
     if (
         not found
@@ -125,7 +123,7 @@ def position(stop: Stop) -> SyntaxProblem | None:
     ):
         return None
     path = stop.before + re.sub(r"\[[^\]]*\]|\.\d+", "", found[0])
-    hint = f"write {path} without a position: some value in the list has to satisfy the predicate"
+    hint = f"write {path} without a position: the predicate holds if some value in the list satisfies it"
     return not_supported(
         stop,
         "positions in lists are",
@@ -159,14 +157,14 @@ _MORE_WORDS = re.compile(
 
 
 def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
-    """`symbol = "YHOO"`: a string of another language, or an attribute of this one."""
+    """`symbol = "YHOO"`: a string as in other languages, or an attribute."""
     found = _DOUBLE.match(stop.rest)
     if not (stop.takes_value and found):
         return None
     word = found["word"]
     if _is_attribute(stop, found[0].replace('"', "")):
         return _two_attributes(stop, len(found[0]))
-    what = "double quotes are for attribute names, strings have single quotes"
+    what = "double quotes enclose attribute names; strings use single quotes"
     if _takes_no_string(stop):
         return _no_value(stop, found[0], len(found[0]))
     beside = "" if _knows_all_attributes(stop) else f"; {NO_ATTRIBUTES}"
@@ -174,7 +172,7 @@ def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
 
 
 def bare_word(stop: Stop) -> SyntaxProblem | None:
-    """`symbol = YHOO`, `price > reserve`: a string without quotes, or another attribute."""
+    """`symbol = YHOO`, `price > reserve`: an unquoted string, or another attribute."""
     found = _BARE.match(stop.rest)
     if not (stop.takes_value and found) or found[0].lower() in KEYWORDS:
         return None
@@ -188,8 +186,8 @@ def bare_word(stop: Stop) -> SyntaxProblem | None:
     more = _MORE_WORDS.match(stop.text, stop.start + length)
     written = word + (more[0] if more else "")
     if _knows_all_attributes(stop):
-        return stop.problem(f"strings are written in single quotes: {show(written)}", len(written))
-    hint = f"a string is written {show(written)}; {NO_ATTRIBUTES}"
+        return stop.problem(f"write strings in single quotes: {show(written)}", len(written))
+    hint = f"write a string as {show(written)}; {NO_ATTRIBUTES}"
     return stop.problem(f"{written} is not a value", len(written), accepted=VALUES, hint=hint)
 
 
@@ -218,11 +216,11 @@ _EXAMPLES = {
 
 
 def _no_value(stop: Stop, word: str, length: int) -> SyntaxProblem:
-    """A word where the schema wants no string: quoted, it would be refused or never match."""
+    """A word where the schema accepts no string: quoted, it would be refused or never match."""
     assert stop.schema is not None
     domain = stop.schema.domain_of(stop.attribute)
     assert domain is not None
-    what = f"{stop.attribute} is {domain.kind}, and {word} is no such value"
+    what = f"{stop.attribute} is {domain.kind}, but {word} is not"
     return stop.problem(what, length, accepted=_EXAMPLES[domain.kind], hint=NO_ATTRIBUTES)
 
 

@@ -167,7 +167,7 @@ def test_warnings_are_answered_with_their_place(service: Service) -> None:
     for path in ("/v1/check", "/v1/preview"):
         told = service.caller("ana").post(path, json={"text": text}).json()
         assert [(one["place"], one["hint"]) for one in told["warnings"]] == [
-            (place, "join them by 'or' if either is enough")
+            (place, "join them with 'or' if either is enough")
         ]
         assert service.caller("ana").post(path, json={"text": "price < 4"}).json()["warnings"] == []
 

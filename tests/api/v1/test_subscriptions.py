@@ -366,7 +366,7 @@ def test_warnings_are_answered_when_a_text_was_read(service: Service) -> None:
     ana = service.caller("ana")
     for id in (None, "s-warned"):
         made = ana.post("/v1/subscriptions", json={"text": empty, "id": id}).json()
-        assert ["no one value of price" in one["what"] for one in made["warnings"]] == [True]
+        assert ["no single value of price" in one["what"] for one in made["warnings"]] == [True]
     at = f"/v1/subscriptions/{made['id']}"
     assert ana.get(at).json()["warnings"] is None, "its text was not read"
     assert ana.patch(at, json={"text": "price < 4"}).json()["warnings"] == []

@@ -135,7 +135,7 @@ def test_refusals_are_fields_too() -> None:
         "what": "positions are not supported in subscriptions",
         "place": {"line": 1, "column": 6, "length": 1},
         "accepted": SUPPORTED,
-        "hint": "say what the element has instead: [name = 'value']",
+        "hint": "describe the element instead: [name = 'value']",
     }
 
 

@@ -67,9 +67,9 @@ def test_a_long_chain_needs_no_stack() -> None:
 REFUSED = {
     "domain d has a cycle: a < b < c < a": {"a": ("b",), "b": ("c",), "c": ("a",)},
     "domain d has a cycle: a < a": {"x": ("a",), "a": ("a",)},
-    "'tabel' stands below 'dinning', which is no value": {"dining": (), "tabel": ("dinning",)},
+    "'tabel' is below 'dinning', which is not a value": {"dining": (), "tabel": ("dinning",)},
     "domain d is hierarchical and has no values": {},
-    "a value of domain d is no name; received ''": {"": ()},
+    "a value of domain d is not a valid name; received ''": {"": ()},
 }
 
 

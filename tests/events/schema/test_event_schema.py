@@ -73,10 +73,10 @@ BROKEN = {
     "attribute price has an unknown domain 'numric'.*did you mean 'numeric'": SchemaParts.of(
         attributes=[Attribute("price", "numric")]
     ),
-    "event type x names an attribute 'prise' that does not exist.*did you mean 'price'": SchemaParts.of(
+    "event type x has an unknown attribute 'prise'.*did you mean 'price'": SchemaParts.of(
         attributes=[Attribute("price", "numeric")], event_types=[EventType("x", (Member("prise"),))]
     ),
-    "event type x names price twice": SchemaParts.of(
+    "event type x declares price twice": SchemaParts.of(
         attributes=[Attribute("price", "numeric")],
         event_types=[EventType("x", (Member("price"), Member("price")))],
     ),

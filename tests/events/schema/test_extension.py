@@ -69,7 +69,7 @@ REFUSED = {
     "domain material exists and cannot be changed (with 'teak')": (
         "domains: {material: {values: [oak, walnut, pine, iron, wicker, teak]}}"
     ),
-    "domain material exists and cannot be changed (its order would be another)": (
+    "domain material exists and cannot be changed (with a different order)": (
         "domains: {material: {values: [oak, walnut, pine, iron, wicker], ordered: true}}"
     ),
     "domain material exists and cannot be changed (from enumerated to string)": "domains: {material: string}",
@@ -107,7 +107,7 @@ def test_a_refusal_points_into_the_file() -> None:
     assert "valid today (line 4, column 7); accepted: the four extensions: a new domain," in first
     assert drawn == [
         "        period: mandatory",
-        "        ^^^^^^   make it optional, or make a new event type",
+        "        ^^^^^^   make it optional, or create a new event type",
     ]
 
 
@@ -121,7 +121,7 @@ def test_an_extension_is_taken_whole_or_not_at_all() -> None:
 def test_an_addition_may_lean_only_on_what_exists() -> None:
     with pytest.raises(SchemaError, match="unknown domain 'shape'"):
         extend(FURNITURE, parts_of_text("attributes: {shape: shape}"))
-    with pytest.raises(SchemaError, match="names an attribute 'shape' that does not exist"):
+    with pytest.raises(SchemaError, match="has an unknown attribute 'shape'"):
         extend(FURNITURE, parts_of_text("event_types: {furniture: {attributes: {shape: optional}}}"))
 
 

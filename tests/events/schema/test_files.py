@@ -99,7 +99,7 @@ REFUSED = {
         "  domains: {d: {values: [a, b], order: [[a, c]]}}\n" + " " * 44 + "^"
     ),
     "domains:\n  d:\n    concepts: {a: [b], b: [a]}": (
-        "domain d has a cycle: a < b < a (line 3, column 5); accepted: an order in which no value stands above itself\n"
+        "domain d has a cycle: a < b < a (line 3, column 5); accepted: an order without cycles\n"
         "      concepts: {a: [b], b: [a]}\n"
         "      ^^^^^^^^^^^^^^^^^^^^^^^^^^"
     ),
@@ -112,7 +112,7 @@ REFUSED = {
         "  domains: {d: {kind: numeric, minimum: many}}\n" + " " * 40 + "^^^^"
     ),
     "domains: {d: }": (
-        "nothing is said of domain d (column 11); accepted: a kind, values or concepts\n"
+        "domain d is empty (column 11); accepted: a kind, values or concepts\n"
         "  domains: {d: }\n"
         "            ^   a domain cannot be removed: schemas are only extended"
     ),
@@ -129,7 +129,7 @@ REFUSED = {
         "              ^^^"
     ),
     "attributes: {a: string}\nevent_types: {x: {attributes: {b: optional}}}": (
-        "event type x names an attribute 'b' that does not exist (line 2, column 32); accepted: a\n"
+        "event type x has an unknown attribute 'b' (line 2, column 32); accepted: a\n"
         "  event_types: {x: {attributes: {b: optional}}}\n" + " " * 33 + "^"
     ),
     "attributes: {a: string}\nevent_types: {x: {attributes: {a: mandatry}}}": (
@@ -139,7 +139,8 @@ REFUSED = {
         + "^^^^^^^^   did you mean 'mandatory'?"
     ),
     "attributes: {a: string}\nevent_types: {x: {attributes: {a: mandatory optional}}}": (
-        "a cannot be mandatory and optional (line 2, column 35); accepted: one of each pair\n"
+        "a cannot be mandatory and optional (line 2, column 35); "
+        "accepted: mandatory or optional, and unique or multiple\n"
         "  event_types: {x: {attributes: {a: mandatory optional}}}\n" + " " * 36 + "^" * 18
     ),
     "event_types: {x: {open: maybe}}": (

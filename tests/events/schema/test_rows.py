@@ -55,5 +55,5 @@ def test_extending_is_inserting(schema: EventSchema, data: st.DataObject) -> Non
 
 
 def test_an_unknown_row_is_refused() -> None:
-    with pytest.raises(SchemaError, match="an unknown row of a schema"):
+    with pytest.raises(SchemaError, match="unknown section in a schema row"):
         from_rows([SchemaRow("index", "a", "b")])

@@ -1,7 +1,7 @@
-"""The language of documents: XPath 1.0, as far as it asks whether something is in a document.
+"""Parser of document subscriptions: the part of XPath 1.0 that tests whether something is in a document.
 
-`parse` gives the tree of a text, or a problem that underlines the column; `show` is the way back. The parser is
-written by hand, a method for each rule of the grammar, because subscriptions are loaded by the million:
+`parse` returns the tree of a text or raises a problem that underlines the column; `show` is the inverse. The parser is
+written by hand, a method per grammar rule, because subscriptions are loaded by the million:
 
     text        = {"declare" "namespace" prefix "=" string ";"} either
     either      = both {"or" both}
@@ -21,8 +21,7 @@ from collections.abc import Callable
 from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import limits_from
 from tidings.documents.model import xpath_number
-from tidings.documents.xpath import xpath_errors as refusals
-from tidings.documents.xpath import xpath_errors as slips
+from tidings.documents.xpath import xpath_errors as errors
 from tidings.documents.xpath.xpath_paths import Limits, PathReader
 from tidings.documents.xpath.xpath_tokens import NO_NAME, is_name
 from tidings.documents.xpath.xpath_tree import (
@@ -44,7 +43,7 @@ DEFAULT = limits_from("TIDINGS_XPATH_LIMITS", Limits)
 
 @hints_elsewhere("xpath")
 def parse(text: str, limits: Limits = DEFAULT) -> Expression:
-    """The tree of a subscription's text. Outside of predicates, paths in it are absolute: `a/b` is `/a/b`."""
+    """Parse a subscription's text. Paths outside of predicates are absolute: `a/b` is `/a/b`."""
     refuse_unreadable(text, limits.length)
     return _Parser(text, limits).whole()
 
@@ -69,25 +68,25 @@ _DECLARED: tuple[tuple[str, Callable[[str], bool]], ...] = (
 class _Parser(PathReader):
     def whole(self) -> Expression:
         if not self.words[0]:
-            raise slips.empty_text(self.tokens.text)
+            raise errors.empty_text(self.tokens.text)
         while self.words[self.at] == "declare" and self.words[self.at + 1] == "namespace":
             self.declaration()
-        found = self.either()
+        expression = self.either()
         if self.words[self.at]:
-            raise slips.unexpected(self.tokens, self.at, "the end")
-        return found
+            raise errors.unexpected(self.tokens, self.at, "the end")
+        return expression
 
     def declaration(self) -> None:
         for at, (wanted, fits) in enumerate(_DECLARED, self.at + 2):
             if not fits(self.words[at]):
-                raise slips.expected(wanted, self.tokens, at)
+                raise errors.expected(wanted, self.tokens, at)
         prefix, uri = self.words[self.at + 2], self.words[self.at + 4][1:-1]
         if prefix in ("xml", "xmlns"):
-            raise refusals.bad_prefix(prefix, self.tokens.place(self.at + 2))
+            raise errors.bad_prefix(prefix, self.tokens.place(self.at + 2))
         if prefix in self.namespaces:
-            raise refusals.declared_twice(prefix, self.tokens.place(self.at + 2))
+            raise errors.declared_twice(prefix, self.tokens.place(self.at + 2))
         if not uri.strip() or "{" in uri or "}" in uri:
-            raise refusals.bad_namespace(self.tokens.place(self.at + 4))
+            raise errors.bad_namespace(self.tokens.place(self.at + 4))
         self.namespaces[prefix] = uri
         self.at += 6
 
@@ -126,31 +125,31 @@ class _Parser(PathReader):
             return self.compared(left, written, right, start, value)
         if isinstance(right, Path) and isinstance(left, _LITERAL):
             return self.compared(right, _FLIPPED[written], left, start, start)
-        raise refusals.no_comparison(left, right, self.tokens.place(start, self.at - 1))
+        raise errors.no_comparison(left, right, self.tokens.place(start, self.at - 1))
 
     def compared(self, path: Path, written: str, literal: str | float, start: int, value: int) -> PathTest:
         if isinstance(literal, str) and written not in ("=", "!="):
             literal = self.finite(xpath_number(literal), value)
             if math.isnan(literal):
-                raise refusals.never_a_number(self.tokens.place(value))
-        return self.found(path, _OPERATORS[written], literal, start)
+                raise errors.never_a_number(self.tokens.place(value))
+        return self.path_test(path, _OPERATORS[written], literal, start)
 
     def alone(self, operand: _Operand, start: int) -> Expression:
-        """What is not compared: a path asks for existence, and what is true or false stays as it is."""
+        """Convert an operand without a comparison: a path tests existence, and a condition stays as it is."""
         if isinstance(operand, Path):
-            return self.found(operand, None, None, start)
+            return self.path_test(operand, None, None, start)
         if isinstance(operand, _LITERAL):
-            raise slips.literal_alone(operand, self.tokens, start, self.at)
+            raise errors.literal_alone(operand, self.tokens, start, self.at)
         return operand
 
-    def found(
+    def path_test(
         self, path: Path, operator: ValueOperator | None, literal: str | float | None, start: int
     ) -> PathTest:
         self.predicates += operator is not None or _counts(path)
         if self.steps > self.limits.steps:
-            raise slips.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
+            raise errors.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
         if self.predicates > self.limits.predicates:
-            raise slips.too_many("predicates", self.limits.predicates, self.tokens.place(start, self.at - 1))
+            raise errors.too_many("predicates", self.limits.predicates, self.tokens.place(start, self.at - 1))
         return make_path_test(path, operator, literal, self.span(start))
 
     def operand(self) -> _Operand:
@@ -172,26 +171,26 @@ class _Parser(PathReader):
 
     def finite(self, number: float, at: int) -> float:
         if number in _INFINITE:
-            raise refusals.number_too_large(self.tokens.place(at))
+            raise errors.number_too_large(self.tokens.place(at))
         return number + 0.0  # -0.0 becomes 0.0, which it equals
 
     def negative(self) -> float:
         self.at += 1
         if not self.words[self.at].replace(".", "").isdigit():
-            raise refusals.arithmetic(self.tokens.place(self.at - 1))
+            raise errors.arithmetic(self.tokens.place(self.at - 1))
         return 0.0 - self.number()
 
     def dotted(self) -> _Operand:
-        """`.5` is a number; `.`, `./a` and `.//a` are paths."""
+        """Parse `.5` as a number, and `.`, `./a` and `.//a` as paths."""
         return self.number() if self.words[self.at][1:].isdigit() else self.path()
 
     def parenthesised(self) -> _Operand:
         inner = self.enclosed()
         if self.words[self.at] in ("/", "//", "["):
-            raise slips.unexpected_after_parentheses(self.tokens, self.at)
+            raise errors.unexpected_after_parentheses(self.tokens, self.at)
         if not isinstance(inner, PathTest) or inner.operator is not None:
             return inner
-        self.predicates -= _counts(inner.path)  # `(price)` is a path still, and may be compared
+        self.predicates -= _counts(inner.path)  # `(price)` is still a path, and may be compared
         return inner.path
 
     def call(self) -> _Operand:
@@ -201,34 +200,34 @@ class _Parser(PathReader):
             return Not(self.enclosed())
         if name in _CALLS:
             return self.look_inside(name)
-        if name == "text" or name in refusals.NODE_TESTS:
+        if name == "text" or name in errors.NODE_TESTS:
             return self.path()
-        raise refusals.function(name, self.tokens.place(self.at))
+        raise errors.function(name, self.tokens.place(self.at))
 
     def look_inside(self, name: str) -> PathTest:
-        """`contains(path, "x")` or `starts-with(path, "x")`."""
+        """Parse `contains(path, "x")` or `starts-with(path, "x")`."""
         start = self.at
         self.at += 2
         path = self.operand()
         if not isinstance(path, Path):
-            raise refusals.argument(name, self.tokens.place(start + 2, self.at - 1))
+            raise errors.argument(name, self.tokens.place(start + 2, self.at - 1))
         if self.words[self.at] != ",":
-            raise slips.expected("','", self.tokens, self.at)
+            raise errors.expected("','", self.tokens, self.at)
         self.at += 1
         second = self.at
         literal = self.operand()
         if not isinstance(literal, str):
-            raise refusals.argument(name, self.tokens.place(second, self.at - 1))
+            raise errors.argument(name, self.tokens.place(second, self.at - 1))
         if not literal:
-            raise refusals.empty_literal(name, self.tokens.place(second))
+            raise errors.empty_literal(name, self.tokens.place(second))
         if self.words[self.at] not in (")", ""):
-            raise slips.expected("')'", self.tokens, self.at)
+            raise errors.expected("')'", self.tokens, self.at)
         self.close(start + 1)
-        return self.found(path, _CALLS[name], literal, start)
+        return self.path_test(path, _CALLS[name], literal, start)
 
 
 def _counts(path: Path) -> bool:
-    """Whether a path alone is a predicate of its own: `/a[b]` is only one, that there is a b."""
+    """Return whether a path alone counts as a predicate: `/a[b]` has only one, that there is a b."""
     return not path.steps or not path.steps[-1].predicates
 
 
@@ -240,4 +239,4 @@ _OPERANDS: dict[str, Callable[[_Parser], _Operand]] = {
     ".": _Parser.dotted,
     "(": _Parser.parenthesised,
 }
-"""How an operand is read, by its first character, if that begins no name."""
+"""Parser method by the first character of an operand that is not a name."""

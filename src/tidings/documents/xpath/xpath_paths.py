@@ -1,4 +1,4 @@
-"""Reading the paths of an XPath: steps, their axes and names, and the predicates behind them."""
+"""Parser of XPath paths: steps, their axes and names, and their predicates."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from tidings.core.limits import check_limits
 from tidings.core.source_text import Span
 from tidings.documents.model import ANY, Axis, NodeKind
-from tidings.documents.xpath import xpath_errors as refusals
-from tidings.documents.xpath import xpath_errors as slips
+from tidings.documents.xpath import xpath_errors as errors
 from tidings.documents.xpath.xpath_tokens import NO_NAME, is_name, tokens_of
 from tidings.documents.xpath.xpath_tree import (
     XML_NAMESPACE,
@@ -25,7 +24,7 @@ from tidings.documents.xpath.xpath_tree import (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large one subscription may be. A predicate is a comparison, or a path alone that has none at its end."""
+    """How large a subscription may be. A predicate is a comparison, or a path that does not end with one."""
 
     steps: int = 64
     predicates: int = 64
@@ -37,7 +36,7 @@ class Limits:
 
 
 MOST = {"steps": 1_000, "predicates": 1_000, "nesting": 100, "length": 1_000_000}
-"""What later steps can walk: they call themselves for what is nested."""
+"""Upper limits: later steps recurse over nested expressions."""
 
 _ELEMENT, _ATTRIBUTE, _TEXT = NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT
 _CHILD, _DESCENDANT = Axis.CHILD, Axis.DESCENDANT
@@ -48,9 +47,9 @@ _SELF = ["self", "::", "node", "(", ")"]
 
 
 class PathReader(ABC):
-    """One text on its way to a tree. `at` is the token to be read next; each method reads on from there.
+    """Recursive-descent parser of one text. `at` is the next token; each method reads on from there.
 
-    `inside` says how many `[` are open: outside of all, paths begin at the document.
+    `inside` is the number of open `[`: outside of all, paths begin at the document.
     """
 
     def __init__(self, text: str, limits: Limits) -> None:
@@ -62,28 +61,28 @@ class PathReader(ABC):
 
     @abstractmethod
     def either(self) -> Expression:
-        """What may stand in a predicate."""
+        """Parse the content of a predicate."""
 
     def span(self, start: int) -> Span:
-        """From a token to the last that was read."""
+        """Return the span from a token to the last one that was read."""
         return make_span(self.edges[2 * start], self.edges[2 * self.at - 1])
 
     def enclosed(self) -> Expression:
-        """What stands between the bracket or parenthesis at hand and the one that closes it."""
+        """Parse the content of the bracket or parenthesis at the current token."""
         opened = self.at
         self.depth += 1
         if self.depth > self.limits.nesting:
-            raise slips.too_deep(self.limits.nesting, self.tokens.place(opened))
+            raise errors.too_deep(self.limits.nesting, self.tokens.place(opened))
         self.at += 1
-        found = self.either()
+        parsed = self.either()
         self.close(opened)
         self.depth -= 1
-        return found
+        return parsed
 
     def close(self, opened: int) -> None:
         closing = _CLOSING[self.words[opened]]
         if self.words[self.at] != closing:
-            raise slips.not_closed(self.tokens, opened, self.at, closing)
+            raise errors.not_closed(self.tokens, opened, self.at, closing)
         self.at += 1
 
     def path(self) -> Path:
@@ -92,15 +91,15 @@ class PathReader(ABC):
         if self.words[start] in _SLASHES:
             absolute, axis = True, self.slashes()
             if self.words[self.at] in _NO_STEP and axis is _CHILD:
-                raise refusals.document(self.tokens.place(start))
+                raise errors.document(self.tokens.place(start))
         steps = self.follow(axis)
         if absolute and not steps:
-            raise refusals.document(self.tokens.place(start, self.at - 1))
+            raise errors.document(self.tokens.place(start, self.at - 1))
         self.steps += len(steps)
         return make_path(absolute, steps, self.span(start))
 
     def plain(self) -> Path:
-        """A path that is one name, as most paths in predicates are."""
+        """Parse a path that is a single name, as most paths in predicates are."""
         start = self.at
         name = self.name()
         span = make_span(self.edges[2 * start], self.edges[2 * start + 1])
@@ -108,18 +107,18 @@ class PathReader(ABC):
         return make_path(not self.inside, (make_step(_CHILD, _ELEMENT, name, (), span),), span)
 
     def follow(self, axis: Axis) -> tuple[Step, ...]:
-        """Steps up to the end of the path; `.` leads nowhere else and is none."""
-        found: list[Step] = []
+        """Parse steps up to the end of the path; `.` is not a step."""
+        parsed: list[Step] = []
         while True:
             start, word = self.at, self.words[self.at]
             if word == "." or (word == "self" and self.words[start : start + 5] == _SELF):
                 self.dot(axis)
             else:
-                found.append(self.step(axis))
-                if len(found) > 1 and found[-2].kind is not _ELEMENT:
-                    raise refusals.step_behind(found[-2].kind, self.tokens.place(start))
+                parsed.append(self.step(axis))
+                if len(parsed) > 1 and parsed[-2].kind is not _ELEMENT:
+                    raise errors.step_after(parsed[-2].kind, self.tokens.place(start))
             if self.words[self.at] not in _SLASHES:
-                return tuple(found)
+                return tuple(parsed)
             axis = self.slashes()
 
     def slashes(self) -> Axis:
@@ -130,9 +129,9 @@ class PathReader(ABC):
         start = self.at
         self.at += 1 if self.words[start] == "." else len(_SELF)
         if axis is _DESCENDANT:
-            raise refusals.dot_behind_slashes(self.tokens.place(start, self.at - 1))
+            raise errors.dot_after_slashes(self.tokens.place(start, self.at - 1))
         if self.words[self.at] == "[":
-            raise refusals.predicate_of_dot(self.tokens.place(self.at))
+            raise errors.predicate_of_dot(self.tokens.place(self.at))
 
     def step(self, axis: Axis) -> Step:
         start, kind = self.at, _ELEMENT
@@ -148,49 +147,49 @@ class PathReader(ABC):
         return make_step(axis, kind, name, self.brackets() if self.words[self.at] == "[" else (), span)
 
     def axis(self, axis: Axis) -> tuple[Axis, NodeKind]:
-        """A long form, such as `descendant::`, behind `/` or `//`."""
+        """Parse a long form, such as `descendant::`, after `/` or `//`."""
         name = self.words[self.at]
-        if name not in refusals.AXES:
-            raise refusals.axis(name, self.tokens.place(self.at, self.at + 1))
+        if name not in errors.AXES:
+            raise errors.axis(name, self.tokens.place(self.at, self.at + 1))
         self.at += 2
         if name == "attribute":
             return axis, _ATTRIBUTE
         return (_DESCENDANT if name == "descendant" else axis), _ELEMENT
 
     def text_test(self, kind: NodeKind) -> NodeKind:
-        """`text()`, and nothing else that has parentheses."""
+        """Parse `text()`; other node tests are not supported."""
         name = self.words[self.at]
         if not is_name(name):
-            raise slips.no_operand(self.tokens, self.at)
+            raise errors.no_operand(self.tokens, self.at)
         if name != "text":
-            refuse = refusals.node_test if name in refusals.NODE_TESTS else refusals.function
+            refuse = errors.node_test if name in errors.NODE_TESTS else errors.function
             raise refuse(name, self.tokens.place(self.at))
         if kind is _ATTRIBUTE:
-            raise slips.expected("an attribute's name or '*'", self.tokens, self.at)
+            raise errors.expected("an attribute's name or '*'", self.tokens, self.at)
         if self.words[self.at + 2] != ")":
-            raise slips.expected("')'", self.tokens, self.at + 2)
+            raise errors.expected("')'", self.tokens, self.at + 2)
         self.at += 3
         return _TEXT
 
     def name(self) -> str:
-        """A name or `*`; names with a prefix are given their namespace: `{uri}local`."""
+        """Parse a name or `*`; a prefix is replaced by its namespace: `{uri}local`."""
         word = self.words[self.at]
         if word[:1] in NO_NAME and word != ANY:
-            raise slips.no_operand(self.tokens, self.at)
+            raise errors.no_operand(self.tokens, self.at)
         self.at += 1
         if ":" not in word:
             return word
         prefix, _, local = word.partition(":")
         if prefix not in self.namespaces:
-            raise refusals.unknown_prefix(prefix, list(self.namespaces), self.tokens.place(self.at - 1))
+            raise errors.unknown_prefix(prefix, list(self.namespaces), self.tokens.place(self.at - 1))
         return f"{{{self.namespaces[prefix]}}}{local}"
 
     def brackets(self) -> tuple[Expression, ...]:
-        """The predicates of a step. `[a][b]` is `[a and b]`: without positions, the two mean the same."""
-        found: list[Expression] = []
+        """Parse the predicates of a step. `[a][b]` is `[a and b]`: without positions, the two are equivalent."""
+        parsed: list[Expression] = []
         self.inside += 1
         while self.words[self.at] == "[":
             expression = self.enclosed()
-            found += expression.parts if isinstance(expression, And) else (expression,)
+            parsed += expression.parts if isinstance(expression, And) else (expression,)
         self.inside -= 1
-        return tuple(found)
+        return tuple(parsed)

@@ -1,7 +1,7 @@
-"""The words of an XPath: names, literals, slashes, brackets, operators, and where each stands.
+"""Tokenizer of XPath: names, literals, slashes, brackets and operators, with their positions.
 
-A text is split in one go by one pattern; positions are sums of lengths. That is several times faster than asking a
-match object for each token, and millions of texts are loaded one after another.
+One pattern splits a text at once; positions are sums of lengths. That is several times faster than a match object per
+token, which matters for millions of texts.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from tidings.core.source_text import NAME_REST, NAME_START, SPACE, Tokens
 from tidings.errors import Place, SyntaxProblem
 
 NAME = rf"[{NAME_START}][{NAME_START}\-.{NAME_REST}]*"
-"""A name without a colon, as XML's namespaces have it."""
+"""A name without a colon, as in XML namespaces."""
 
 _ASCII_NAME = r"[A-Za-z_][A-Za-z_0-9.\-]*"
-"""The same where a text is ASCII, as most are: sets of many ranges are slow."""
+"""The same for ASCII texts, which most are: large character sets are slow."""
 
 
 def _pattern(name: str) -> re.Pattern[str]:
@@ -30,21 +30,21 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 _TOKEN, _ASCII_TOKEN = _pattern(NAME), _pattern(_ASCII_NAME)
 NO_NAME = frozenset(("", *"/.@[](),!=<>|+-$;:\"'0123456789*"))
-"""How a token begins that is no name."""
+"""First characters of tokens that are not names."""
 
 
 def tokens_of(text: str) -> Tokens:
-    """The tokens of a text, or a problem at the first character that is part of none."""
+    """Tokenize a text; raise a problem at the first character that is not part of a token."""
     parts = (_ASCII_TOKEN if text.isascii() else _TOKEN).split(text)
     if "".join(parts[::2]).strip(SPACE):
-        raise _stray(text, parts)
+        raise _unexpected_character(text, parts)
     words = parts[1::2]
     words += ("", "")
     return Tokens(text, words, list(accumulate(map(len, parts))))
 
 
 def is_name(token: str) -> bool:
-    """Whether a token is a name (`price`, `p:price`, `p:*`), and not `*` or anything else."""
+    """Return whether a token is a name (`price`, `p:price`, `p:*`), and not `*` or anything else."""
     return token[:1] not in NO_NAME
 
 
@@ -53,7 +53,7 @@ _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"
 _CURLY = "“”„‘’‚«»"
 
 
-def _stray(text: str, parts: list[str]) -> SyntaxProblem:
+def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))
@@ -64,7 +64,7 @@ def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     for written, meant in (_ESCAPED | _WRITTEN).items():
         if rest.startswith(written):
             place = Place.at(text, start, start + len(written))
-            return SyntaxProblem(f"'{written}' is written '{meant}'", place=place)
-    hint = "strings stand in straight quotes: \"...\" or '...'" if rest[0] in _CURLY else None
+            return SyntaxProblem(f"write '{meant}' instead of '{written}'", place=place)
+    hint = "write strings in straight quotes: \"...\" or '...'" if rest[0] in _CURLY else None
     shown = f"'{rest[0]}'" if rest[0].isprintable() else f"U+{ord(rest[0]):04X}"
-    return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
+    return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)

@@ -1,4 +1,4 @@
-"""The tree of an XPath subscription: paths with predicates, compared with literals, joined by and, or and not()."""
+"""Syntax tree of an XPath subscription: paths with predicates, compared with literals, joined by and, or and not()."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["And", "Expression", "Not", "Or", "Path", "PathTest", "Step", "ValueO
 
 
 class ValueOperator(Enum):
-    """What may be asked of a node's value. The value is the spelling."""
+    """Comparisons of a node's value. The enum value is the spelling."""
 
     EQUAL = "="
     UNEQUAL = "!="
@@ -29,7 +29,7 @@ class ValueOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a path. `name` is as in `documents.LinearStep`; all `predicates` must hold."""
+    """A step of a path. `name` is as in `documents.model.LinearStep`; all `predicates` must hold."""
 
     axis: Axis
     kind: NodeKind
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Steps from the document (`absolute`) or from the node whose predicate this is; no steps at all is `.`."""
+    """Steps from the document (`absolute`) or from the node of the enclosing predicate; without steps, it is `.`."""
 
     absolute: bool
     steps: tuple[Step, ...]
@@ -49,10 +49,10 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class PathTest:
-    """Some node at the path; with an operator, some node whose value stands so to the literal.
+    """A test that some node exists at the path; with an operator, that some node's value compares with the literal.
 
-    A literal is a string or a number. Order is asked of numbers only: the literal of `<` is a number always.
-    `contains` and `starts-with` ask only the first node at the path, in the order of the document.
+    A literal is a string or a number. Only numbers have an order: the literal of `<` is always a number. `contains` and
+    `starts-with` test only the first node at the path, in document order.
     """
 
     path: Path
@@ -85,65 +85,57 @@ class Not:
 Expression = PathTest | And | Or | Not
 
 
-# Nodes of XPath trees, made without their constructors.
-#
-# The constructor of a frozen dataclass sets each field through `object.__setattr__`, which looks its name up; setting
-# the slots themselves takes half the time, and making nodes is half of parsing. The nodes are the same.
-
+# Fast constructors. The constructor of a frozen dataclass sets each field through `object.__setattr__`, which looks its
+# name up; setting the slots directly takes half the time, and making nodes is half of parsing. The nodes are the same.
 
 _new = object.__new__
 
 
 def _setters(kind: type[Span | Step | Path | PathTest]) -> list[Callable[[Any, Any], None]]:
-    """What sets each field, in the order of the fields."""
+    """Return the setters of the fields, in field order."""
     return [kind.__dict__[name].__set__ for name in kind.__slots__]
 
 
 _span_start, _span_end = _setters(Span)
 _step_axis, _step_kind, _step_name, _step_predicates, _step_span = _setters(Step)
 _path_absolute, _path_steps, _path_span = _setters(Path)
-_found_path, _found_operator, _found_literal, _found_span = _setters(PathTest)
+_test_path, _test_operator, _test_literal, _test_span = _setters(PathTest)
 
 
 def make_span(start: int, end: int) -> Span:
-    made = _new(Span)
-    _span_start(made, start)
-    _span_end(made, end)
-    return made
+    node = _new(Span)
+    _span_start(node, start)
+    _span_end(node, end)
+    return node
 
 
 def make_step(axis: Axis, kind: NodeKind, name: str, predicates: tuple[Expression, ...], span: Span) -> Step:
-    made = _new(Step)
-    _step_axis(made, axis)
-    _step_kind(made, kind)
-    _step_name(made, name)
-    _step_predicates(made, predicates)
-    _step_span(made, span)
-    return made
+    node = _new(Step)
+    _step_axis(node, axis)
+    _step_kind(node, kind)
+    _step_name(node, name)
+    _step_predicates(node, predicates)
+    _step_span(node, span)
+    return node
 
 
 def make_path(absolute: bool, steps: tuple[Step, ...], span: Span) -> Path:
-    made = _new(Path)
-    _path_absolute(made, absolute)
-    _path_steps(made, steps)
-    _path_span(made, span)
-    return made
+    node = _new(Path)
+    _path_absolute(node, absolute)
+    _path_steps(node, steps)
+    _path_span(node, span)
+    return node
 
 
 def make_path_test(
     path: Path, operator: ValueOperator | None, literal: str | float | None, span: Span
 ) -> PathTest:
-    made = _new(PathTest)
-    _found_path(made, path)
-    _found_operator(made, operator)
-    _found_literal(made, literal)
-    _found_span(made, span)
-    return made
-
-
-# The tree of an XPath as text, in the one form that every text of the same tree is shown in.
-#
-# Namespaces are declared in front, as n1, n2 and so on in the order of their first use.
+    node = _new(PathTest)
+    _test_path(node, path)
+    _test_operator(node, operator)
+    _test_literal(node, literal)
+    _test_span(node, span)
+    return node
 
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
@@ -152,7 +144,10 @@ _Namer = Callable[[str], str]
 
 
 def show(expression: Expression) -> str:
-    """The text of a tree; it parses back to the same tree."""
+    """Format a tree in canonical form; it parses back to the same tree.
+
+    Namespaces are declared in front, as n1, n2 and so on in the order of their first use.
+    """
     prefixes: dict[str, str] = {XML_NAMESPACE: "xml"}
 
     def prefixed(name: str) -> str:
@@ -167,25 +162,25 @@ def show(expression: Expression) -> str:
 
 
 def show_briefly(expression: Expression) -> str:
-    """The text of a part of a tree for people to read: names as in places of documents, `{uri}price > 50`."""
+    """Format a part of a tree for explanations, with names as in tag paths: `{uri}price > 50`."""
     return _show(expression, lambda name: name)
 
 
 def show_string(text: str) -> str:
     if '"' in text and "'" in text:
-        raise ValueError(f"no XPath literal has both kinds of quotes: {text!r}")
+        raise ValueError(f"an XPath literal cannot contain both kinds of quotes: {text!r}")
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def show_number(number: float) -> str:
-    """A number as XPath writes it, without an exponent: 50, -2.5, 0.0000001."""
+    """Format a number as in XPath, without an exponent: 50, -2.5, 0.0000001."""
     shown = format(Decimal(repr(number)), "f")
     return shown.removesuffix(".0")
 
 
 def _show(expression: Expression, named: _Namer) -> str:
     if isinstance(expression, PathTest):
-        return _show_found(expression, named)
+        return _show_test(expression, named)
     if isinstance(expression, Not):
         return f"not({_show(expression.part, named)})"
     word = " and " if isinstance(expression, And) else " or "
@@ -197,8 +192,8 @@ def _show_part(part: Expression, named: _Namer) -> str:
     return f"({shown})" if isinstance(part, And | Or) else shown
 
 
-def _show_found(found: PathTest, named: _Namer) -> str:
-    path, operator, literal = _show_path(found.path, named), found.operator, found.literal
+def _show_test(test: PathTest, named: _Namer) -> str:
+    path, operator, literal = _show_path(test.path, named), test.operator, test.literal
     if operator is None or literal is None:
         return path
     shown = show_string(literal) if isinstance(literal, str) else show_number(literal)

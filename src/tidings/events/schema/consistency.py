@@ -1,8 +1,8 @@
 """Consistency rules R1, R2 and R3: whether an event is an instance of the schema (paper 004, section 2.1).
 
-    R1  the event says its types, and they exist
-    R2  what is mandatory is there; values belong to their attribute's domain; what is unique has one value
-    R3  nothing else is there, unless one of the event's types is open
+    R1  the event names its types, and they exist
+    R2  mandatory attributes are present; values belong to their attribute's domain; unique attributes have one value
+    R3  there are no other attributes, unless one of the event's types is open
 
 A schema without event types has no rules: every event is consistent with it.
 """
@@ -28,7 +28,7 @@ def check(event: Event, schema: EventSchema, beside: Collection[str] = ()) -> No
 def violations(
     event: Event, schema: EventSchema, beside: Collection[str] = ()
 ) -> Iterator[ConsistencyProblem]:
-    """Every rule the event breaks. `beside` are paths that came with the event but are no part of it."""
+    """Yield every rule the event breaks. `beside` are paths that came with the event but are not part of it."""
     if not schema.event_types:
         return
     try:
@@ -78,18 +78,18 @@ def _rule_3(event: Event, view: View, beside: Collection[str]) -> Iterator[Consi
 
 
 def _who(schema: EventSchema, view: View, attribute: str, mandatory: bool = False) -> str:
-    """The event types of the view that name the attribute, or make it mandatory."""
+    """Join the event types of the view that declare the attribute, or make it mandatory."""
     members = ((name, schema.event_types[name].member(attribute)) for name in view.types)
     return join_words(name for name, member in members if member and (member.mandatory or not mandatory))
 
 
 def _distinct(values: Sequence[Scalar]) -> int:
-    """How many values a set of them has: 1 and 1.0 are one number, 1 and true are two values."""
+    """Count distinct values: 1 and 1.0 are one number, 1 and true are two values."""
     return len({(kind_of(value), value) for value in values})
 
 
 def accepted(domain: Domain) -> str:
-    """In words, what a value of the domain looks like."""
+    """Describe the values of the domain."""
     if domain.kind in LISTED:
         return shorten_list(domain.below, shown=show)
     if domain.kind is DomainKind.NUMERIC:

@@ -1,10 +1,10 @@
 """Domains in schema files.
 
-period:   {values: [XVI, XVII, XVIII], ordered: true}             values rise as they are listed
-repair:   {values: [new, mended, worn, broken],                   chains of a partial order, each rising
+period:   {values: [XVI, XVII, XVIII], ordered: true}             values in ascending order
+repair:   {values: [new, mended, worn, broken],                   ascending chains of a partial order
            order: [[broken, worn, new], [broken, mended, new]]}
-category:                                                         what stands inside is a kind of it;
-  concepts:                                                       a concept may stand in several places
+category:                                                         inner concepts are kinds of the outer one;
+  concepts:                                                       a concept may occur in several places
     dining room: {table: [dining table], chair: [folding chair]}
     outdoor: [bench, folding chair]
 amount:   {kind: numeric, minimum: 0}
@@ -33,24 +33,24 @@ SETTINGS = {
     DomainKind.ENUMERATED: ("values", "ordered", "order"),
     DomainKind.HIERARCHICAL: ("concepts",),
 }
-"""What may be said of a domain of each kind, beside `kind` itself."""
+"""The settings of each kind of domain, in addition to `kind`."""
 
 NESTED = 6
-"""How deeply written concepts stand inside each other; what is deeper goes on at the left margin."""
+"""Maximum nesting of concepts when written; deeper ones continue at the left margin."""
 
 Below = dict[str, tuple[str, ...]]
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def read_domain(document: Document, name: str, node: Node) -> Domain:
-    """The domain of that name; `name: numeric` is short for `name: {kind: numeric}`."""
+    """Read the domain of that name; `name: numeric` is short for `name: {kind: numeric}`."""
     if not isinstance(node, MappingNode):
         return _checked(document, node, name, _kind(document, node), {}, None, None)
     known = ("kind", *(setting for settings in SETTINGS.values() for setting in settings))
-    said = {key: value for key, _, value in document.items(node, f"domain {name}", known)}
-    kind = _kind_of(document, name, node, said)
-    below = _read_concepts(document, said) if "concepts" in said else _read_values(document, said)
-    low, high = _number(document, said.get("minimum")), _number(document, said.get("maximum"))
+    given = {key: value for key, _, value in document.items(node, f"domain {name}", known)}
+    kind = _kind_of(document, name, node, given)
+    below = _read_concepts(document, given) if "concepts" in given else _read_values(document, given)
+    low, high = _number(document, given.get("minimum")), _number(document, given.get("maximum"))
     return _checked(document, node, name, kind, below, low, high)
 
 
@@ -63,7 +63,7 @@ def _checked(
     low: int | float | None,
     high: int | float | None,
 ) -> Domain:
-    """The domain, or its own complaint with a place."""
+    """Make the domain; errors get a place."""
     try:
         return Domain(name, kind, below, low, high)
     except SchemaError as error:
@@ -74,13 +74,13 @@ def _kind(document: Document, node: Node) -> DomainKind:
     return DomainKind(document.choice(node, "the kind of a domain", [kind.value for kind in DomainKind]))
 
 
-def _kind_of(document: Document, name: str, node: Node, said: dict[str, Node]) -> DomainKind:
-    """The kind that is said, or the one that has the settings that are; and no setting of another kind."""
-    fitting = [kind for kind in DomainKind if "kind" not in said and set(said) & set(SETTINGS[kind])]
-    if "kind" not in said and not fitting:
-        raise document.problem(node, f"domain {name} does not say its kind", ", ".join(DomainKind))
-    kind = _kind(document, said["kind"]) if "kind" in said else fitting[0]
-    for setting, value in said.items():
+def _kind_of(document: Document, name: str, node: Node, given: dict[str, Node]) -> DomainKind:
+    """Return the declared kind, or the one with the given settings; refuse settings of another kind."""
+    fitting = [kind for kind in DomainKind if "kind" not in given and set(given) & set(SETTINGS[kind])]
+    if "kind" not in given and not fitting:
+        raise document.problem(node, f"domain {name} has no kind", ", ".join(DomainKind))
+    kind = _kind(document, given["kind"]) if "kind" in given else fitting[0]
+    for setting, value in given.items():
         if setting != "kind" and setting not in SETTINGS[kind]:
             accepted = ", ".join(("kind", *SETTINGS[kind]))
             raise document.problem(value, f"domain {name} is {kind} and has no {setting}", accepted)
@@ -97,41 +97,41 @@ def _number(document: Document, node: Node | None) -> int | float | None:
     return number
 
 
-def _read_values(document: Document, said: dict[str, Node]) -> Below:
-    if "values" not in said:
+def _read_values(document: Document, given: dict[str, Node]) -> Below:
+    if "values" not in given:
         return {}
     below: Below = {}
-    for node in document.elements(said["values"], "values"):
+    for node in document.elements(given["values"], "values"):
         value = document.name(node, "a value")
         if value in below:
             raise document.problem(node, f"the value '{value}' is listed twice")
         below[value] = ()
-    for low, high in _order(document, said, list(below)):
+    for low, high in _order(document, given, list(below)):
         below[low] = (*below[low], high)
     return below
 
 
-def _order(document: Document, said: dict[str, Node], values: list[str]) -> Iterator[tuple[str, str]]:
-    """The pairs (lower, higher) that are said, directly or by `ordered: true`."""
-    ordered = "ordered" in said and document.choice(said["ordered"], "ordered", ("true", "false")) == "true"
-    if ordered and "order" in said:
-        raise document.problem(said["ordered"], "ordered and order are both said", "one of them")
+def _order(document: Document, given: dict[str, Node], values: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs (lower, higher) of `order`, or those of `ordered: true`."""
+    ordered = "ordered" in given and document.choice(given["ordered"], "ordered", ("true", "false")) == "true"
+    if ordered and "order" in given:
+        raise document.problem(given["ordered"], "ordered and order cannot be combined", "one of them")
     if ordered:
         yield from pairwise(values)
-    for chain in document.elements(said["order"], "order") if "order" in said else []:
+    for chain in document.elements(given["order"], "order") if "order" in given else []:
         nodes = document.elements(chain, "a chain of the order")
         yield from pairwise([document.choice(node, "a value of the order", values) for node in nodes])
 
 
-def _read_concepts(document: Document, said: dict[str, Node]) -> Below:
+def _read_concepts(document: Document, given: dict[str, Node]) -> Below:
     below: Below = {}
-    for concept, parent in _walk(document, said["concepts"], None):
+    for concept, parent in _walk(document, given["concepts"], None):
         below[concept] = (*below.get(concept, ()), *([parent] if parent else ()))
     return below
 
 
 def _walk(document: Document, node: Node, parent: str | None) -> Iterator[tuple[str, str | None]]:
-    """Every concept and the one it stands in, once for each place it stands at."""
+    """Yield every concept and its parent, once for each place where it occurs."""
     if isinstance(node, SequenceNode):
         for element in node.value:
             yield from _walk(document, element, parent)
@@ -144,14 +144,14 @@ def _walk(document: Document, node: Node, parent: str | None) -> Iterator[tuple[
 
 
 def write_domain(domain: Domain) -> Any:
-    """The domain as `read_domain` reads it."""
+    """Write the domain in the form that `read_domain` reads."""
     if domain.kind is DomainKind.HIERARCHICAL:
         return {"concepts": _written_concepts(domain)}
     if domain.kind is DomainKind.ENUMERATED:
         return {"values": list(domain.values)} | _written_order(domain)
     bounds = {"minimum": domain.minimum, "maximum": domain.maximum}
-    said = {name: bound for name, bound in bounds.items() if bound is not None}
-    return {"kind": domain.kind.value} | said if said else domain.kind.value
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    return {"kind": domain.kind.value} | given if given else domain.kind.value
 
 
 def _written_order(domain: Domain) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Domains: what values an attribute may have and how they compare.
+"""Domains: the values an attribute may have, and how they compare.
 
-A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every
-value that is named as standing above another is itself a value, and no value stands above itself.
+A domain is validated when it is created, so its order is known to be an order: every value named as a parent is itself
+a value, and no value is above itself.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ LISTED = (DomainKind.ENUMERATED, DomainKind.HIERARCHICAL)
 
 @dataclass(frozen=True)
 class Domain:
-    """A named domain. If its values are listed, `below` maps each of them to those directly above it.
+    """A named domain. For listed values, `below` maps each value to those directly above it.
 
-    The order is a DAG: `a <= b` when b can be reached from a, `a` itself included; `<` leaves `a` out. In a
-    hierarchy that reads "a is a kind of b". A numeric domain may have a smallest and a largest value.
+    The order is a DAG: `a <= b` if b can be reached from a, which includes `a` itself; `<` excludes it. In a hierarchy
+    that reads "a is a kind of b". A numeric domain may have a minimum and a maximum.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Domain:
     maximum: int | float | None = None
 
     def __post_init__(self) -> None:
-        # In which order somebody listed the values above means nothing: equal orders shall be equal domains.
+        # The listing order of parents has no meaning: equal orders must be equal domains.
         sorted_above = {value: tuple(sorted(set(above))) for value, above in self.below.items()}
         object.__setattr__(self, "below", sorted_above)
         for rule in _RULES:
@@ -60,35 +60,35 @@ class Domain:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether `<` and its relatives mean something; booleans and plain enumerations have no order."""
+        """Whether `<` is meaningful; booleans and plain enumerations have no order."""
         if self.kind is DomainKind.ENUMERATED:
             return any(self.below.values())
         return self.kind is not DomainKind.BOOLEAN
 
     @cached_property
     def _above(self) -> dict[str, frozenset[str]]:
-        found: dict[str, frozenset[str]] = {}
+        above: dict[str, frozenset[str]] = {}
         pending = list(self.below)
         while pending:
             value = pending[-1]
-            missing = [parent for parent in self.below[value] if parent not in found]
-            if value in found or not missing:
+            missing = [parent for parent in self.below[value] if parent not in above]
+            if value in above or not missing:
                 pending.pop()
-                found[value] = frozenset({value}).union(*(found[parent] for parent in self.below[value]))
+                above[value] = frozenset({value}).union(*(above[parent] for parent in self.below[value]))
             else:
                 pending.extend(missing)
-        return found
+        return above
 
     def at_most(self, low: str, high: str) -> bool:
-        """low <= high: low is high or stands below it."""
+        """Return whether low <= high: low is high or below it."""
         return high in self._above.get(low, ())
 
     def ancestors(self, value: str) -> frozenset[str]:
-        """The value and everything above it; nothing for an unknown value."""
+        """Return the value and everything above it; empty for an unknown value."""
         return self._above.get(value, frozenset())
 
     def accepts(self, value: object) -> bool:
-        """Whether an event may carry this value; an instant is a string that reads as one."""
+        """Return whether an event may have this value; an instant is a string in a date format."""
         if self.kind in LISTED:
             return isinstance(value, str) and value in self.below
         if self.kind is DomainKind.NUMERIC:
@@ -98,7 +98,7 @@ class Domain:
         return isinstance(value, str) and (self.kind is DomainKind.STRING or parse_instant(value) is not None)
 
     def describe(self) -> str:
-        """The domain in a few words: `enumerated, 4 values, ordered`."""
+        """Describe the domain briefly: `enumerated, 4 values, ordered`."""
         if self.kind is DomainKind.HIERARCHICAL:
             return f"hierarchical, {plural(len(self.below), 'concept')}"
         if self.kind is DomainKind.ENUMERATED:
@@ -128,9 +128,7 @@ def _check_bounds(domain: Domain) -> None:
     if domain.kind is not DomainKind.NUMERIC:
         raise SchemaError(f"domain {domain.name} is {domain.kind}: only numeric domains have bounds")
     if low is not None and high is not None and not low <= high:
-        raise SchemaError(
-            f"no number is in domain {domain.name}: its minimum {low} is above its maximum {high}"
-        )
+        raise SchemaError(f"domain {domain.name} is empty: its minimum {low} is above its maximum {high}")
 
 
 def _check_values(domain: Domain) -> None:
@@ -140,26 +138,26 @@ def _check_values(domain: Domain) -> None:
         raise SchemaError(f"domain {domain.name} is {domain.kind}: it cannot list values")
     for value in domain.below:
         if not is_name(value):
-            raise SchemaError(f"a value of domain {domain.name} is no name", received=repr(value))
+            raise SchemaError(f"a value of domain {domain.name} is not a valid name", received=repr(value))
 
 
 def _check_order(domain: Domain) -> None:
     for value, above in domain.below.items():
         for parent in above:
             if parent not in domain.below:
-                what = f"'{value}' stands below '{parent}', which is no value of domain {domain.name}"
+                what = f"'{value}' is below '{parent}', which is not a value of domain {domain.name}"
                 raise SchemaError(what, hint=did_you_mean(parent, domain.below))
     cycle = find_cycle(domain.below)
     if cycle:
         what = f"domain {domain.name} has a cycle: {' < '.join(cycle)}"
-        raise SchemaError(what, accepted="an order in which no value stands above itself")
+        raise SchemaError(what, accepted="an order without cycles")
 
 
 _RULES = (_check_name, _check_bounds, _check_values, _check_order)
 
 
 def find_cycle(below: Mapping[str, Iterable[str]]) -> list[str]:
-    """The values of a cycle, the first one again at the end; an empty list for a DAG."""
+    """Return the values of a cycle, the first one repeated at the end; an empty list for a DAG."""
     done: set[str] = set()
     for start in below:
         path: dict[str, None] = {}
@@ -182,4 +180,4 @@ BUILT_IN = {
     kind.value: Domain(kind.value, kind)
     for kind in (DomainKind.NUMERIC, DomainKind.STRING, DomainKind.BOOLEAN, DomainKind.INSTANT)
 }
-"""The domains every schema has without saying so."""
+"""The domains that every schema has implicitly."""

@@ -1,7 +1,7 @@
 """The integrated event schema of paper 004, section 2.1: domains, attributes and event types.
 
-An event may have several types. The *view* over them merges what they say: what is mandatory for one of them
-is mandatory, and what may have several values in one of them may have several.
+An event may have several types. The *view* over them merges their declarations: an attribute is mandatory if one of
+them makes it mandatory, and multiple if one of them allows several values.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidings.errors import ConsistencyProblem, Place, SchemaError
 from tidings.events.schema.domains import BUILT_IN, Domain, DomainKind
 
 MOST_VIEWS = 256
-"""How many views a schema remembers: publishers use few, and could make up many."""
+"""How many views a schema caches: publishers use few, but could make up many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute and its domain's name. Its own name may have dots: `seller.city` is a path."""
+    """An attribute and the name of its domain. Its own name may have dots: `seller.city` is a path."""
 
     name: str
     domain: str
@@ -30,7 +30,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What an event type says of an attribute: the paper's (A, mandatory | optional, unique | multiple)."""
+    """An event type's declaration of an attribute: the paper's (A, mandatory | optional, unique | multiple)."""
 
     attribute: str
     mandatory: bool = False
@@ -42,13 +42,13 @@ class Member:
         return f"{'mandatory' if self.mandatory else 'optional'} {'multiple' if self.multiple else 'unique'}"
 
     def merged(self, other: Member) -> Member:
-        """What holds when both are said: mandatory and multiple have priority (section 2.1, property 3)."""
+        """Merge two declarations: mandatory and multiple have priority (section 2.1, property 3)."""
         return Member(self.attribute, self.mandatory or other.mandatory, self.multiple or other.multiple)
 
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """An event type: its members, and whether events of it may carry attributes it does not name (`open`)."""
+    """An event type: its members, and whether its events may have undeclared attributes (`open`)."""
 
     name: str
     members: tuple[Member, ...] = ()
@@ -60,7 +60,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a set of event types says together."""
+    """The merged declarations of a set of event types."""
 
     types: tuple[str, ...]
     members: Mapping[str, Member]
@@ -69,9 +69,9 @@ class View:
 
 @dataclass(frozen=True)
 class SchemaParts:
-    """Domains, attributes and event types that may lean on others which are not among them: what a file says.
+    """Domains, attributes and event types as in a file; they may refer to others that are not among them.
 
-    `places` tells where in the file each part stands, by its names: `("attributes", "price")`.
+    `places` has the position of each part in the file, by its names: `("attributes", "price")`.
     """
 
     domains: Mapping[str, Domain] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class SchemaParts:
         attributes: Iterable[Attribute] = (),
         event_types: Iterable[EventType] = (),
     ) -> Self:
-        """The same from plain lists."""
+        """Make the parts from plain lists."""
         return cls(
             {domain.name: domain for domain in each_is("domains", domains, Domain)},
             {attribute.name: attribute for attribute in each_is("attributes", attributes, Attribute)},
@@ -97,38 +97,38 @@ class SchemaParts:
     def problem(
         self, at: tuple[str, ...], what: str, accepted: str | None = None, hint: str | None = None
     ) -> SchemaError:
-        """An error about the part of that name, with its place where there is a file."""
+        """Make an error about the part of that name, with its position if there is a file."""
         return SchemaError(what, place=self.places.get(at), accepted=accepted, hint=hint)
 
     def domain(self, name: str) -> Domain | None:
-        """A domain of the schema, or a built-in one: numeric, string, boolean, instant."""
+        """Return a domain of the schema, or a built-in one: numeric, string, boolean, instant."""
         return self.domains.get(name) or BUILT_IN.get(name)
 
 
 @dataclass(frozen=True)
 class EventSchema(SchemaParts):
-    """A whole schema: it has everything it names. Checked when made; the empty one accepts every event."""
+    """A complete schema: everything it refers to exists. Validated on creation; the empty one accepts every event."""
 
     def __post_init__(self) -> None:
         check_fields(self, domains=Mapping, attributes=Mapping, event_types=Mapping, places=Mapping)
         parts = {"domains": Domain, "attributes": Attribute, "event_types": EventType}
         for name, kind in parts.items():
-            given = getattr(self, name)
-            for _ in each_is(name, given, str):
+            section = getattr(self, name)
+            for _ in each_is(name, section, str):
                 pass
-            for _ in each_is(name, given.values(), kind):
+            for _ in each_is(name, section.values(), kind):
                 pass
         for rule in WHOLE:
             rule(self, self)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all is said."""
+        """Whether the schema declares nothing."""
         return not (self.domains or self.attributes or self.event_types)
 
     @property
     def open(self) -> bool:
-        """Whether events may carry attributes the schema does not name: no event types, or an open one."""
+        """Whether events may have undeclared attributes: there are no event types, or an open one."""
         return not self.event_types or any(event_type.open for event_type in self.event_types.values())
 
     @cached_property
@@ -136,14 +136,14 @@ class EventSchema(SchemaParts):
         return Domain(EVENT_TYPE, DomainKind.ENUMERATED, dict.fromkeys(self.event_types, ()))
 
     def domain_of(self, attribute: str) -> Domain | None:
-        """The paper's function dom; None for an attribute the schema does not know."""
+        """The paper's function dom; None for an attribute that is not in the schema."""
         if attribute == EVENT_TYPE and self.event_types:
             return self._types_as_domain
         known = self.attributes.get(attribute)
         return self.domain(known.domain) if known else None
 
     def view(self, types: Iterable[str]) -> View:
-        """What the event types say together; a type that does not exist breaks rule R1."""
+        """Merge the declarations of the event types; a type that does not exist breaks rule R1."""
         names = tuple(dict.fromkeys(types))
         known = self._views.get(names)
         if known is None:
@@ -175,14 +175,14 @@ class EventSchema(SchemaParts):
 
 
 def check_domain_names(parts: SchemaParts, _: SchemaParts) -> None:
-    """No domain takes a name that has a meaning already."""
+    """Check that no domain has a built-in name."""
     for name in parts.domains:
         if name in BUILT_IN or name == EVENT_TYPE:
             raise parts.problem(("domains", name), f"the domain {name} is built in", "another name")
 
 
 def check_attributes(parts: SchemaParts, whole: SchemaParts) -> None:
-    """Every attribute has a name of its own and a domain that exists."""
+    """Check that every attribute has a name of its own and an existing domain."""
     for name, attribute in parts.attributes.items():
         at = ("attributes", name)
         if not is_name(name):
@@ -196,7 +196,7 @@ def check_attributes(parts: SchemaParts, whole: SchemaParts) -> None:
 
 
 def check_event_types(parts: SchemaParts, whole: SchemaParts) -> None:
-    """Every event type has a name and speaks at most once of an attribute, which exists."""
+    """Check that every event type has a name and declares each attribute at most once, and only existing ones."""
     for name, event_type in parts.event_types.items():
         if not is_name(name):
             raise parts.problem(("event_types", name), "an event type needs a name")
@@ -204,13 +204,13 @@ def check_event_types(parts: SchemaParts, whole: SchemaParts) -> None:
         for member in event_type.members:
             at = ("event_types", name, member.attribute)
             if member.attribute in seen:
-                raise parts.problem(at, f"event type {name} names {member.attribute} twice")
+                raise parts.problem(at, f"event type {name} declares {member.attribute} twice")
             if member.attribute not in whole.attributes:
-                what = f"event type {name} names an attribute '{member.attribute}' that does not exist"
+                what = f"event type {name} has an unknown attribute '{member.attribute}'"
                 hint = did_you_mean(member.attribute, whole.attributes)
                 raise parts.problem(at, what, shorten_list(whole.attributes), hint)
             seen.add(member.attribute)
 
 
 WHOLE = (check_domain_names, check_attributes, check_event_types)
-"""What makes parts whole: each is called with the parts to check and with all there is to lean on."""
+"""Checks of a complete schema, called with the parts to check and with the parts they may refer to."""

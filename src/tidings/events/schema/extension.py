@@ -1,7 +1,7 @@
-"""Extending a schema: the four rules of paper 004, section 2.2, and a refusal of everything else.
+"""Schema extension by the four rules of paper 004, section 2.2; every other change is refused.
 
-An extension never takes away what publishers and subscribers rely on. What is stated again as it stands changes
-nothing, so a publisher may hand in its whole schema each time.
+An extension never removes what publishers and subscribers rely on. Repeating an existing declaration changes nothing,
+so a publisher may submit its whole schema each time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.events.schema.event_schema import (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing an extension added, and the rule by which."""
+    """One addition, and the rule that allows it."""
 
     rule: str
     what: str
@@ -33,7 +33,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionResult:
-    """The larger schema and what is new in it."""
+    """The extended schema, and what is new in it."""
 
     schema: EventSchema
     changes: tuple[Change, ...]
@@ -44,7 +44,7 @@ Rule = Callable[[EventSchema, SchemaParts], Step]
 
 
 def extend(schema: EventSchema, addition: SchemaParts) -> ExtensionResult:
-    """The schema with the addition; all of it or, if some of it is no extension, a SchemaError."""
+    """Extend the schema by the addition, completely or not at all; a SchemaError explains what is not an extension."""
     for refusal in refusals(schema, addition):
         raise refusal
     changes: list[Change] = []
@@ -55,7 +55,7 @@ def extend(schema: EventSchema, addition: SchemaParts) -> ExtensionResult:
 
 
 def domain_creation(schema: EventSchema, addition: SchemaParts) -> Step:
-    """Add new domains, with the comparisons they have."""
+    """Add new domains with their comparisons."""
     check_domain_names(addition, schema)
     new = {name: domain for name, domain in addition.domains.items() if name not in schema.domains}
     extended = EventSchema({**schema.domains, **new}, schema.attributes, schema.event_types)
@@ -63,7 +63,7 @@ def domain_creation(schema: EventSchema, addition: SchemaParts) -> Step:
 
 
 def attribute_creation(schema: EventSchema, addition: SchemaParts) -> Step:
-    """Add new attributes over domains that exist."""
+    """Add new attributes over existing domains."""
     check_attributes(addition, schema)
     new = {name: made for name, made in addition.attributes.items() if name not in schema.attributes}
     extended = EventSchema(schema.domains, {**schema.attributes, **new}, schema.event_types)
@@ -71,7 +71,7 @@ def attribute_creation(schema: EventSchema, addition: SchemaParts) -> Step:
 
 
 def event_schema_creation(schema: EventSchema, addition: SchemaParts) -> Step:
-    """Add new event types with their members, mandatory ones too."""
+    """Add new event types with their members, including mandatory ones."""
     check_event_types(addition, schema)
     new = {name: made for name, made in addition.event_types.items() if name not in schema.event_types}
     extended = EventSchema(schema.domains, schema.attributes, {**schema.event_types, **new})
@@ -79,7 +79,7 @@ def event_schema_creation(schema: EventSchema, addition: SchemaParts) -> Step:
 
 
 def event_schema_extension(schema: EventSchema, addition: SchemaParts) -> Step:
-    """Add optional members to event types that exist."""
+    """Add optional members to existing event types."""
     types, made = dict(schema.event_types), []
     for old, member in _new_members(schema, addition):
         types[old.name] = EventType(old.name, (*types[old.name].members, member), old.open)
@@ -88,7 +88,7 @@ def event_schema_extension(schema: EventSchema, addition: SchemaParts) -> Step:
 
 
 RULES: tuple[Rule, ...] = (domain_creation, attribute_creation, event_schema_creation, event_schema_extension)
-"""In the order in which later ones lean on earlier ones."""
+"""Ordered so that later rules may use what earlier ones added."""
 
 ACCEPTED = (
     "the four extensions: a new domain, a new attribute over an existing domain, a new event type, "
@@ -97,7 +97,7 @@ ACCEPTED = (
 
 
 def refusals(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
-    """Everything in the addition that would change what is there."""
+    """Yield an error for everything in the addition that would change an existing part."""
     for look in (_changed_domains, _retyped_attributes, _changed_types, _changed_members, _new_duties):
         yield from look(schema, addition)
 
@@ -107,7 +107,7 @@ def _changed_domains(schema: EventSchema, addition: SchemaParts) -> Iterator[Sch
         old = schema.domains.get(name)
         if old is not None and old != new:
             what = f"domain {name} exists and cannot be changed ({_difference(old, new)})"
-            hint = "make a domain of another name, and an attribute over it"
+            hint = "create a domain with another name, and an attribute over it"
             yield addition.problem(("domains", name), what, ACCEPTED, hint)
 
 
@@ -116,7 +116,9 @@ def _retyped_attributes(schema: EventSchema, addition: SchemaParts) -> Iterator[
         old = schema.attributes.get(name)
         if old is not None and old != new:
             what = f"attribute {name} exists and cannot move from domain {old.domain} to {new.domain}"
-            yield addition.problem(("attributes", name), what, ACCEPTED, "make an attribute of another name")
+            yield addition.problem(
+                ("attributes", name), what, ACCEPTED, "create an attribute with another name"
+            )
 
 
 def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
@@ -124,7 +126,7 @@ def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[Schem
         if old.open != new.open:
             was, wanted = ("open", "closed") if old.open else ("closed", "open")
             what = f"event type {old.name} is {was} and cannot become {wanted}"
-            hint = f"write open: {str(old.open).lower()}, or make an event type of another name"
+            hint = f"write open: {str(old.open).lower()}, or create an event type with another name"
             yield addition.problem(("event_types", old.name), what, ACCEPTED, hint)
 
 
@@ -144,7 +146,7 @@ def _new_duties(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaEr
         if member.mandatory:
             what = f"{member.attribute} cannot become mandatory for {old.name}: events without it are valid today"
             at = ("event_types", old.name, member.attribute)
-            yield addition.problem(at, what, ACCEPTED, "make it optional, or make a new event type")
+            yield addition.problem(at, what, ACCEPTED, "make it optional, or create a new event type")
 
 
 def _restated(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, EventType]]:
@@ -163,10 +165,10 @@ def _new_members(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[E
 def _difference(old: Domain, new: Domain) -> str:
     if old.kind != new.kind:
         return f"from {old.kind} to {new.kind}"
-    lost = [f"'{value}'" for value in old.below if value not in new.below]
-    won = [f"'{value}'" for value in new.below if value not in old.below]
-    parts = [("without", lost), ("with", won)]
-    said = [f"{word} {shorten_list(values, 4)}" for word, values in parts if values]
-    if said:
-        return join_words(said)
-    return "its order would be another" if old.below else f"from {old.describe()} to {new.describe()}"
+    removed = [f"'{value}'" for value in old.below if value not in new.below]
+    added = [f"'{value}'" for value in new.below if value not in old.below]
+    parts = [("without", removed), ("with", added)]
+    differences = [f"{word} {shorten_list(values, 4)}" for word, values in parts if values]
+    if differences:
+        return join_words(differences)
+    return "with a different order" if old.below else f"from {old.describe()} to {new.describe()}"

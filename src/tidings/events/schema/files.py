@@ -1,4 +1,4 @@
-"""Schemas as YAML files.
+"""Schema files in YAML.
 
     domains:
       period: {values: [XVI, XVII, XVIII], ordered: true}
@@ -11,7 +11,7 @@
           price: mandatory
           period: optional multiple
 
-A file may be a whole schema (`load`) or an addition to one, which leans on what is there already (`load_parts`).
+A file is a whole schema (`load`) or an addition that refers to an existing one (`load_parts`).
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ T = TypeVar("T", bound=SchemaParts)
 
 @accepts("load_schema('schema.yaml')", path=(str, Path))
 def load(path: Path | str) -> EventSchema:
-    """The whole schema in a file."""
+    """Load a whole schema from a file."""
     return _of_file(load_text, Path(path))
 
 
 def load_text(text: str) -> EventSchema:
-    """The whole schema in a text: what the empty schema becomes when it is extended by it."""
+    """Parse a whole schema: the text as an extension of the empty schema."""
     return extend(EventSchema(), parts_of_text(text)).schema
 
 
 def load_parts(path: Path | str) -> SchemaParts:
-    """What a file says, as an addition to a schema."""
+    """Load an addition to a schema from a file."""
     return _of_file(parts_of_text, Path(path))
 
 
 def parts_of_text(text: str) -> SchemaParts:
-    """What a text says, as an addition to a schema."""
+    """Parse an addition to a schema."""
     document = Document(text)
     sections = {name: node for name, _, node in document.items(document.root, "a schema", SECTIONS)}
     return SchemaParts(
@@ -67,7 +67,7 @@ def parts_of_text(text: str) -> SchemaParts:
 
 
 def dump(schema: SchemaParts) -> str:
-    """The schema as a text that `load_text` reads."""
+    """Write the schema as text for `load_text`."""
     sections = {
         "domains": {domain.name: write_domain(domain) for domain in schema.domains.values()},
         "attributes": {attribute.name: attribute.domain for attribute in schema.attributes.values()},
@@ -97,37 +97,37 @@ def _of_file(read: Callable[[str], T], path: Path) -> T:
 
 
 def _domains(document: Document, section: Node | None) -> dict[str, Domain]:
-    found: dict[str, Domain] = {}
+    parts: dict[str, Domain] = {}
     for name, key, node in document.items(section, "domains"):
         if is_nothing(node):
             hint = "a domain cannot be removed: schemas are only extended"
-            raise document.problem(
-                key, f"nothing is said of domain {name}", "a kind, values or concepts", hint
-            )
+            raise document.problem(key, f"domain {name} is empty", "a kind, values or concepts", hint)
         document.places["domains", name] = document.place(key)
-        found[name] = read_domain(document, name, node)
-    return found
+        parts[name] = read_domain(document, name, node)
+    return parts
 
 
 def _attributes(document: Document, section: Node | None) -> dict[str, Attribute]:
-    found: dict[str, Attribute] = {}
+    parts: dict[str, Attribute] = {}
     for name, key, node in document.items(section, "attributes"):
         if is_nothing(node):
             hint = "an attribute cannot be removed: schemas are only extended"
             raise document.problem(key, f"attribute {name} has no domain", "the name of a domain", hint)
         document.places["attributes", name] = document.place(node)
-        found[name] = Attribute(name, document.name(node, f"the domain of attribute {name}"))
-    return found
+        parts[name] = Attribute(name, document.name(node, f"the domain of attribute {name}"))
+    return parts
 
 
 def _event_types(document: Document, section: Node | None) -> dict[str, EventType]:
-    found: dict[str, EventType] = {}
+    parts: dict[str, EventType] = {}
     for name, key, node in document.items(section, "event_types"):
         document.places["event_types", name] = document.place(key)
-        said = {k: v for k, _, v in document.items(node, f"event type {name}", ("open", "attributes"))}
-        is_open = "open" in said and document.choice(said["open"], "open", ("true", "false")) == "true"
-        found[name] = EventType(name, _members(document, name, said.get("attributes")), is_open)
-    return found
+        settings = {k: v for k, _, v in document.items(node, f"event type {name}", ("open", "attributes"))}
+        is_open = (
+            "open" in settings and document.choice(settings["open"], "open", ("true", "false")) == "true"
+        )
+        parts[name] = EventType(name, _members(document, name, settings.get("attributes")), is_open)
+    return parts
 
 
 def _members(document: Document, event_type: str, section: Node | None) -> tuple[Member, ...]:
@@ -139,24 +139,26 @@ def _members(document: Document, event_type: str, section: Node | None) -> tuple
 
 
 def _member(document: Document, name: str, node: Node) -> Member:
-    """`price: mandatory`; what is not said is optional and unique."""
-    said = [] if is_nothing(node) else document.text_of(node, f"what is said of {name}").split()
-    for word in said:
+    """Read `price: mandatory`; the default is optional and unique."""
+    words = [] if is_nothing(node) else document.text_of(node, f"the annotations of {name}").split()
+    for word in words:
         if word not in ANNOTATIONS:
             what = f"{name} cannot be '{printable(word)}'"
             raise document.problem(node, what, ", ".join(ANNOTATIONS), did_you_mean(word, ANNOTATIONS))
-    if any(pair <= set(said) for pair in _CONTRADICTIONS):
-        raise document.problem(node, f"{name} cannot be {' and '.join(said)}", "one of each pair")
-    return Member(name, "mandatory" in said, "multiple" in said)
+    if any(pair <= set(words) for pair in _CONTRADICTIONS):
+        raise document.problem(
+            node, f"{name} cannot be {' and '.join(words)}", "mandatory or optional, and unique or multiple"
+        )
+    return Member(name, "mandatory" in words, "multiple" in words)
 
 
 def _written(event_type: EventType) -> dict[str, Any] | None:
-    said: dict[str, Any] = {"open": True} if event_type.open else {}
+    written: dict[str, Any] = {"open": True} if event_type.open else {}
     if event_type.members:
-        said["attributes"] = {member.attribute: _words(member) for member in event_type.members}
-    return said or None
+        written["attributes"] = {member.attribute: _words(member) for member in event_type.members}
+    return written or None
 
 
 def _words(member: Member) -> str:
-    """The annotations, `unique` left unsaid."""
+    """The annotations, without the default `unique`."""
     return member.words.removesuffix(" unique")

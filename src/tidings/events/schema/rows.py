@@ -1,14 +1,14 @@
-"""A schema as flat rows, for a table of a database.
+"""A schema as flat rows, for a database table.
 
     section     name                part           detail
     domain      furniture_category  hierarchical
-    value       furniture_category  table          dining room     (one row for each value directly above)
+    value       furniture_category  table          dining room     (one row per direct parent)
     attribute   price               numeric
     event_type  furniture           closed
     member      furniture           price          mandatory unique
 
-The rows of an extended schema are the old ones and some more: extending is inserting. `position` keeps the order in
-which things were written, within the schema, the domain or the event type they stand in.
+An extended schema has the old rows and more: extending is inserting. `position` keeps the order of declaration within
+the schema, the domain or the event type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.values import to_number
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """One fact of a schema; no two rows of a schema agree in everything but their position."""
+    """One fact of a schema; rows of a schema differ in more than their position."""
 
     section: str
     name: str
@@ -38,22 +38,27 @@ SECTIONS = ("domain", "value", "attribute", "event_type", "member")
 
 
 def to_rows(schema: EventSchema) -> list[SchemaRow]:
-    """The schema as rows."""
+    """Convert the schema to rows."""
     return [
         *_numbered(_domain_row(domain) for domain in schema.domains.values()),
         *(row for domain in schema.domains.values() for row in _numbered(_value_rows(domain))),
-        *_numbered(SchemaRow("attribute", each.name, each.domain) for each in schema.attributes.values()),
+        *_numbered(
+            SchemaRow("attribute", attribute.name, attribute.domain)
+            for attribute in schema.attributes.values()
+        ),
         *_numbered(_type_row(event_type) for event_type in schema.event_types.values()),
         *(row for event_type in schema.event_types.values() for row in _numbered(_member_rows(event_type))),
     ]
 
 
 def from_rows(rows: Iterable[SchemaRow]) -> EventSchema:
-    """The schema the rows describe, in whatever order they come."""
+    """Restore the schema from its rows, in any order."""
     sections: dict[str, list[SchemaRow]] = {section: [] for section in SECTIONS}
     for row in sorted(rows, key=lambda row: row.position):
         if row.section not in sections:
-            raise SchemaError("an unknown row of a schema", received=repr(row), accepted=", ".join(SECTIONS))
+            raise SchemaError(
+                "unknown section in a schema row", received=repr(row), accepted=", ".join(SECTIONS)
+            )
         sections[row.section].append(row)
     values, members = _by_name(sections["value"]), _by_name(sections["member"])
     return EventSchema.of(
@@ -117,11 +122,8 @@ def _member(row: SchemaRow) -> Member:
     return Member(row.part, "mandatory" in words, "multiple" in words)
 
 
-# A schema in one line, for people.
-
-
 def summary(schema: SchemaParts) -> str:
-    """`2 event types, 5 attributes, 3 domains (furniture_category: 14 concepts)`."""
+    """Summarise a schema: `2 event types, 5 attributes, 3 domains (furniture_category: 14 concepts)`."""
     counts = [
         plural(len(schema.event_types), "event type"),
         plural(len(schema.attributes), "attribute"),
