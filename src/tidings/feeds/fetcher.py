@@ -1,8 +1,7 @@
-"""One request to the web, politely: conditional, limited in size and time, one at a time for each host.
+"""HTTP client for feeds: conditional requests, limited in size and time, one at a time per host.
 
-Redirects are followed by hand, because each of them leads to an address that has to be looked at, and because only the
-permanent ones say that a feed has moved. Nothing of the environment is read: a proxy would resolve names itself, and
-the look at addresses would be for nothing.
+Redirects are followed here, because the egress policy checks each address, and because only permanent ones mean that a
+feed has moved. The environment is ignored: a proxy would resolve names itself and bypass the egress policy.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tidings.operations.http_errors import translate_http_errors
 
 
 def split_login(url: str) -> tuple[str, str | None]:
-    """An address without the name and the password in it, and those, as `name:password`."""
+    """Split a URL into the URL without login, and the login as `name:password`."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -53,20 +52,20 @@ def split_login(url: str) -> tuple[str, str | None]:
 
 
 def check_login(url: str, network: EgressPolicy) -> None:
-    """Refuse to send a password where others could read it; a machine that is inside is its owner's business."""
+    """Raise if a password would be sent unencrypted, except in a private network."""
     if not url.startswith("https:") and not network.leads_inside(url):
         raise InputError("a password that everybody on the way could read", where=url, accepted="https://")
 
 
 def authorization_header(login: str | None, typed: str, url: str) -> dict[str, str]:
-    """The header for an address, if it is at the origin that the login was typed for."""
+    """Return the Authorization header, if the URL has the origin that the login was typed for."""
     if login is None or origin_of(typed) != origin_of(url):
         return {}
     return {"authorization": f"Basic {b64encode(login.encode()).decode()}"}
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port of an address."""
+    """Return scheme, host and port of a URL."""
     return (urlsplit(url).scheme, *split_host(url))
 
 
@@ -75,23 +74,22 @@ ACCEPT = (
     "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
 )
 ALONE = httpx.Limits(max_keepalive_connections=0)
-"""Connections go to addresses, not to names: one that was kept would serve another name with the first one's
-certificate."""
+"""Connections are made to IP addresses: a reused one would serve another name with the certificate of the first."""
 
 PERMANENT, REDIRECTS = (301, 308), (301, 302, 303, 307, 308)
 
 
 def user_agent() -> str:
-    """Who asks."""
+    """Return the User-Agent header."""
     return f"Tidings/{version('tidings')} (feed reader; content-based publish/subscribe)"
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """How to ask. Times are in seconds; `total` is for an answer as a whole, so that one in drops ends as well.
+    """Limits of requests. Times are in seconds; `total` limits the whole response, so a trickling one ends, too.
 
-    `contact` is an address that the person who runs this wants servers to see. `at_once` is how many hosts are asked at
-    the same time.
+    `contact` is an address of the operator for the User-Agent header. `at_once` is the number of hosts polled in
+    parallel.
     """
 
     contact: str | None = None
@@ -110,9 +108,9 @@ class FetchPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """What came back: from where in the end, and where the first address has moved to for good, if it has.
+    """A response, its final URL, and the URL to which the first one has moved permanently, if it has.
 
-    Names of headers are in lower case; the body is decompressed.
+    Header names are in lower case; the body is decompressed.
     """
 
     status: int
@@ -123,14 +121,14 @@ class FetchResponse:
 
 
 class _HostLock:
-    """A lock that can be forgotten when nobody waits for it."""
+    """A lock that is removed when no thread waits for it."""
 
     def __init__(self) -> None:
         self.lock = Lock()
 
 
 class Fetcher(Closeable):
-    """Asks the web. Several threads may use the same one: a host has at most one request of all of them."""
+    """HTTP client; safe to use from several threads. A host gets at most one request at a time."""
 
     def __init__(
         self,
@@ -151,8 +149,9 @@ class Fetcher(Closeable):
     def fetch(
         self, url: str, headers: Mapping[str, str], inside_host: str | None = None, login: str | None = None
     ) -> FetchResponse:
-        """What is at an address, redirects followed. `inside_host` may be in a private network; `login` is a name and a
-        password for the address's own origin.
+        """Fetch a URL and follow redirects.
+
+        `inside_host` may be in a private network; `login` is sent only to the origin of the URL.
         """
         here, moved, for_good = url, None, True
         for _ in range(self.manners.redirects + 1):
@@ -167,7 +166,7 @@ class Fetcher(Closeable):
         raise FetchProblem("too many redirects", where=url, accepted=f"{self.manners.redirects} of them")
 
     def post(self, url: str, form: Mapping[str, str], inside_host: str | None = None) -> FetchResponse:
-        """What an address answers to a form; redirects are not followed."""
+        """Post a form; redirects are not followed."""
         encoded = str(httpx.QueryParams(dict(form))).encode()
         kind = {"content-type": "application/x-www-form-urlencoded"}
         return self._ask("POST", url, kind, encoded, inside_host)
@@ -175,7 +174,7 @@ class Fetcher(Closeable):
     def _ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, inside_host: str | None
     ) -> FetchResponse:
-        """One request to one address, when it is the host's turn."""
+        """Send one request, when no other request to the host is in progress."""
         host, _ = split_host(url)
         reached = self.network.reach(url, inside_host)
         ending = _AbortableConnection(url, self.manners.total)
@@ -203,7 +202,7 @@ class Fetcher(Closeable):
                 self._endings.discard(ending)
 
     def end(self) -> None:
-        """End the requests that are under way: they fail."""
+        """Cancel requests in progress; they fail."""
         with self._guard:
             for ending in self._endings:
                 ending.end()
@@ -211,7 +210,7 @@ class Fetcher(Closeable):
     def _request(
         self, method: str, url: str, reached: str, headers: Mapping[str, str], body: bytes
     ) -> httpx.Request:
-        """A request to an address that was looked at, which names the host that is meant."""
+        """Build a request to a checked IP address, with the original host name."""
         meant = httpx.URL(url.partition("#")[0])
         said = {"host": meant.netloc.decode(), "user-agent": self.manners.user_agent, "accept": ACCEPT}
         return self._client.build_request(
@@ -223,7 +222,7 @@ class Fetcher(Closeable):
         )
 
     def _body(self, url: str, response: httpx.Response) -> bytes:
-        """The body, decompressed only as far as the limit: a few kilobytes can stand for gigabytes."""
+        """Read and decompress the body up to the limit: a few kilobytes may expand to gigabytes."""
         kind = response.headers.get("content-encoding", "identity").strip().lower()
         if kind not in ("identity", "", "gzip", "x-gzip"):
             what = "compressed in a way that was not asked for"
@@ -231,7 +230,7 @@ class Fetcher(Closeable):
         unpack = zlib.decompressobj(wbits=31) if "gzip" in kind else None
         most, parts, size = self.manners.size, [], 0
         for chunk in response.iter_raw():
-            if unpack and unpack.eof:  # zlib would keep all that follows
+            if unpack and unpack.eof:  # zlib would buffer everything that follows
                 raise FetchProblem("something follows the compressed answer", where=url)
             part = unpack.decompress(chunk, most - size + 1) if unpack else chunk
             parts.append(part)
@@ -254,9 +253,9 @@ class Fetcher(Closeable):
 
 
 class _AbortableConnection:
-    """A connection that can be ended from another thread: by a timer, or by whoever does not want it any more.
+    """A connection that a timer or another thread can abort.
 
-    Timeouts of reads are for each read: one byte in each, in the headers already, would do to hold a thread for days.
+    Read timeouts apply to each read: one byte per read, even in the headers, could block a thread for days.
     """
 
     def __init__(self, url: str, seconds: float) -> None:
@@ -265,20 +264,20 @@ class _AbortableConnection:
         self._ended = Event()
 
     def hold(self, name: str, info: Mapping[str, Any]) -> None:
-        """Called at each step of a request; with TLS the connection has another socket than before."""
+        """Record the socket at each step of a request; TLS replaces it."""
         if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._sockets.append(info["return_value"].get_extra_info("socket"))
-            if self._ended.is_set():  # while it was connecting
+            if self._ended.is_set():  # while connecting
                 self.end()
 
     def end(self) -> None:
         self._ended.set()
-        with suppress(OSError):  # it ended by itself just now
+        with suppress(OSError):  # it has just ended
             self._sockets[-1].shutdown(socket.SHUT_RDWR) if self._sockets else None
 
     @contextmanager
     def in_time(self) -> Iterator[None]:
-        """An answer without a length that was cut off looks complete, one with a length looks broken."""
+        """Raise after an abort: a truncated response without a length looks complete, one with a length broken."""
         timer = Timer(self._seconds, self.end)
         timer.daemon = True
         timer.start()

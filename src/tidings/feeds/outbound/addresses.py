@@ -1,4 +1,4 @@
-"""Where feeds are on the web, below the address under which readers reach this service."""
+"""URLs of personal feeds, and their secret tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEED = re.compile(rf"/feeds/(?P<token>{TOKEN})\.(?P<format>[a-z]+)")
 
 @dataclass(frozen=True, slots=True)
 class FeedUrls:
-    """Addresses below a public one."""
+    """Builds URLs below the public URL of the service."""
 
     public_url: str
 
@@ -48,14 +48,14 @@ class FeedUrls:
         return f"{self.public_url}/"
 
     def topic(self, url: str) -> tuple[str, str] | None:
-        """The token and the format in the address of a feed; nothing if it is no address of ours."""
+        """Return token and format of a feed URL; None if it is not a URL of this service."""
         path = url.removeprefix(self.public_url) if url.startswith(self.public_url + "/") else ""
         found = _FEED.fullmatch(path)
         return (found["token"], found["format"]) if found else None
 
 
 def create_feed_urls(public_url: str) -> FeedUrls:
-    """The places below an address, which is checked. A password in it would stand in every feed."""
+    """Check the public URL and build feed URLs below it. A password in it would be part of every feed."""
     try:
         parts = urlsplit(public_url)
         whole = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
@@ -69,22 +69,22 @@ def create_feed_urls(public_url: str) -> FeedUrls:
     return FeedUrls(public_url.rstrip("/"))
 
 
-# Addresses of feeds that nobody can guess, and that the store does not know.
+# Secret tokens of feeds, which the store does not contain.
 #
-# A token is made from a key in the home folder, the subscription's owner and id, and a number that is drawn for each
-# address. The store has the number and the token's hash: who gets hold of a store, or of a copy, has no address of a
-# feed. With the key, a subscriber can see the address again and again. Tokens kept only as hashes could be shown
-# once, and tokens kept as they are would be in every backup.
+# A token is derived from a key in the home folder, the owner and id of the subscription, and a nonce per address. The
+# store has the nonce and the hash of the token, so a copy of the store reveals no feed. With the key, a subscriber can
+# see the URL again. Random tokens stored as hashes could be shown only once, and tokens in clear text would be in
+# backups.
 
 
 KEY_FILE = "feeds.key"
 KEY_BYTES, TOKEN_BYTES = 32, 24
 ALL_FEEDS = ""
-"""In place of a subscription: the list of all feeds of a subscriber."""
+"""In the place of a subscription id: the list of all feeds of a subscriber."""
 
 
 def load_feed_key(home: Path) -> bytes:
-    """The key in the home folder, made when it is first asked for, for its owner's eyes only."""
+    """Load the key from the home folder; create it on first use, readable by its owner only."""
     path = home / KEY_FILE
     if not path.exists():
         _create_feed_key(path)
@@ -96,7 +96,7 @@ def load_feed_key(home: Path) -> bytes:
 
 
 def _create_feed_key(path: Path) -> None:
-    """Make the key. Linking fails if there is one: of two processes, one makes the key for both."""
+    """Create the key. The hard link fails if it exists: of two processes, one creates the key for both."""
     private_folder(path.parent)
     with temporary_beside(path, FILE) as draft:
         draft.write_text(secrets.token_hex(KEY_BYTES) + "\n")
@@ -107,17 +107,17 @@ def _create_feed_key(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FeedTokens:
-    """The tokens of a store's feeds."""
+    """The tokens of the feeds of a store."""
 
     store: Store
     key: bytes
 
     def token(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
-        """The token of a feed, made if it has none; nothing if it was made with another key."""
+        """Return the token of a feed, created on first use; None if it was made with another key."""
         return self.tokens(subscriber, [subscription])[subscription]
 
     def tokens(self, subscriber: str, subscriptions: Collection[str]) -> dict[str, str | None]:
-        """The tokens of several feeds; those that are missing are made in one step, however many they are."""
+        """Return the tokens of feeds; missing ones are created in one transaction."""
         found = self.store.feed_addresses.addresses(subscriber)
         missing = [name for name in subscriptions if name not in found]
         if missing:
@@ -130,7 +130,7 @@ class FeedTokens:
         return {name: self.token_of(found[name]) for name in subscriptions}
 
     def renew(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
-        """Revoke the token of a feed, and make another one."""
+        """Revoke the token of a feed and create a new one."""
         self.store.feed_addresses.revoke(subscriber, subscription)
         return self.token(subscriber, subscription)
 
@@ -139,7 +139,7 @@ class FeedTokens:
         return token if hmac.compare_digest(hash_token(token), address.hash) else None
 
     def find(self, token: str) -> FeedAddress | None:
-        """The address with this token, revoked or not. One that is unknown costs the same: a hash and a look."""
+        """Find an address by token, revoked or not. An unknown token costs the same: a hash and a query."""
         return self.store.feed_addresses.find(hash_token(token))
 
     def _made(self, subscriber: str, subscription: str, nonce: str) -> str:

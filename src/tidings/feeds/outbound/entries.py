@@ -1,4 +1,4 @@
-"""Notifications as entries of a feed, the same in every format: harmless, with reasons and an id that stays."""
+"""Feed entries of notifications, independent of the format: sanitized, with reasons and a stable id."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tidings.reasons import because, bound_rows, change_of, show_change, show_li
 from tidings.store.entries import SubscriptionEntry
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
-"""Under which ids of notifications are names. Whoever changes it makes every reader show every entry anew."""
+"""Namespace of the UUIDs of entries. A change would make every reader show every entry again."""
 
 ROWS, NAMES = 20, 20
-"""How many bindings, and how many creators and subjects, an entry shows."""
+"""The maximum of bindings, and of creators and subjects, in an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry: plain texts in `title`, `summary`, `creators` and `subjects`, harmless HTML in `content`."""
+    """A feed entry: plain text in `title`, `summary`, `creators` and `subjects`, sanitized HTML in `content`."""
 
     id: str
     title: str
@@ -39,16 +39,16 @@ class Entry:
 
 
 def urn(*names: str) -> str:
-    """An id that is the same for the same names, here and everywhere."""
+    """Derive a URN from names, the same everywhere."""
     return uuid5(NAMESPACE, json.dumps(names)).urn
 
 
 def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> Entry:
-    """The entry of a notification, with what its publication says."""
+    """Build the feed entry of a notification."""
     told = listed.notification
     said = _said(told, publication)
     found = datetime.fromisoformat(told.time)
-    # A date to come would stay on top of every reader's list until then.
+    # A date in the future would stay on top of the list in every reader until then.
     updated = said.date if said.date and said.date <= found else found
     return Entry(
         id=urn(told.id),
@@ -65,7 +65,7 @@ def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> E
 
 
 def _said(told: Notification, publication: Publication | None) -> PublicationSummary:
-    """What there is to show: of a publication, of a changed object, or that nothing may be shown."""
+    """Summarize a publication or a changed object; a withheld notification shows nothing."""
     if told.kind == WITHHELD:
         return PublicationSummary(title=WITHHELD, description="You may not see this publication any more.")
     if change_of(told) is not None:
@@ -74,7 +74,7 @@ def _said(told: Notification, publication: Publication | None) -> PublicationSum
 
 
 def publication_title(told: Notification, publication: Publication | None) -> str:
-    """What a publication that matched calls itself, in one line; nothing if it does not, or another thing is told."""
+    """Return the title of a matched publication in one line; empty without one, or for other notifications."""
     return (
         sanitize.to_line(summarize_publication(publication, _nodes(told)).title or "")
         if told.kind == MATCHED
@@ -83,12 +83,12 @@ def publication_title(told: Notification, publication: Publication | None) -> st
 
 
 def _changed(told: Notification) -> str:
-    """An object, or a resource, is in no journal: a publication that is called as it is would be another thing."""
+    """Describe a changed object or resource. They are not in the journal, even if a publication has the same id."""
     return sanitize.escape_html(show_change(told))
 
 
 def _nodes(told: Notification) -> list[str]:
-    """What the variables of a pattern were bound to, in the order they were asked for."""
+    """Return the bindings of a pattern's variables, in the order of the pattern."""
     return [value for row in _rows(told) for value in row.values()]
 
 
@@ -115,7 +115,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _content(said: PublicationSummary, told: Notification) -> str:
-    """What was published, and below it why this subscriber is told."""
+    """Render the content of the publication and the reasons of the match as HTML."""
     body = sanitize.sanitize_html(said.content or said.description or "")
     shown = (sanitize.shorten(show_reason(one), sanitize.SUMMARY) for one in told.because)
     reasons = "".join(f"<li>{sanitize.escape_html(one)}</li>" for one in shown)
@@ -124,7 +124,7 @@ def _content(said: PublicationSummary, told: Notification) -> str:
 
 
 def _values(told: Notification) -> str:
-    """Of a changed object, the values before and after."""
+    """Render the values of a changed object before and after."""
     changed = change_of(told) or {}
     before, after = changed.get("before") or {}, changed.get("after") or {}
     names = list(dict.fromkeys((*before, *after)))[:ROWS]
@@ -138,7 +138,7 @@ def _values(told: Notification) -> str:
 
 
 def _value(values: dict[str, Any], name: str) -> str:
-    """A text as it is; nothing where there is no value."""
+    """Return a value as text; empty without one."""
     value = values.get(name)
     shown = value if isinstance(value, str) else "" if value is None else json.dumps(value)
     return sanitize.shorten(shown, sanitize.SUMMARY)
@@ -162,8 +162,9 @@ def _cell(row: dict[str, str], name: str) -> str:
 
 
 def facts_of(told: Notification) -> dict[str, Any]:
-    """The notification for programs, as `tidings notifications --json` writes it but for whose it is. Long
-    texts are cut.
+    """Return the notification for programs, like `tidings notifications --json` without the subscriber.
+
+    Long texts are cut.
     """
     reasons = [{"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because]
     facts = {

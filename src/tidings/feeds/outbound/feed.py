@@ -1,4 +1,4 @@
-"""A feed as it is handed to the formats: what it says of itself, where its other pages are, and its entries."""
+"""Model of a feed page for the writers, and helpers to write XML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AUTHOR = "Tidings"
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where a page of a feed is, and where the others are (RFC 5005); `hub` is WebSub's."""
+    """URLs of a feed page and of related pages (RFC 5005), and of the WebSub hub."""
 
     self: str
     current: str
@@ -26,7 +26,7 @@ class Links:
     next_archive: str | None = None
 
     def related(self) -> Iterator[tuple[str, str]]:
-        """The relations that formats and the Link header name, with their addresses."""
+        """Yield the link relations of feeds and of the Link header, with their URLs."""
         yield "self", self.self
         yield "hub", self.hub
         if self.current != self.self:
@@ -39,7 +39,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A page of a feed, entries newest first. An archive is one that will not change any more."""
+    """A page of a feed, entries newest first. An archive page does not change any more."""
 
     id: str
     title: str
@@ -51,7 +51,7 @@ class Feed:
 
 
 def rfc3339(moment: datetime) -> str:
-    """The way Atom, JSON Feed and RDF write instants."""
+    """Format a time for Atom, JSON Feed and RDF."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -60,7 +60,7 @@ def rfc3339(moment: datetime) -> str:
 
 HISTORY = "http://purl.org/syndication/history/1.0"
 TIDINGS = "urn:x-tidings:feed"
-"""The namespace of what only Tidings says: reasons and bindings."""
+"""XML namespace of extensions of Tidings: reasons and bindings."""
 
 
 def qualified_name(namespace: str, name: str) -> str:
@@ -68,7 +68,7 @@ def qualified_name(namespace: str, name: str) -> str:
 
 
 def create_root(tag: str, namespaces: Mapping[str | None, str], **attributes: str) -> etree._Element:
-    """The root of a document; the prefix None is that of names without one."""
+    """Create the root element; the prefix None is the default namespace."""
     made = etree.Element(tag, nsmap=namespaces)  # type: ignore[arg-type]
     for name, value in attributes.items():
         made.set(name, value)
@@ -78,7 +78,7 @@ def create_root(tag: str, namespaces: Mapping[str | None, str], **attributes: st
 def add_element(
     parent: etree._Element, tag: str, text: str | None = None, /, **attributes: str
 ) -> etree._Element:
-    """A new last child; attributes of a namespace are set by the caller."""
+    """Append a child element; the caller sets attributes with a namespace."""
     made = etree.SubElement(parent, tag)
     if text is not None:
         made.text = replace_invalid_characters(text)
@@ -88,5 +88,5 @@ def add_element(
 
 
 def serialize(root: etree._Element) -> bytes:
-    """The bytes of a document."""
+    """Serialize a document."""
     return etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)

@@ -1,4 +1,4 @@
-"""The formats that a feed can be had in, and which of them a reader asks for."""
+"""Feed formats, and content negotiation between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.graphs.rdf.media_types import ATOM, JSON_FEED, RDF_XML, RSS
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: how its addresses end, what it is served as, and other media types by which it may be asked for."""
+    """A feed format: suffix of its URLs, media type, and further media types that select it."""
 
     suffix: str
     media_type: str
@@ -37,7 +37,7 @@ DEFAULT = FORMATS["atom"]
 
 
 def negotiate_format(accept: str | None) -> Format:
-    """The format that an Accept header prefers; Atom if it names none of them: a feed is better than a refusal."""
+    """Return the format that an Accept header prefers; Atom if it names none, which is better than an error."""
     wanted = sorted(_preferences(accept or ""), key=lambda each: -each[1])
     for media_type, quality in wanted:
         found = _of(media_type) if quality > 0 else None

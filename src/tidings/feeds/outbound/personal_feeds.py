@@ -1,11 +1,10 @@
-"""Every subscription is a feed of its own, and so is what somebody is told about objects of a database: the newest
-entries, and archives of older ones that stay (RFC 5005).
+"""Personal feeds: one for each subscription and each database of objects, with stable archives (RFC 5005).
 
     entries  1 ... 50   51 ... 100   101 ... 150   151 ... 187
              archive 1  archive 2    the feed itself
 
-An archive is linked when the next page is full, too. So the feed itself always has a page or more, each entry is in one
-document only for whoever walks from the feed backwards, and an archive that was linked once has all its links already.
+An archive is linked when the next page is full, too. So the feed itself always has at least a full page, a reader that
+follows the links backwards sees each entry once, and a linked archive never gets further links.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from tidings.store.subscriptions.view import RULES
 
 PAGE = 50
 LARGEST = 500_000
-"""Publications with more bytes are not read for a feed: their entries have reasons and bindings only."""
+"""Larger publications are not read for a feed: their entries have only reasons and bindings."""
 KNOWN_TAGS = 1_000
 OBJECTS = "objects"
-"""In place of a language: nobody wrote down what to be told about."""
+"""The language of feeds about objects, which have no subscription text."""
 _PREFIXES = re.compile(r"\bPREFIX\s+[^\s<>]*\s*<[^<>]*>\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFeed:
-    """A feed whose address was good: what it shows, and how far it is."""
+    """A feed with a valid address: its subscription, and its newest entry."""
 
     address: FeedAddress
     subscription: Subscription
@@ -48,22 +47,22 @@ class OpenFeed:
     last: int
     time: str
     grants: int = 0
-    """What the subscriber may see, as a version: entries are withheld from one moment to the next."""
+    """Version of the subscriber's grants: a change may withhold entries."""
 
     @property
     def archives(self) -> int:
-        """How many archives are linked."""
+        """Return how many archives are linked."""
         return max(0, self.last // PAGE - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """An address that was revoked, or whose subscription was withdrawn."""
+    """A feed whose address was revoked or whose subscription was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A document of a feed that may be asked for: the entries `first` to `last`. The feed itself is page 0."""
+    """A page of a feed with the entries `first` to `last`. The feed itself is page 0."""
 
     opened: OpenFeed
     format: Format
@@ -77,7 +76,7 @@ class FeedPage:
 
 
 class PersonalFeeds:
-    """The feeds of a store, as they are seen at a place of the web."""
+    """The personal feeds of a store, with their URLs."""
 
     def __init__(self, store: Store, addresses: FeedTokens, places: FeedUrls) -> None:
         self.store, self.addresses, self.places = store, addresses, places
@@ -85,14 +84,14 @@ class PersonalFeeds:
         self._lock = Lock()
 
     def open(self, token: str) -> OpenFeed | Gone | None:
-        """The feed with this token; nothing if there never was one."""
+        """Open the feed with a token; None if there never was one."""
         address = self.addresses.find(token)
         if address is None or address.subscription == ALL_FEEDS:
             return None
         return self.opened(address, token)
 
     def opened(self, address: FeedAddress, token: str) -> OpenFeed | Gone:
-        """A feed by its address. The id of a subscription that was withdrawn may be somebody else's now."""
+        """Open a feed by its address. The id of a removed subscription may have another owner now."""
         wanted = self.find(address.subscriber, address.subscription)
         if address.revoked or wanted is None:
             return Gone()
@@ -102,8 +101,9 @@ class PersonalFeeds:
         return OpenFeed(address, wanted, token, last, newest, changed.version)
 
     def find(self, subscriber: str, id: str) -> Subscription | None:
-        """What a feed is of. Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is
-        something in it. Rules have none.
+        """Find the subscription of a feed.
+
+        Objects have no subscription that could be removed: their feed exists once it has an entry. Rules have no feed.
         """
         found = self.store.subscriptions.find(id) or self.store.paused.find(id)
         if found is not None and found.subscriber == subscriber and found.language != RULES:
@@ -115,7 +115,7 @@ class PersonalFeeds:
         )
 
     def page(self, opened: OpenFeed, format: str, number: int = 0) -> FeedPage | None:
-        """A document of a feed; nothing if there is no such archive yet."""
+        """Return a page of a feed; None if the archive does not exist yet."""
         if number == 0:
             return FeedPage(opened, FORMATS[format], 0, opened.archives * PAGE + 1, opened.last)
         if not 1 <= number <= opened.last // PAGE:
@@ -123,16 +123,16 @@ class PersonalFeeds:
         return FeedPage(opened, FORMATS[format], number, (number - 1) * PAGE + 1, number * PAGE)
 
     def news(self, opened: OpenFeed, format: str, first: int, last: int) -> bytes:
-        """The feed with only these entries, for those whom the hub tells."""
+        """Render the feed with only these entries, for a delivery of the hub."""
         return self.render(FeedPage(opened, FORMATS[format], 0, max(first, last - 2 * PAGE + 1), last))
 
     def tag(self, page: FeedPage) -> str | None:
-        """The entity tag of a page, if it has been rendered before: most readers ask for what they have already."""
+        """Return the entity tag of a page that was rendered before: most readers ask for an unchanged page."""
         with self._lock:
             return self._tags.get(_identity(page))
 
     def render(self, page: FeedPage) -> bytes:
-        """The bytes of a page; the same for the same entries."""
+        """Render a page; the bytes are the same for the same entries."""
         body = page.format.render(self._feed(page))
         with self._lock:
             self._tags[_identity(page)] = entity_tag(body)
@@ -141,8 +141,9 @@ class PersonalFeeds:
         return body
 
     def modified(self, page: FeedPage) -> datetime:
-        """When a page changed last, in whole seconds and never in the current one: something may come in the rest of
-        it, and whoever asks what was modified since would not be given it.
+        """Return when a page changed last, in whole seconds before the current one.
+
+        An entry may still come in the current second, and If-Modified-Since would miss it.
         """
         time = page.opened.time
         if page.is_archive:
@@ -153,7 +154,7 @@ class PersonalFeeds:
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
 
     def links(self, page: FeedPage) -> Links:
-        """Where a page and its neighbours are."""
+        """Return the URLs of a page and its neighbours."""
         token, format, archives = page.opened.token, page.format.suffix, page.opened.archives
         current = self.places.feed(token, format)
         before = page.number - 1 if page.is_archive else archives
@@ -184,7 +185,7 @@ class PersonalFeeds:
         )
 
     def opml(self, token: str) -> bytes | Gone | None:
-        """The list of a subscriber's feeds; each gets an address, if it has none yet."""
+        """Render the list of a subscriber's feeds as OPML; each feed gets an address if it has none."""
         address = self.addresses.find(token)
         if address is None or address.subscription != ALL_FEEDS:
             return None
@@ -196,7 +197,7 @@ class PersonalFeeds:
         return render_opml(to_line(escape_html(f"Tidings for {address.subscriber}")), made, named)
 
     def wanted(self, subscriber: str) -> list[Subscription]:
-        """What a subscriber has feeds of: subscriptions, then the databases that they were told about. Not rules."""
+        """List what a subscriber has feeds of: subscriptions, then databases of objects. Rules have none."""
         paused = [one for one in self.store.paused.all(subscriber) if one.language != RULES]
         found = [*self.store.subscriptions.list(subscriber), *paused]
         known = {one.id for one in found}
@@ -204,14 +205,14 @@ class PersonalFeeds:
         return [*found, *(object_subscription(subscriber, name) for name in sources if name not in known)]
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
-        """The same with the tokens of the feeds."""
+        """List what a subscriber has feeds of, with the tokens."""
         found = self.wanted(subscriber)
         tokens = self.addresses.tokens(subscriber, [one.id for one in found])
         return [(one, tokens[one.id]) for one in found]
 
 
 def _identity(page: FeedPage) -> object:
-    """What decides how a page looks. A subscription that was withdrawn may come back with another text."""
+    """Return what determines the content of a page. A removed subscription may come back with another text."""
     opened = page.opened
     newest = (opened.last, opened.address.made) if not page.is_archive else page.number <= opened.archives
     return (
@@ -227,12 +228,12 @@ def _identity(page: FeedPage) -> object:
 
 
 def entity_tag(body: bytes) -> str:
-    """A strong entity tag: other bytes, another tag."""
+    """Return a strong entity tag."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def object_subscription(subscriber: str, source: str) -> Subscription:
-    """What stands for a subscription where it is the data that says whom a change concerns."""
+    """Build a placeholder subscription for the feed of a database of objects."""
     return Subscription(source, subscriber, OBJECTS, f"Changes in {source}")
 
 
@@ -241,20 +242,16 @@ def _source(wanted: Subscription) -> str:
 
 
 def feed_title(one: Subscription) -> str:
-    """The text of a subscription, without the prefixes of a pattern: they are long, and say little."""
+    """Return the text of a subscription without prefixes, which are long and say little."""
     text = _PREFIXES.sub("", one.text) if one.language == "gql" else one.text
     return to_line(escape_html(text), 100) or to_line(escape_html(one.id), 100)
 
 
-# Where a subscriber's feeds are, shown and renewed: the command, the API and the console say the same.
-#
-# An address is made when it is first asked for. One that has got about is renewed, which ends the old one.
-
-
 @dataclass(frozen=True, slots=True)
 class FeedLocation:
-    """A feed and where readers find it; without a subscription it is the list of all feeds (OPML). An address that was
-    made with the key of another home folder cannot be shown: there is none then.
+    """A feed and its URL; without a subscription, the list of all feeds (OPML).
+
+    The URL is created on first use. It is None if it was made with the key of another home folder.
     """
 
     subscription: str | None
@@ -262,24 +259,24 @@ class FeedLocation:
 
 
 def list_locations(feeds: PersonalFeeds, subscriber: str) -> list[FeedLocation]:
-    """The feeds of a subscriber, each with its address."""
+    """List the feeds of a subscriber with their URLs."""
     return [_location(feeds, one.id, token) for one, token in feeds.listed(subscriber)]
 
 
 def page_locations(feeds: PersonalFeeds, subscriber: str, after: str, limit: int) -> list[FeedLocation]:
-    """Some of them, in the order of their ids: only these get addresses."""
+    """List a page of feeds in the order of ids; only these get URLs."""
     found = sorted(one.id for one in feeds.wanted(subscriber) if one.id > after)[:limit]
     tokens = feeds.addresses.tokens(subscriber, found) if found else {}
     return [_location(feeds, id, tokens[id]) for id in found]
 
 
 def locate_feed(feeds: PersonalFeeds, subscriber: str, id: str | None = None) -> FeedLocation:
-    """Where the feed of a subscription is, or the list of all."""
+    """Return the location of the feed of a subscription, or of the list of all feeds."""
     return _location(feeds, id, feeds.addresses.token(subscriber, _known(feeds, subscriber, id)))
 
 
 def renew_location(feeds: PersonalFeeds, subscriber: str, id: str | None = None) -> FeedLocation:
-    """A new address in place of the old one, which is good for nothing from then on."""
+    """Replace the URL of a feed; the old one stops working."""
     return _location(feeds, id, feeds.addresses.renew(subscriber, _known(feeds, subscriber, id)))
 
 

@@ -1,6 +1,6 @@
-"""What leaves in a feed is harmless: characters that XML has, titles without markup, HTML without scripts, web links.
+"""Sanitizing of feed content: valid XML characters, titles without markup, HTML without scripts, web links only.
 
-What was published may hold anything: NUL, half a surrogate pair, a script in a title, megabytes of text.
+A publication may contain anything: NUL, a lone surrogate, a script in a title, megabytes of text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidings.graphs.feed_formats.entry import iri_of
 from tidings.graphs.feed_formats.html import plain_text, sanitised
 
 TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
-"""How many characters of each leave; readers cut titles anyway, and a feed has up to a hundred contents."""
+"""Maximum lengths in characters; readers cut titles anyway, and a feed has up to a hundred contents."""
 
 LONGEST_LINK = 2_000
 
@@ -24,7 +24,7 @@ _BEGINS_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def replace_invalid_characters(text: str) -> str:
-    """The text with U+FFFD for what XML cannot hold, however it is escaped."""
+    """Replace characters that XML cannot contain, even escaped, by U+FFFD."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
@@ -33,30 +33,30 @@ def shorten(text: str, most: int) -> str:
 
 
 def to_line(text: str, most: int = TITLE) -> str:
-    """A title, a summary or a name: one line without markup.
+    """Make one line without markup, for titles, summaries and names.
 
-    What still looks like a tag, because it was escaped twice, gets other brackets: some readers take the titles of RSS
-    for HTML, others for text, and neither may see a tag. It stands beside other words there, and turns none of them.
+    Text that still looks like a tag, because it was escaped twice, gets other brackets: some readers parse RSS titles
+    as HTML, others as text, and neither may see a tag. The brackets do not change the direction of neighbouring text.
     """
     without = replace_invalid_characters(plain_text(sanitize_html(text, 20 * most)))
     return close_bidi(shorten(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most))
 
 
 def sanitize_html(text: str, most: int = CONTENT) -> str:
-    """HTML that may stand in a page. It is cut first: what cutting leaves open is closed, what it halves is dropped.
+    """Sanitize HTML. It is cut first; the sanitizer then closes open elements and drops half ones.
 
-    Characters are looked at again in the end, because `&#1;` is one that was not there before.
+    Characters are checked again at the end, because `&#1;` becomes an invalid one only by parsing.
     """
     return replace_invalid_characters(sanitised(shorten(replace_invalid_characters(text), most)))
 
 
 def escape_html(text: str) -> str:
-    """Text as HTML."""
+    """Escape text as HTML."""
     return html.escape(replace_invalid_characters(text), quote=False)
 
 
 def safe_link(text: str | None) -> str | None:
-    """An address of the web, or nothing."""
+    """Return an HTTP URL, or None."""
     node = iri_of(replace_invalid_characters(text).strip()) if text and len(text) <= LONGEST_LINK else None
     try:
         parts = urlsplit(node.text) if node else None
