@@ -1,7 +1,7 @@
-"""How a store came to have its tables, step by step.
+"""Migrations of the store.
 
-A step makes something so if it is not so yet. A new store begins with all tables as they are today, and runs only
-through the steps that write rows. Steps are only ever added, at the end.
+Each step checks whether its change is needed. A new store starts with the current tables, and runs only the steps that
+write rows. New migrations are appended; existing ones never change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.store import audiences, bulk, clock_recovery, positions, telemetry,
 from tidings.store import tables as store_tables
 from tidings.store.database import Database, open_database
 
-# Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
+# Number of the advisory lock in PostgreSQL; any number that no other application in the database uses.
 LOCK = 0x7469_6469
 
 
@@ -32,7 +32,7 @@ Step = Callable[[Connection], None]
 
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
-    """A step that changes which tables and columns there are; `made` are the tables it creates."""
+    """A step that changes tables or columns; `made` are the tables that it creates."""
 
     change: Step
     made: tuple[Table, ...] = ()
@@ -43,7 +43,7 @@ class SchemaStep:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What a version is for, and the steps that lead to it."""
+    """A version with its name and its steps."""
 
     version: int
     name: str
@@ -51,7 +51,7 @@ class Migration:
 
 
 def create_tables(*made: Table) -> SchemaStep:
-    """A step that creates tables."""
+    """Return a step that creates tables."""
     return SchemaStep(lambda connection: store_tables.metadata.create_all(connection, made), made)
 
 
@@ -187,7 +187,7 @@ NEWEST = MIGRATIONS[-1].version
 
 
 def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring the store to the newest version, in one transaction; a store of a newer version is refused."""
+    """Migrate the store to the newest version in one transaction; raise if it has a newer one."""
     newest = migrations[-1].version
     with database.read() as connection:
         if _version(connection, database, newest) == newest:
@@ -210,13 +210,13 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
 
 
 def read_version(database: Database) -> int:
-    """The version that a store is of, whichever that is; 0 if it has no tables yet."""
+    """Return the version of a store; 0 if it has no tables yet."""
     with database.read() as connection:
         return _found(connection)
 
 
 def check_version(database: Database) -> None:
-    """Refuse a store that is not of the newest version: one that nobody has brought there, or a newer one."""
+    """Raise if the store does not have the newest version."""
     found = read_version(database)
     if found != NEWEST:
         raise StoreError(
@@ -227,7 +227,7 @@ def check_version(database: Database) -> None:
 
 
 def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
-    """The tables of a new store, none of which has to be looked for: that takes longer than to create them."""
+    """Create the tables of a new store without checking for each, which would take longer than creating it."""
     shaping = [step for migration in migrations for step in migration.steps if isinstance(step, SchemaStep)]
     made = dict.fromkeys(table for step in shaping for table in step.made)
     store_tables.metadata.create_all(connection, list(made), checkfirst=False)
@@ -251,7 +251,7 @@ def _found(connection: Connection) -> int:
 
 
 def _alone(connection: Connection, database: Database) -> None:
-    """Keep other processes from migrating at the same time; on SQLite the transaction itself does."""
+    """Exclude concurrent migrations; on SQLite the transaction does."""
     if not database.is_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     store_tables.migrations.create(connection, checkfirst=True)
@@ -262,14 +262,9 @@ def _record(connection: Connection, migration: Migration) -> None:
     connection.execute(insert(store_tables.migrations), row)
 
 
-# Of which version a store is, without changing it.
-
-
 @dataclass(frozen=True, slots=True)
 class StoreVersion:
-    """A store by its address without a password, its version (0: it has no tables yet), and the one that this Tidings
-    works with.
-    """
+    """URL of a store without its password, its version (0 without tables), and the version that this code needs."""
 
     name: str
     store: int

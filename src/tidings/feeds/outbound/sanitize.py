@@ -36,7 +36,8 @@ def to_line(text: str, most: int = TITLE) -> str:
     """Make one line without markup, for titles, summaries and names.
 
     Text that still looks like a tag, because it was escaped twice, gets other brackets: some readers parse RSS titles
-    as HTML, others as text, and neither may see a tag. The brackets do not change the direction of neighbouring text.
+    as HTML, others as text, and neither may see a tag. Bidirectional controls are
+    closed, so that they do not change the direction of text beside the line.
     """
     without = replace_invalid_characters(plain_text(sanitize_html(text, 20 * most)))
     return close_bidi(shorten(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most))

@@ -1,7 +1,7 @@
-"""Subscriptions as their subscribers see them: those that live, rules, and those that are paused, in one order.
+"""Subscriptions as their subscribers see them: active ones, rules and paused ones, in one order.
 
-A page is made of three short reads, one for each kind, in the order of ids: whoever has seen a page reads on after its
-last id. Rules of repositories are theirs: they are not among them.
+A page is merged from three short queries, one for each kind, in the order of ids; the next page starts after the last
+id. Rules of repositories are not listed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _no_scope = func.coalesce(metadata_rules.c.scope, "") == ""
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionStatus:
-    """A subscription, and since when it is paused, if it is; with the reason, if the service suspended it."""
+    """A subscription; when it was paused, if it is, and the reason if the service suspended it."""
 
     subscription: Subscription
     paused: str | None = None
@@ -42,7 +42,7 @@ class SubscriptionStatus:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFilter:
-    """Which subscriptions: those after an id, of a subscriber, in a language, in a state, with a word in text or id."""
+    """Filter: after an id, of a subscriber, in a language, in a state, with a word in text or id."""
 
     after: str = ""
     subscriber: str | None = None
@@ -53,7 +53,7 @@ class SubscriptionFilter:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Where subscriptions of a kind are, and what their columns are called there."""
+    """The table and column names of one kind of subscription."""
 
     table: Table
     state: str
@@ -88,13 +88,13 @@ _KINDS = (
 
 
 class SubscriptionView:
-    """The subscriptions of everybody, of every language and state."""
+    """The subscriptions of all subscribers, in every language and state."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, id: str) -> SubscriptionStatus | None:
-        """The one with this id."""
+        """Find a subscription by id."""
         if not id.isprintable():
             return None
         with self._database.read() as connection:
@@ -102,9 +102,7 @@ class SubscriptionView:
             return next((rows[0] for rows in found if rows), None)
 
     def among(self, ids: Collection[str]) -> dict[str, SubscriptionStatus]:
-        """Those of these that there are, by id. What cannot be shown is nobody's id, nor can PostgreSQL be asked for
-        all of it.
-        """
+        """Find subscriptions by id. Unprintable ids are skipped: they cannot exist, and PostgreSQL rejects some."""
         asked = [id for id in ids if id.isprintable()]
         with self._database.read() as connection:
             found = [
@@ -115,7 +113,7 @@ class SubscriptionView:
         return {one.subscription.id: one for one in found}
 
     def page(self, wanted: SubscriptionFilter, limit: int) -> list[SubscriptionStatus]:
-        """The first ones after an id, in the order of ids."""
+        """Return a page of subscriptions in the order of ids."""
         with self._database.read() as connection:
             parts = [
                 _read(connection, kind, _asked(kind, wanted), limit)
@@ -125,7 +123,7 @@ class SubscriptionView:
         return list(merge(*parts, key=lambda one: one.subscription.id))[:limit]
 
     def count(self, subscriber: str) -> int:
-        """How many a subscriber has."""
+        """Count the subscriptions of a subscriber."""
         if not subscriber.isprintable():
             return 0
         with self._database.read() as connection:
@@ -133,7 +131,7 @@ class SubscriptionView:
 
 
 def count(connection: Connection, subscriber: str) -> int:
-    """The same in the caller's transaction."""
+    """Count the subscriptions of a subscriber, in the caller's transaction."""
     return sum(connection.execute(_COUNTS, {"owner": subscriber}).one())
 
 
@@ -154,13 +152,13 @@ _LIVE, *_OTHERS = (
 
 
 def live_counts(connection: Connection, subscribers: Collection[str]) -> dict[str, int]:
-    """How many subscriptions these have that live and are no rules; who has none is left out."""
+    """Count active subscriptions without rules by subscriber; those without any are left out."""
     owner, wanted = _LIVE
     return {row[0]: row[1] for row in bulk.select_among(connection, wanted, owner, subscribers)}
 
 
 def other_counts(connection: Connection, subscribers: Collection[str]) -> Counter[str]:
-    """How many rules these have, and how many that are paused."""
+    """Count rules and paused subscriptions by subscriber."""
     found = Counter[str]()
     for owner, wanted in _OTHERS:
         for name, count in bulk.select_among(connection, wanted, owner, subscribers):
