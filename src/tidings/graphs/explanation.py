@@ -1,9 +1,8 @@
-"""What a match of a graph is, and why one is. The definition: everything faster is tested against it.
+"""Reference matcher for graphs, and explanations of matches. Everything faster is tested against it.
 
 A pattern matches if its variables can be bound so that every edge of it is an edge of the graph and every constraint
-holds. Bindings are found one edge after another, the one with the fewest possibilities first: in which order is a
-matter of time only. Two variables may be bound to one node, as in a natural join (section 4.2 of the G-ToPSS paper) and
-in SPARQL.
+holds. Edges are bound one after another, the one with the fewest possibilities first; the order only affects the time.
+Two variables may be bound to one node, as in a natural join (section 4.2 of the G-ToPSS paper) and in SPARQL.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ from tidings.model import Reason
 from tidings.values import Scalar
 
 MOST_LOOKS = 1_000_000
-"""How many possibilities may be looked at to explain one match: about a second's work."""
+"""How many possibilities may be tried to explain one match: about a second."""
 
 MOST_BINDINGS = 100
-"""How many bindings a notification shows. No more than one beyond them is searched for."""
+"""How many bindings a notification shows. The search ends one beyond them."""
 
 SHOWN = 200
-"""How many characters of a value a reason tells."""
+"""Maximum length of a value in a reason."""
 
 LONGEST_NAME = 2_000
-"""How many characters of the subject that a reason is about."""
+"""Maximum length of the subject of a reason."""
 
 Binding = dict[str, Term]
 NO_TAXONOMY = Taxonomy()
 
 
 class ShownBindings(NamedTuple):
-    """The bindings that a notification shows, in the order of the graph, and whether the match has more of them.
+    """The bindings that a notification shows, in graph order, and whether the match has more of them.
 
     `more` is None if the search ended at its step limit: whether there are more is unknown.
     """
@@ -59,30 +58,30 @@ class ShownBindings(NamedTuple):
     more: bool | None = False
 
     def note(self) -> str:
-        """A sentence about bindings that are not shown; empty if all of them are."""
+        """Describe bindings that are not shown; empty if all of them are."""
         if self.more is None:
             return f"at least {len(self.bindings):,} bindings: the search for more was ended"
         return f"more than {len(self.bindings):,} bindings" if self.more else ""
 
     def shortened(self, most: int) -> ShownBindings:
-        """The first of them whose values have at most so many characters together."""
+        """Keep the first bindings whose values have at most so many characters together."""
         sizes = accumulate(sum(len(term.text) for term in row.values()) for row in self.bindings)
         fitting = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
         return self if fitting == len(self.bindings) else ShownBindings(self.bindings[:fitting], more=True)
 
 
 def matches(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> bool:
-    """Whether a graph satisfies a subscription."""
+    """Return whether a graph satisfies a subscription."""
     return next(_Published(graph, taxonomy).solutions(pattern), None) is not None
 
 
 def bindings(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> tuple[Binding, ...]:
-    """All distinct bindings of the selected variables, in the order in which the graph has what they are bound to."""
+    """Return all distinct bindings of the selected variables, in graph order."""
     return Explainer(graph, taxonomy, math.inf).bindings(pattern, math.inf).bindings
 
 
 def explain(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> tuple[Reason, ...]:
-    """The edges and constraints of the first binding, in the order of the text. Empty for a miss."""
+    """Return the edges and constraints of the first binding, in text order. Empty for a miss."""
     return Explainer(graph, taxonomy).explain(pattern)
 
 
@@ -177,7 +176,7 @@ class Explainer:
 
 
 def _connected(pattern: Pattern) -> list[Pattern]:
-    """The parts of a pattern that share no variable, each selecting its own share of the variables."""
+    """Split a pattern into parts that share no variable, each selecting its own variables."""
     groups: list[tuple[set[str], list[PatternEdge]]] = []
     for edge in pattern.edges:
         names, edges = _names(edge), [edge]
@@ -204,7 +203,7 @@ def _names(edge: PatternEdge) -> set[str]:
 
 
 class _TooMuch(Exception):
-    """More possibilities were looked at than allowed."""
+    """The limit of possibilities is exceeded."""
 
 
 _Key = tuple[Term | None, Term | None, Term | None]
@@ -213,9 +212,9 @@ _Step = tuple[Binding, tuple[PatternEdge, ...]]
 
 
 class _Published:
-    """A graph's edges, with those that its properties imply, under all keys: `(s, None, o)` are those from s to o.
+    """A graph's edges, including implied ones, under all keys: `(s, None, o)` are those from s to o.
 
-    `left` is how many possibilities may still be looked at.
+    `left` is how many possibilities may still be tried.
     """
 
     def __init__(self, graph: Graph, taxonomy: Taxonomy) -> None:
@@ -233,7 +232,7 @@ class _Published:
                 self.order.setdefault(term, len(self.order))
 
     def solutions(self, pattern: Pattern) -> Iterator[Binding]:
-        """Every binding of all variables, some of them perhaps twice; found one by one, as they are asked for."""
+        """Yield every binding of all variables lazily; some may repeat."""
         waiting: list[Iterator[_Step]] = [iter([({}, pattern.edges)])]
         while waiting:
             step = next(waiting[-1], None)
@@ -245,7 +244,7 @@ class _Published:
                 yield step[0]
 
     def _next(self, pattern: Pattern, bound: Binding, edges: tuple[PatternEdge, ...]) -> Iterator[_Step]:
-        """The bindings that come of binding one edge more, the one with the fewest possibilities."""
+        """Yield the bindings after binding one more edge, the one with the fewest possibilities."""
         fewest = min(edges, key=lambda edge: len(self.possible(edge, bound)))
         self.look(len(edges))
         rest = tuple(edge for edge in edges if edge is not fewest)
@@ -256,13 +255,13 @@ class _Published:
                 yield row, rest
 
     def look(self, count: int) -> None:
-        """Count possibilities that are looked at."""
+        """Count possibilities that are tried."""
         self.left -= count
         if self.left < 0:
             raise _TooMuch
 
     def possible(self, edge: PatternEdge, bound: Binding) -> list[Edge]:
-        """The published edges that an edge of the pattern may be, by what is known of its ends and its property."""
+        """Return the published edges that an edge of the pattern may be, given the current binding."""
         subject, property, object = (
             bound.get(place.name) if isinstance(place, Variable) else place
             for place in (edge.subject, edge.property, edge.object)
@@ -270,7 +269,7 @@ class _Published:
         return self.under.get((subject, property, object), [])
 
     def holds(self, pattern: Pattern, before: Binding, now: Binding) -> bool:
-        """Whether the constraints hold of the variables that have just been bound."""
+        """Return whether the constraints hold for the variables that have just been bound."""
         new = now.keys() - before.keys()
         asked = [constraint for constraint in pattern.constraints if constraint.variable in new]
         return all(self.satisfies(now[constraint.variable], constraint) for constraint in asked)
@@ -292,7 +291,7 @@ def _implied(edge: Edge, taxonomy: Taxonomy) -> Iterable[Edge]:
 
 
 def _bound(asked: PatternEdge, edge: Edge, bound: Binding) -> Binding | None:
-    """The binding under which an edge of the pattern is a published one; None if there is none."""
+    """Extend the binding so that an edge of the pattern is a published one; None if that is impossible."""
     row = dict(bound)
     for place, term in zip((asked.subject, asked.property, asked.object), edge, strict=True):
         if (row.setdefault(place.name, term) if isinstance(place, Variable) else place) != term:
@@ -324,7 +323,7 @@ OF_VALUES: dict[ConstraintKind, Callable[[Term, tuple[Term, ...]], bool]] = {
     ConstraintKind.IS: lambda term, operands: term == operands[0],
     ConstraintKind.IS_NOT: lambda term, operands: term != operands[0],
 }
-"""What is asked of a term by itself, whatever the taxonomy says."""
+"""Constraints on a term by itself, independent of the taxonomy."""
 
 _Places = frozenset[Term]
 _OF_CLASSES: dict[ConstraintKind, Callable[[Taxonomy, _Places, Term], bool]] = {
@@ -342,7 +341,7 @@ _OF_CLASSES: dict[ConstraintKind, Callable[[Taxonomy, _Places, Term], bool]] = {
 
 
 def _reasons(pattern: Pattern, bound: Binding) -> Iterator[Reason]:
-    """One reason for each edge, with its object, then one for each constraint; each at the subject it is about."""
+    """Yield one reason per edge, with its object, then one per constraint, each at its subject."""
     for edge in pattern.edges:
         yield Reason(show_edge(edge), _told(_end(edge.object, bound)), _named(_end(edge.subject, bound)))
     for constraint in pattern.constraints:
@@ -373,15 +372,12 @@ def _cut(value: str, most: int = SHOWN) -> str:
     return value if len(value) <= most else value[: most - 1] + "…"
 
 
-# Bindings as they leave in a notification: as SPARQL 1.1 writes results in JSON, so that clients exist.
-
-
 MOST_TEXT = 100_000
-"""How many characters the values of a notification's bindings may have together: a literal may be a whole book."""
+"""Maximum total length of the values of a notification's bindings: a literal may be a whole book."""
 
 
 def results_of(pattern: Pattern, kept: ShownBindings) -> dict[str, Any]:
-    """The bindings of a match; `note` tells of those that are not shown."""
+    """Format the bindings of a match as SPARQL 1.1 JSON results; `note` mentions those that are not shown."""
     shown = kept.shortened(MOST_TEXT)
     rows = [{name: _value(term) for name, term in row.items()} for row in shown.bindings]
     found: dict[str, Any] = {"head": {"vars": list(selected(pattern))}, "results": {"bindings": rows}}

@@ -1,7 +1,7 @@
-"""Compile very many patterns of graphs at once: they become numbers one by one, and words and tests all together.
+"""Bulk compilation of graph patterns: they become numbers one by one, and words and tests all together.
 
-Most texts are composed of words that others have, too (`gql_composed`); what that cannot say is parsed. A few are
-compiled one by one: arrays have their price, and subscriptions also come one at a time.
+Most texts are composed of words that other texts share (`gql_composer`); the rest is parsed. A few texts are compiled
+one by one: arrays have a fixed cost, and subscriptions also come one at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMPOSED_FROM = 8
 
 @dataclass(frozen=True, slots=True)
 class GqlLanguage:
-    """How patterns of graphs are compiled."""
+    """GQL and SPARQL patterns, as the compiler uses them."""
 
     def compile(self, context: Context) -> Plan:
         return compile_gql(context)
@@ -63,7 +63,7 @@ class GqlLanguage:
 
 
 def blocks_of(patterns: Mapping[int, Pattern], twigs: TwigWriter) -> list[ClauseBlock]:
-    """The clauses of patterns, by row, as one block for each shape; they themselves go to `twigs`."""
+    """Make one block per shape from the clauses of patterns, by row; the patterns go to `twigs`."""
     grouped: dict[tuple[TestShape, ...], list[_Member]] = {}
     for row, pattern in patterns.items():
         plan = plan_of(pattern)

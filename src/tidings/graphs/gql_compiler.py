@@ -1,7 +1,7 @@
-"""From a pattern of graphs to its plan: the tests that lead to it, on the keys that edges are kept under.
+"""Compilation of a graph pattern to its plan: the tests that lead to it, on the keys of edges.
 
-`(?page, dc:subject, ?s) (?page, dc:date, 2005) AND ?s <= ex:Academia` implies a dc:subject that stands below
-ex:Academia and a dc:date that is 2005, perhaps of two different pages: what the tests let through is joined afterwards.
+`(?page, dc:subject, ?s) (?page, dc:date, 2005) AND ?s <= ex:Academia` implies a dc:subject below ex:Academia and a
+dc:date of 2005, possibly of two different pages: graphs that pass the tests are joined afterwards.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ _CLASSES = {
     ConstraintKind.AT_OR_ABOVE: (Key.SUBJECT_ABOVE, Key.OBJECT_ABOVE, True),
     ConstraintKind.ABOVE: (Key.SUBJECT_ABOVE, Key.OBJECT_ABOVE, False),
 }
-"""Which key shows each, of a subject and of an object, and whether it says all of it."""
+"""The key for each class constraint, on a subject and on an object, and whether the key expresses it completely."""
 
 _LARGE = 1e300
-"""Infinity counts as the largest double among the keys: bounds near it are left to the join."""
+"""Infinity is stored as the largest double: bounds near it are left to the join."""
 
 
 def compile_gql(context: Context) -> Plan:
-    """The plan of a text."""
+    """Compile one text."""
     return plan_of(gql_parser.parse(context.text))
 
 
 def plan_of(pattern: Pattern) -> Plan:
-    """The plan of a pattern: one clause."""
+    """Make the plan of a pattern: one clause."""
     tests, exact = tests_of(pattern)
     return Plan((tests,), twigs=(pattern,), exact=(exact,))
 
 
 def tests_of(pattern: Pattern) -> tuple[Clause, bool]:
-    """What must hold of a graph for the pattern to match; and whether that is enough."""
+    """Return the tests that a matching graph must pass, and whether they are sufficient."""
     found = _Tests(tuple(dict.fromkeys(pattern.edges)))
     for constraint in pattern.constraints:
         found.constrain(constraint)
@@ -64,7 +64,7 @@ def tests_of(pattern: Pattern) -> tuple[Clause, bool]:
 
 
 class EndTest(NamedTuple):
-    """A test of one end of an edge, and whether it says all that is asked."""
+    """A test of one end of an edge, and whether it expresses the constraint completely."""
 
     key: Key
     relation: Relation
@@ -82,12 +82,12 @@ class _Tests:
     _said: Counter[PatternEdge] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        """A variable that stands in two places has to be joined."""
+        """Mark patterns with a variable in two places as inexact: it has to be joined."""
         names = Counter(place.name for edge in self.edges for place in _variables(edge))
         self.exact = all(count == 1 for count in names.values())
 
     def visit(self, edge: PatternEdge) -> None:
-        """What an edge itself says; two things have to be true of one and the same edge."""
+        """Add the tests of an edge itself; two tests of one edge need the join."""
         for place, key in ((edge.subject, Key.SUBJECT), (edge.object, Key.OBJECT)):
             if isinstance(place, Term):
                 self._add(edge, EndTest(key, Relation.EQ, Kind.STRING, term_text(place)))
@@ -96,7 +96,7 @@ class _Tests:
         self.exact &= self._said[edge] == 1
 
     def constrain(self, constraint: Constraint) -> None:
-        """What is asked of a variable, said of the first edge at whose end it stands."""
+        """Add the test of a constraint, on the first edge with its variable at an end."""
         for edge in self.edges:
             for place, is_subject in ((edge.object, False), (edge.subject, True)):
                 if isinstance(place, Variable) and place.name == constraint.variable:
@@ -122,12 +122,12 @@ def _variables(edge: PatternEdge) -> Iterator[Variable]:
 
 @lru_cache(maxsize=1 << 16)
 def shape_of(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
-    """Kept: millions of subscriptions ask about some hundreds of properties."""
+    """Cached: millions of subscriptions refer to some hundreds of properties."""
     return TestShape(Column(path, aspect, of=PublicationKind.GRAPH), relation, kind)
 
 
 def end_test_of(constraint: Constraint, is_subject: bool) -> EndTest | None:
-    """What is asked of one end of an edge, as a test; None for what no test can say."""
+    """Convert a constraint on one end of an edge to a test; None if no test expresses it."""
     asked, operand = constraint.asked, constraint.operands[0]
     if asked in _CLASSES:
         of_subject, of_object, whole = _CLASSES[asked]
@@ -150,7 +150,7 @@ def _is(is_subject: bool, operand: Term) -> EndTest:
 
 
 def _equals(operand: Term) -> EndTest | None:
-    """Equal numbers and moments are written in many ways; everything else that is equal is the same term."""
+    """Test equality. Equal numbers and instants have many spellings; every other equal value is the same term."""
     found = meaning(operand)
     kind = term_meaning(found)
     if found is None or kind in (TermMeaning.NODE, TermMeaning.LANGUAGE, TermMeaning.STRING):

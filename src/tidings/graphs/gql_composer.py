@@ -1,11 +1,10 @@
-"""Texts in GQL taken apart without parsing each: for subscriptions of which hardly two are alike.
+"""GQL texts split without parsing each: for subscriptions of which hardly two are alike.
 
     PREFIX e: <http://example.org/> SELECT ?x WHERE   (?x, e:knows, e:ann) (?x, e:age, ?a)   AND ?a > 40
     the head, which many texts share                  edges, of words that many texts share  conditions
 
-One pattern cuts the edges into words, and a word that was read before is a number already. What is read is what the
-parser would read, word for word; a text that is anything else (comments, escapes, SPARQL, whatever is refused) is left
-to it.
+One pattern cuts the edges into words, and a word that was read before already has a number. The result is that of the
+parser; a text with anything else (comments, escapes, SPARQL, errors) is left to the parser.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ _EDGE = re.compile(
 that the parser could take for more than a part of a name; what it is, the parser says when it comes first."""
 
 _CONDITIONS = re.compile(rf"\){_GAP}(?=[Aa][Nn][Dd](?!{_GAP}\())")
-"""Where edges end and conditions begin. If that stands in a string, what is left of the edges is none."""
+"""The end of the edges and the beginning of conditions. If it is inside a string, the remaining edges are invalid."""
 
 _PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9]{0,30}):([A-Za-z0-9_]++)")
 _VARIABLE = re.compile(r"[?$]\w++")
 
 _MOST_HEADS = 1 << 12
-"""Heads that are kept: a text may have a prefix of its own."""
+"""Maximum number of cached heads: a text may have a prefix of its own."""
 
 
 class UnreadableWord(Exception):
-    """A word that is none in this place, or none by itself."""
+    """A word that is not valid in its place, or not by itself."""
 
 
 class _Words(dict[str, int]):
-    """The numbers of words in one place of an edge; one that was not there before is read when it is asked for."""
+    """The numbers of words in one place of an edge; a new word is read on first use."""
 
     def __init__(self, place: str, names: Names, numbers: PatternNumbers) -> None:
         super().__init__()
@@ -56,7 +55,7 @@ class _Words(dict[str, int]):
         return number
 
     def _read(self, word: str) -> int:
-        """Variables and names with a prefix are told apart here, because most words are one of them."""
+        """Read a word. Variables and prefixed names are handled here, because most words are one of them."""
         if _VARIABLE.fullmatch(word):
             return self._numbers.variable(word[1:])
         prefixed = _PREFIXED.fullmatch(word)
@@ -70,8 +69,8 @@ class _Words(dict[str, int]):
         return self._numbers.string(term_text(found))
 
 
-class _Kept:
-    """A head, with the words that were read below it."""
+class _HeadWords:
+    """A head, with the words that were read under it."""
 
     __slots__ = ("names", "objects", "properties", "select", "subjects")
 
@@ -83,14 +82,14 @@ class _Kept:
 
 
 class Composer:
-    """Takes text after text."""
+    """Composes texts into numbered patterns."""
 
     def __init__(self, numbers: PatternNumbers) -> None:
         self._numbers = numbers
-        self._heads: dict[str, _Kept | None] = {}
+        self._heads: dict[str, _HeadWords | None] = {}
 
     def add(self, row: int, text: str) -> bool:
-        """Take the text of a row; whether that was possible."""
+        """Add the text of a row; return whether that was possible."""
         opened = text.find("(")
         head = self._head(text[: max(0, opened)])
         if head is None or len(text) > DEFAULT.length or _is_broken(text):
@@ -102,15 +101,17 @@ class Composer:
             return False
         return self._edges(row, head, parts, constraints)
 
-    def _head(self, text: str) -> _Kept | None:
+    def _head(self, text: str) -> _HeadWords | None:
         if text not in self._heads:
             if len(self._heads) >= _MOST_HEADS:
                 self._heads.clear()
             head = None if "{" in text else read_head(text)
-            self._heads[text] = None if head is None else _Kept(head, self._numbers)
+            self._heads[text] = None if head is None else _HeadWords(head, self._numbers)
         return self._heads[text]
 
-    def _edges(self, row: int, head: _Kept, parts: Sequence[str], constraints: Sequence[Constraint]) -> bool:
+    def _edges(
+        self, row: int, head: _HeadWords, parts: Sequence[str], constraints: Sequence[Constraint]
+    ) -> bool:
         subjects, properties, objects = head.subjects, head.properties, head.objects
         try:
             ends = (
@@ -128,7 +129,7 @@ class Composer:
     def _are_known(
         self, ends: Sequence[Sequence[int]], select: Sequence[int], constraints: Sequence[Constraint]
     ) -> bool:
-        """Whether all that is selected and asked about stands in an edge, and there are not too many variables."""
+        """Return whether all selected and constrained variables are in an edge, and there are not too many."""
         if not select and not constraints and len(ends[0]) * len(ends) <= _FEW_VARIABLES:
             return True
         known = {code for codes in ends for code in codes if code < 0}
@@ -140,7 +141,7 @@ _FEW_VARIABLES = min(DEFAULT.variables, MOST_VARIABLES)
 
 
 def _is_broken(text: str) -> bool:
-    """Whether half of a character stands in a text."""
+    """Return whether a text contains half of a surrogate pair."""
     if text.isascii():
         return False
     try:

@@ -1,8 +1,8 @@
-"""Keys: what the edges of graphs are found by. Publications and subscriptions both speak of edges through them.
+"""Keys by which the edges of graphs are indexed, in publications and in subscriptions.
 
 An edge (page, dc:subject, ai) is found by its subject and by its object, each among the edges with its property and
-among all edges; by what its object means, if that is a value; and by the classes that its ends stand at. A path is a
-key and a property: `o http://purl.org/dc/elements/1.1/subject`.
+among all edges; by the value of its object, if that is a literal; and by the classes of its ends. A path is a key and a
+property: `o http://purl.org/dc/elements/1.1/subject`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tidings.graphs.model import STRING, Term, TermKind
 from tidings.graphs.values import Meaning
 
 ANY = "*"
-"""In place of a property: edges with whatever property."""
+"""In place of a property: edges with any property."""
 
 
 class Key(StrEnum):
     """What an edge is found by.
 
-    `TEXT` is a string with or without a language, `MOMENT` an instant in ticks of half a microsecond. `AT` are
-    the classes that an end stands at, `BELOW` those and all above them, `ABOVE` those and all below them.
+    `TEXT` is a string with or without a language, `MOMENT` an instant in ticks of half a microsecond. `AT` are the
+    classes of an end, `BELOW` those and all above them, `ABOVE` those and all below them.
     """
 
     SUBJECT = "s"
@@ -37,7 +37,7 @@ class Key(StrEnum):
 
 
 class TermMeaning(IntEnum):
-    """What a term means, for kernels. Two terms compare if they mean the same; nodes, and what is not known, do not."""
+    """What a term means, for kernels. Terms of one meaning are comparable, except nodes and unknown ones."""
 
     NODE = 0
     LANGUAGE = 1
@@ -49,7 +49,7 @@ class TermMeaning(IntEnum):
 
 
 class Related(IntEnum):
-    """How a term stands to a class: at it, strictly below it, strictly above it."""
+    """The relation of a term to a class: at it, strictly below it, strictly above it."""
 
     AT = 0
     BELOW = 1
@@ -70,12 +70,12 @@ def term_meaning(found: Meaning | None) -> TermMeaning:
 
 
 def path_of(key: Key, property: str) -> str:
-    """The path of a key among the edges with a property, or among all (`ANY`)."""
+    """Return the path of a key among the edges with a property, or among all (`ANY`)."""
     return f"{key} {property}"
 
 
 def term_text(term: Term) -> str:
-    """A term as one text; different terms have different ones. The text of a literal follows the first character."""
+    """Format a term unambiguously. The text of a literal follows the first character."""
     if term.kind is TermKind.IRI:
         return f"<{term.text}>"
     if term.kind is TermKind.BLANK:

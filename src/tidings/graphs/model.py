@@ -1,9 +1,9 @@
-"""Graphs: RDF in its readable form. Edges between nodes, each labelled with a property.
+"""RDF graphs as edges between nodes, each labelled with a property.
 
     <http://example.org/page> <http://purl.org/dc/elements/1.1/date> 2005 .
 
-is one edge. Terms are compared as RDF compares them, character by character: `2005` and `2005.0` are two terms with
-equal *values*. Blank nodes mean something within their publication only.
+is one edge. Terms compare as in RDF, character by character: `2005` and `2005.0` are two terms with equal *values*.
+Blank nodes are local to their publication.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE = RDF + "type"
 
 
 class TermKind(IntEnum):
-    """What a term is."""
+    """Kinds of terms."""
 
     IRI = 0
     BLANK = 1
@@ -34,7 +34,7 @@ class TermKind(IntEnum):
 class Term(NamedTuple):
     """A node or a property: an IRI, the label of a blank node, or the text of a literal.
 
-    A literal always has a datatype, `STRING` if none was written; `language` is its tag in small letters, or empty.
+    A literal always has a datatype, `STRING` by default; `language` is its tag in lower case, or empty.
     """
 
     kind: TermKind
@@ -44,7 +44,7 @@ class Term(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Subject, property, object: in RDF's words, a triple."""
+    """Subject, property, object: in RDF terminology, a triple."""
 
     subject: Term
     property: Term
@@ -53,7 +53,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A published graph: its edges in the order they were read, none of them twice."""
+    """A published graph: its distinct edges in the order they were read."""
 
     edges: tuple[Edge, ...]
 
@@ -67,5 +67,5 @@ def blank(label: str) -> Term:
 
 
 def literal(text: str, datatype: str = STRING, language: str = "") -> Term:
-    """A literal; one with a language has the datatype that RDF gives all of those."""
+    """Make a literal; one with a language has the datatype `rdf:langString`."""
     return Term(TermKind.LITERAL, text, LANGUAGE_STRING if language else datatype, language.lower())

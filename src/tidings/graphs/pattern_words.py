@@ -1,11 +1,11 @@
-"""Patterns of graphs as words: the form in which millions of them are kept, and which the kernel reads.
+"""Encoding of graph patterns as words: the form in which millions of them are stored, and which the kernel reads.
 
     GRAPH | size    edges | variables << 12    constraints    edges    constraints
 
 An edge is four words: its subject, property and object, each the number of a variable (even) or of a string (odd), and
-whether it begins a part that shares no variable with those before. A constraint is two words, its variable with what is
-asked, and how many operands follow, five words each: what the operand means; a number in four, or a string's number and
-how many bytes of it are the text of the literal. The strings are terms as `graph_keys` writes them.
+whether it begins a part that shares no variable with those before. A constraint is two words, its variable with its
+kind, and the number of operands, which follow in five words each: the meaning; a number in four words, or a string's
+number and the length in bytes of the literal's text in it. The strings are terms as formatted by `keys.term_text`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.matching.compiler.twig_writer import split_double, split_integer
 from tidings.values import split_number
 
 GRAPH = 1 << 31
-"""In a first word: these are the words of a pattern, not of a twig, whose first word has nothing there."""
+"""Flag in a first word: this is a pattern, not a twig."""
 
 SIZE_MASK = GRAPH - 1
 VARIABLES_SHIFT, COUNT_MASK = 12, 0xFFF
@@ -29,13 +29,13 @@ HEAD, EDGE, CONSTRAINT, OPERAND = 3, 4, 2, 5
 BEGINS = 1
 
 WORTH_OF_PROPERTY, WORTH_OF_ENDS = 3, 2
-"""How much is known of an edge. A property that is known leads to few edges: it counts most."""
+"""Weights for ordering edges. A known property leads to few edges, so it counts most."""
 
 ASKED = tuple(ConstraintKind)
 
 
 def encode_pattern(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
-    """A pattern in words; `string` numbers its terms."""
+    """Encode a pattern; `string` numbers its terms."""
     numbers = {name: number for number, name in enumerate(variables(pattern))}
     edges = tuple(dict.fromkeys(pattern.edges))
     words = [0, len(edges) | len(numbers) << VARIABLES_SHIFT, len(pattern.constraints)]
@@ -53,9 +53,9 @@ def encode_pattern(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
 
 
 def _in_order(edges: Sequence[PatternEdge]) -> Iterator[tuple[bool, PatternEdge]]:
-    """Edges in the order in which they are joined, and whether each begins a new part.
+    """Yield edges in join order, and whether each begins a new part.
 
-    The next one is that of which most is known: constants, and variables that are bound by then.
+    The next edge is the one with the most constants and bound variables.
     """
     left, bound = list(edges), set[str]()
     while left:
@@ -77,7 +77,7 @@ def _known(edge: PatternEdge, bound: set[str]) -> int:
 
 
 def constraint_words(constraint: Constraint, variable: int, string: Callable[[str], int]) -> list[int]:
-    """A constraint in words."""
+    """Encode a constraint."""
     asked, operands = ASKED.index(constraint.asked), constraint.operands
     words = [variable | asked << ASKED_SHIFT, len(operands)]
     for operand in operands:

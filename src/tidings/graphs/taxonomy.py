@@ -1,8 +1,8 @@
-"""Taxonomies: which classes stand above which, who belongs to them, and which properties imply which.
+"""Taxonomies: superclasses, instances of classes, and superproperties.
 
 A taxonomy is read from RDFS (section 3.4 of the G-ToPSS paper): `rdfs:subClassOf` between classes, with several
-parents; `rdf:type` for the instances it knows; `rdfs:subPropertyOf` between properties, which the paper leaves for
-later. What stands above what is worked out once, when a taxonomy is made: the paper walks the tree for each check.
+parents; `rdf:type` for known instances; `rdfs:subPropertyOf` between properties, which the paper leaves for later. The
+transitive closure is computed once, when a taxonomy is created; the paper walks the tree for each check.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ SUBCLASS, SUBPROPERTY = RDFS + "subClassOf", RDFS + "subPropertyOf"
 _READ = frozenset((TYPE, SUBCLASS, SUBPROPERTY))
 
 Above = Mapping[Term, frozenset[Term]]
-"""What stands above a term, the term itself included."""
+"""The ancestors of a term, including the term itself."""
 
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """What a taxonomy says, and what follows from it. Equal statements make equal taxonomies."""
+    """The statements of a taxonomy, and their closure. Equal statements make equal taxonomies."""
 
     statements: frozenset[Edge] = frozenset()
     types: Mapping[Term, frozenset[Term]] = field(init=False, compare=False, repr=False)
@@ -41,16 +41,16 @@ class Taxonomy:
         )
 
     def stands_at(self, term: Term, types_in_publication: Iterable[Term] = ()) -> frozenset[Term]:
-        """Where a node stands: at its classes, and, if the taxonomy knows it as a class or an instance, at itself."""
+        """Return the classes of a node, including itself if the taxonomy knows it as a class or an instance."""
         itself = (term,) if term in self.classes or term in self.types else ()
         return self.types.get(term, frozenset()).union(types_in_publication, itself)
 
     def ancestors(self, term: Term) -> frozenset[Term]:
-        """A class and all classes above it; one that the taxonomy does not know has nothing above it."""
+        """Return a class and all classes above it; an unknown class has none above it."""
         return self.classes.get(term) or frozenset((term,))
 
     def descendants(self, term: Term) -> frozenset[Term]:
-        """A class and all classes below it."""
+        """Return a class and all classes below it."""
         return self._below.get(term) or frozenset((term,))
 
     @cached_property
@@ -62,11 +62,11 @@ class Taxonomy:
         return {above: frozenset(terms) for above, terms in found.items()}
 
     def is_below(self, term: Term, other: Term) -> bool:
-        """Whether a class is another one, or below it."""
+        """Return whether a class is another one, or below it."""
         return other in self.ancestors(term)
 
     def super_properties(self, term: Term) -> tuple[Term, ...]:
-        """A property, and behind it all that it implies."""
+        """Return a property, followed by all that it implies."""
         return (term, *sorted(self.properties.get(term, frozenset()) - {term}))
 
     @cached_property
@@ -76,7 +76,7 @@ class Taxonomy:
 
     @cached_property
     def reach(self) -> tuple[array[int], array[int]]:
-        """Where the ancestors-or-self of each class begin, and their numbers in order: arrays for kernels."""
+        """The offsets and numbers of the ancestors of each class, including itself, as arrays for kernels."""
         starts, numbers = array("i", [0]), array("i")
         for term in self.numbers:
             numbers.extend(sorted(self.numbers[above] for above in self.classes[term]))
@@ -85,7 +85,7 @@ class Taxonomy:
 
 
 def taxonomy_of(*graphs: Graph) -> Taxonomy:
-    """The taxonomy that several files say together; blank nodes of two files are two nodes."""
+    """Build the taxonomy of several files; blank nodes are local to each file."""
     files = [graph.edges for graph in graphs]
     named = [[_apart(edge, file) for edge in edges] for file, edges in enumerate(files)]
     return merged(*(Taxonomy(frozenset(filter(_counts, edges))) for edges in named))
@@ -96,7 +96,7 @@ def merged(*taxonomies: Taxonomy) -> Taxonomy:
 
 
 def _counts(edge: Edge) -> bool:
-    """Whether an edge says something here. RDFS has every class below itself: that is no cycle, and no news."""
+    """Return whether an edge is relevant. In RDFS every class is below itself, which is not a cycle."""
     if edge.property.text not in _READ:
         return False
     if edge.object.kind is TermKind.LITERAL:
@@ -121,7 +121,7 @@ def _pairs(statements: Iterable[Edge], named: str) -> dict[Term, frozenset[Term]
 
 
 def _above(parents: Mapping[Term, frozenset[Term]], more: Iterable[Term], name: str) -> Above:
-    """All that stands above each term, parents before children. No recursion: a taxonomy may be deep."""
+    """Compute the ancestors of each term, without recursion: a taxonomy may be deep."""
     found: dict[Term, frozenset[Term]] = {}
     known = {*parents, *(parent for each in parents.values() for parent in each), *more}
     for first in sorted(known):

@@ -1,4 +1,4 @@
-"""Taxonomies as files: RDFS in any syntax of graphs in, one file of N-Triples for tasks out."""
+"""Taxonomy files: RDFS in any graph syntax as input, one N-Triples file for Spark tasks as output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
 
 
 def write_taxonomy(folder: Path, taxonomy: Taxonomy) -> str | None:
-    """The file with a taxonomy, made if it is not there; none for an empty one. Equal taxonomies have one file."""
+    """Write a taxonomy to a file named by its content and return the path; None for an empty one."""
     if not taxonomy.statements:
         return None
     body = n_triples(Graph(tuple(sorted(taxonomy.statements))))
@@ -28,11 +28,11 @@ def write_taxonomy(folder: Path, taxonomy: Taxonomy) -> str | None:
 
 @lru_cache(maxsize=2)
 def read_taxonomy(path: str | None) -> Taxonomy:
-    """The taxonomy of such a file. Kept: a worker runs many tasks."""
+    """Read such a file. Cached, because a worker runs many tasks."""
     return Taxonomy() if path is None else taxonomy_in(Path(path).read_bytes(), N_TRIPLES)
 
 
 def taxonomy_in(body: bytes, media_type: str, base: str | None = None) -> Taxonomy:
-    """The taxonomy that the bytes of a graph say."""
+    """Read the taxonomy in a graph publication."""
     graphs: Sequence[rdf_decoder.NamedGraph] = rdf_decoder.decode_graphs(body, media_type, base)
     return taxonomy_of(*(each.graph for each in graphs))

@@ -1,10 +1,10 @@
-"""What the literals of a graph mean, and how two of them compare: as SPARQL 1.1 has it, with dates for people.
+"""Values of literals, and how they compare: as in SPARQL 1.1, with more practical dates.
 
-    "05"^^xsd:integer = 5.0         numbers, of whatever type
+    "05"^^xsd:integer = 5.0         numbers of any type
     "2004-05-01"^^xsd:date < "2004-05-01T12:00:00Z"^^xsd:dateTime
 
-SPARQL orders dates among dates and instants among instants, and leaves one without a zone incomparable with one that
-has one. Who asks for what came after a day means both: here a date is its midnight, and a missing zone is UTC, as in
+SPARQL orders dates among dates and instants among instants, and does not compare values with and without a zone. A
+subscription for everything after a day means both: here a date is its midnight, and a missing zone is UTC, as in
 events.
 """
 
@@ -20,7 +20,7 @@ from tidings.values import Instant, Scalar, parse_instant, to_number
 
 
 class Meaning(NamedTuple):
-    """A kind, and a value that can be compared with others of the kind. Each language is a kind of its own."""
+    """A kind, and a value that is comparable with others of that kind. Each language is a kind of its own."""
 
     kind: str
     value: Any
@@ -50,7 +50,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def meaning(term: Term) -> Meaning | None:
-    """What a term means; None for a literal of a datatype not known here, or one whose text is not of its datatype."""
+    """Return the value of a term; None for a literal of an unknown datatype or with an invalid text."""
     if term.kind is not TermKind.LITERAL:
         return Meaning("node", term)
     if term.datatype == LANGUAGE_STRING:
@@ -60,17 +60,17 @@ def meaning(term: Term) -> Meaning | None:
 
 
 def scalar(term: Term) -> Scalar:
-    """A term as one value for people: numbers and booleans as such, everything else as its text."""
+    """Convert a term to a value for display: numbers and booleans as such, everything else as its text."""
     found = meaning(term)
     plain = found is not None and isinstance(found.value, bool | int | float)
     return found.value if found and plain and math.isfinite(found.value) else term.text
 
 
 def equal(left: Term, right: Term) -> bool | None:
-    """Whether two terms are equal in value; None if that cannot be told.
+    """Return whether two terms have equal values; None if that is unknown.
 
-    `5` differs from "5", from every node and from every date: the two kinds have no value in common. But what a literal
-    of an unknown datatype means is unknown, so it may be the same as any other literal, except one with a language.
+    `5` differs from "5", from every node and from every date: different kinds have no value in common. A literal of an
+    unknown datatype may equal any other literal, except one with a language.
     """
     one, other = meaning(left), meaning(right)
     if one is not None and other is not None:
@@ -82,7 +82,7 @@ def equal(left: Term, right: Term) -> bool | None:
 
 
 def compare(left: Term, order: Callable[[Any, Any], bool], right: Term) -> bool:
-    """Whether two values of one kind stand in an order; values of two kinds stand in none."""
+    """Return whether two values of one kind are in the given order; values of different kinds are not."""
     one, other = meaning(left), meaning(right)
     if one is None or other is None or one.kind != other.kind or one.kind == "node":
         return False
@@ -90,7 +90,7 @@ def compare(left: Term, order: Callable[[Any, Any], bool], right: Term) -> bool:
 
 
 def text_of(term: Term) -> str | None:
-    """The text of a string, with a language or without; None for everything else."""
+    """Return the text of a string, with or without a language; None for everything else."""
     return term.text if term.datatype in (STRING, LANGUAGE_STRING) else None
 
 
@@ -109,7 +109,7 @@ def _double(text: str) -> Meaning | None:
 
 
 def _number(text: str) -> Meaning:
-    """Exact if 64 bits hold it as an integer, else the nearest double, which may be an infinite one."""
+    """Read a number: exact if it is a 64-bit integer, else the nearest double, which may be infinite."""
     number = to_number(text)
     return Meaning("number", number if number is not None else math.copysign(math.inf, float(text)))
 

@@ -1,6 +1,6 @@
-"""What is said about graph subscriptions that cannot be taken: parts of SPARQL they do not have, and slips.
+"""Errors of graph subscriptions: SPARQL syntax that is not supported, and common mistakes.
 
-Each refusal underlines its place and says what would be accepted, or hints at how to ask the same another way.
+Each error underlines its place and says what is accepted, or suggests an equivalent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUPPORTED_SPARQL = "PREFIX, SELECT, triple patterns, FILTER with = != < <= > >= 
 
 
 def not_supported(what: str, place: Place, hint: str | None = None, *, sparql: bool = True) -> NotSupported:
-    """`what` with its verb: 'OPTIONAL is', 'property paths are'."""
+    """Make the error; `what` includes its verb: 'OPTIONAL is', 'property paths are'."""
     said = f"{what} not supported in subscriptions"
     return NotSupported(said, place=place, accepted=SUPPORTED_SPARQL if sparql else SUPPORTED, hint=hint)
 
@@ -207,7 +207,7 @@ _PAIRS = {"==": "=", "=<": "<=", "=>": ">=", "<>": "!=", "=!": "!="}
 
 
 def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
-    """Something else was expected at a token; two that are one in other languages are named."""
+    """Make the error for an unexpected token; two tokens that are one operator in other languages are named."""
     before, word = tokens.words[at - 1] if at else "", tokens.words[at]
     for first in (at - 1, at):
         two = tokens.words[max(0, first) : first + 2]
@@ -225,7 +225,7 @@ def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> S
 
 
 def not_closed(tokens: Tokens, opened: int, at: int, closing: str) -> SyntaxProblem:
-    """Where a text ends too early, the place to show is the bracket that was opened."""
+    """Make the error for a missing bracket; at the end of the text, it points at the one that was opened."""
     if tokens.words[at]:
         return expected(f"'{closing}'", tokens, at)
     what = f"this '{tokens.words[opened]}' is never closed"

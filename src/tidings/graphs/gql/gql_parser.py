@@ -1,9 +1,9 @@
-"""The language of graphs: GQL of the G-ToPSS paper, and a basic graph pattern of SPARQL 1.1 as a second spelling.
+"""Parser of graph subscriptions: GQL of the G-ToPSS paper, or a basic graph pattern of SPARQL 1.1.
 
     SELECT ?page WHERE (?page, rss:title, ?t) (?page, dc:subject, ?s) AND ?s <= ex:Academia AND ?t contains "oak"
 
-`parse` gives the pattern of a text, or a problem that underlines the column; `show` is the way back. The bracket behind
-WHERE tells which spelling it is; both are read to the same tree.
+`parse` returns the pattern of a text or raises a problem that underlines the column; `show` is the inverse. The bracket
+after WHERE decides between the two languages; both give the same tree.
 
     text       = {PREFIX name: <iri> | BASE <iri>} SELECT ({variable} | "*") (WHERE body | [WHERE] group)
     body       = edge {[","] edge | AND (edge | constraint)}
@@ -32,7 +32,7 @@ _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 @hints_elsewhere("gql")
 def parse(text: str, limits: Limits = DEFAULT, prefixes: Mapping[str, str] = PREFIXES) -> Pattern:
-    """The pattern of a subscription's text, in either spelling. `prefixes` need no declaration."""
+    """Parse a subscription's text in either language. `prefixes` need no declaration."""
     refuse_unreadable(text, limits.length)
     reader = Reader(text, prefixes, limits)
     if not reader.words[0]:
@@ -59,7 +59,7 @@ def _where(reader: Reader) -> None:
 
 
 def read_on(reader: Reader) -> None:
-    """All that stands behind an edge."""
+    """Parse everything after an edge."""
     while word := reader.words[reader.at].upper():
         if word == "(":
             _edge(reader)
@@ -129,7 +129,7 @@ def _constraint(reader: Reader) -> None:
 
 
 def _is(reader: Reader, left: object, start: int) -> None:
-    """`is` asks for one term, whatever stands above it in a taxonomy."""
+    """Parse `is`, which tests for one term, independent of the taxonomy."""
     asked = ConstraintKind.IS
     if reader.words[reader.at].upper() == "NOT":
         asked = ConstraintKind.IS_NOT
@@ -158,7 +158,7 @@ def _no_operator(reader: Reader, start: int) -> Exception:
 
 
 def _checked(reader: Reader, select: tuple[Variable, ...]) -> Pattern:
-    """The whole, if all that is selected and constrained stands in an edge."""
+    """Return the pattern if all selected and constrained variables are in an edge."""
     pattern = Pattern((), tuple(reader.edges), tuple(reader.constraints))
     known = variables(pattern)
     if len(known) > reader.limits.variables:

@@ -1,4 +1,4 @@
-"""What the two spellings of a graph subscription share: prefixes, terms, SELECT, and what a comparison asks."""
+"""Parser of what GQL and SPARQL share: prefixes, SELECT, edges and comparisons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.values import Instant
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large one subscription may be; `values` is how many `in` may list."""
+    """How large a subscription may be; `values` is the number of values in `in`."""
 
     edges: int = 64
     constraints: int = 64
@@ -44,7 +44,7 @@ _OF_TERMS = {"=": ConstraintKind.IS, "!=": ConstraintKind.IS_NOT}
 
 
 class Reader(TermReader):
-    """A text's SELECT, edges and constraints; what was read of the latter is left in `edges` and `constraints`."""
+    """Parser of a text's SELECT, edges and constraints; the latter are collected in `edges` and `constraints`."""
 
     def __init__(self, text: str, prefixes: Mapping[str, str], limits: Limits) -> None:
         super().__init__(text, prefixes)
@@ -70,7 +70,7 @@ class Reader(TermReader):
             raise refusals.declared_twice(prefix, self.tokens.place(at))
 
     def select(self) -> tuple[Variable, ...]:
-        """`SELECT ?x ?y` or `SELECT *`, which is the empty tuple."""
+        """Parse `SELECT ?x ?y`, or `SELECT *`, which is the empty tuple."""
         self.keyword("SELECT")
         if self.words[self.at].upper() in ("DISTINCT", "REDUCED"):  # bindings are distinct in any case
             self.at += 1
@@ -111,7 +111,7 @@ class Reader(TermReader):
             raise refusals.too_many("edges", self.limits.edges, self.read(start))
 
     def compared(self, left: Operand, written: str, right: Operand, start: int) -> None:
-        """A comparison of a variable with a value, whichever stands first."""
+        """Add a comparison of a variable with a value, in either order."""
         if isinstance(left, Variable) and isinstance(right, Term):
             self.constrain(left, self.asked(written, right, start), (right,), start)
         elif isinstance(left, Term) and isinstance(right, Variable):
@@ -130,7 +130,7 @@ class Reader(TermReader):
         return _COMPARED[written]
 
     def looks_inside(self, found: Operand, asked: ConstraintKind, looked_for: Operand, start: int) -> None:
-        """`contains` and `starts with`."""
+        """Add `contains` or `starts with`."""
         name = (
             ("CONTAINS" if asked is ConstraintKind.CONTAINS else "STRSTARTS") if self.sparql else asked.value
         )
@@ -142,7 +142,7 @@ class Reader(TermReader):
         self.constrain(found, asked, (looked_for,), start)
 
     def listed(self, variable: Operand, start: int) -> None:
-        """The list behind `in`."""
+        """Parse the list after `in`."""
         opened = self.at
         found: list[Operand] = []
         self.symbol("(")
@@ -171,6 +171,6 @@ class Reader(TermReader):
 
 
 def _lies_between(operand: Term) -> bool:
-    """Whether it is an instant between two microseconds, which no kernel can hold."""
+    """Return whether a term is an instant between two microseconds, which kernels cannot represent."""
     found = meaning(operand) if operand.kind is TermKind.LITERAL else None
     return found is not None and isinstance(found.value, Instant) and found.value.between

@@ -1,4 +1,4 @@
-"""The terms of a graph subscription in either spelling: variables, IRIs, prefixed names, blank nodes, literals."""
+"""Parser of terms in GQL and SPARQL: variables, IRIs, prefixed names, blank nodes, literals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 
 class TermReader:
-    """One text on its way to a pattern. `at` is the token to be read next; each method reads on from there."""
+    """Recursive-descent parser of one text. `at` is the next token; each method reads on from there."""
 
     def __init__(self, text: str, prefixes: Mapping[str, str]) -> None:
         self.tokens = tokens_of(text)
@@ -35,7 +35,7 @@ class TermReader:
         self.sparql = False
 
     def operand(self, wanted: str = "a variable or a value") -> Operand:
-        """A variable, an IRI, a blank node or a literal."""
+        """Parse a variable, an IRI, a blank node or a literal."""
         word = self.words[self.at]
         if word[:1] in ("?", "$") and len(word) > 1:
             return self.variable()
@@ -53,7 +53,7 @@ class TermReader:
         return Variable(self.words[self.at - 1][1:], self.span(self.at - 1))
 
     def new_variable(self, at: int) -> Variable:
-        """The variable of a blank node without a label: one that the text does not have."""
+        """Make a variable for a blank node without a label, with a name that the text does not use."""
         self.made += 1
         while f"{BLANK}{self.made}" in self.words:
             self.made += 1
@@ -63,7 +63,7 @@ class TermReader:
         return self.words[at][:1] == "<" and self.words[at][-1] == ">"
 
     def is_name(self, at: int) -> bool:
-        """Whether a token is an IRI, whole or with a prefix."""
+        """Return whether a token is an IRI, in full or with a prefix."""
         word = self.words[at]
         return self.is_iri(at) or (
             ":" in word and word[0] not in "\"'0123456789" and not word.startswith(BLANK)
@@ -108,7 +108,7 @@ class TermReader:
         return literal(text, self.iri().text)
 
     def plain(self, word: str, wanted: str) -> Term:
-        """A number, a date, `true` or `false`."""
+        """Parse a number, a date, `true` or `false`."""
         self.at += 1
         if word.lower() in ("true", "false"):
             return literal(word.lower(), XSD + "boolean")
@@ -150,27 +150,27 @@ class TermReader:
         self.at += 1
 
     def outside(self) -> NotSupported:
-        """The next word is of a part of SPARQL that subscriptions do not have."""
+        """Make the error for a part of SPARQL that is not supported."""
         two = " ".join(self.words[self.at : self.at + 2]).upper()
         if two in refusals.OUTSIDE:
             return refusals.outside(two, self.tokens.place(self.at, self.at + 1), sparql=self.sparql)
         return refusals.outside(self.words[self.at], self.tokens.place(self.at), sparql=self.sparql)
 
     def read(self, start: int) -> Place:
-        """Where the tokens stand that were read from `start` on."""
+        """Locate the tokens that were read from `start` on."""
         return self.tokens.place(start, self.at - 1)
 
     def place(self, span: Span) -> Place:
         return Place.at(self.tokens.text, span.start, span.end)
 
     def span(self, start: int) -> Span:
-        """From a token to the last one that was read."""
+        """Return the span from a token to the last one that was read."""
         last = self.at - 1 if self.at > start else start
         return Span(self._ends[2 * start], self._ends[2 * last + 1])
 
 
 def number(word: str) -> Term:
-    """A number's datatype is told by how it is written, as in SPARQL: 5 is an integer, 5.0 a decimal, 5e0 a double."""
+    """Make a number; its spelling decides the datatype as in SPARQL: 5 integer, 5.0 decimal, 5e0 double."""
     if "e" in word or "E" in word:
         return literal(word, XSD + "double")
     return literal(word, XSD + ("decimal" if "." in word else "integer"))

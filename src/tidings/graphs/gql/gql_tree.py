@@ -1,4 +1,4 @@
-"""The tree of a subscription to graphs: edges between terms and variables, and what is asked of the variables."""
+"""Syntax tree of a graph subscription: edges between terms and variables, and constraints on the variables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from enum import Enum
 from tidings.core.source_text import NAME_REST, NAME_START, NOWHERE, Span
 from tidings.graphs.model import RDF, RDFS, STRING, TYPE, XSD, Term, TermKind
 from tidings.values import parse_instant
-
-# The prefixes that every graph subscription may use without declaring them.
-
 
 PREFIXES = {
     "rdf": RDF,
@@ -28,17 +25,18 @@ PREFIXES = {
     "schema": "http://schema.org/",
     "sioc": "http://rdfs.org/sioc/ns#",
 }
+"""Prefixes that graph subscriptions may use without declaring them."""
 
 
 BLANK = "_:"
-"""How the name of a variable begins that was written as a blank node."""
+"""Prefix of the name of a variable that was written as a blank node."""
 
 
 class ConstraintKind(Enum):
-    """What may be asked of what a variable stands for.
+    """Constraints on the term of a variable.
 
-    The first eight compare the value of a literal, `in` with several; `is` and `is not` ask whether it is one term. The
-    others ask the taxonomy: where a node stands is at its classes, and, if it is a class, at itself.
+    The first eight compare the value of a literal, `in` with several; `is` and `is not` compare terms. The others use
+    the taxonomy: a node is at its classes and, if it is a class, at itself.
     """
 
     EQUAL = "="
@@ -70,7 +68,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class PatternEdge:
-    """An edge that must be there, with variables for what may be anything."""
+    """An edge that must exist, with variables for arbitrary terms."""
 
     subject: Term | Variable
     property: Term | Variable
@@ -80,7 +78,7 @@ class PatternEdge:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What is asked of a variable. There is one operand; of IN there are several."""
+    """A constraint on a variable. There is one operand, or several for IN."""
 
     variable: str
     asked: ConstraintKind
@@ -90,7 +88,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """All edges must be there with one binding of the variables, for which all constraints hold.
+    """A pattern: one binding of the variables must make all edges exist and all constraints hold.
 
     `select` are the variables that a notification shows; all of them if it is empty (`SELECT *`).
     """
@@ -101,17 +99,14 @@ class Pattern:
 
 
 def variables(pattern: Pattern) -> tuple[str, ...]:
-    """The names of all variables, in the order of the edges."""
+    """Return the names of all variables, in edge order."""
     places = [place for edge in pattern.edges for place in (edge.subject, edge.property, edge.object)]
     return tuple(dict.fromkeys(place.name for place in places if isinstance(place, Variable)))
 
 
 def selected(pattern: Pattern) -> tuple[str, ...]:
-    """The names of the variables that a notification shows; `_:x` is a variable that nobody selects."""
+    """Return the names of the variables that a notification shows; variables such as `_:x` are never selected."""
     return pattern.select or tuple(name for name in variables(pattern) if not name.startswith(BLANK))
-
-
-# A graph pattern as text: the one form in GQL that every text of the same pattern is shown in.
 
 
 _SPELLED = {
@@ -130,7 +125,7 @@ _BARE = {
     XSD + "date": re.compile(r"[0-9-]{10}"),
     XSD + "dateTime": re.compile(r"[0-9-]{10}T[0-9:.]*[0-9](?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?"),
 }
-"""The texts of each datatype that need no quotes: what the parser reads as that datatype."""
+"""The literals of each datatype that need no quotes, because the parser reads them as that datatype."""
 
 _LOCAL = re.compile(rf"(?!_)[{NAME_START}][{NAME_START}{NAME_REST}-]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -138,7 +133,7 @@ _IN_NO_IRI = re.compile(r'[<>"{}|^`\\\x00-\x20]')
 
 
 def show(pattern: Pattern, prefixes: Mapping[str, str] = PREFIXES) -> str:
-    """The text of a pattern; with the same prefixes it parses back to the same pattern."""
+    """Format a pattern in canonical GQL; with the same prefixes it parses back to the same pattern."""
     select = " ".join(f"?{name}" for name in pattern.select) or "*"
     edges = " ".join(show_edge(edge, prefixes) for edge in pattern.edges)
     asked = [f" AND {show_constraint(constraint, prefixes)}" for constraint in pattern.constraints]

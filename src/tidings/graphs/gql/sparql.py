@@ -25,7 +25,7 @@ _DEEPEST = 32
 
 
 def read_group(reader: Reader) -> None:
-    """The braces behind WHERE: their edges and constraints are left in the reader."""
+    """Parse the braces after WHERE; edges and constraints are collected in the reader."""
     reader.sparql = True
     opened = reader.at
     reader.symbol("{")
@@ -53,7 +53,7 @@ def _part(reader: Reader) -> None:
 
 
 def _nested(reader: Reader) -> Exception:
-    """A group in a group: one side of UNION, a query, or just braces."""
+    """Make the error for a group in a group: one side of UNION, a subquery, or just braces."""
     depth, at = 0, reader.at
     while reader.words[at] and (depth or at == reader.at):
         depth += (reader.words[at] == "{") - (reader.words[at] == "}")
@@ -67,7 +67,7 @@ def _nested(reader: Reader) -> Exception:
 
 
 def _dot(reader: Reader, after_filter: bool) -> None:
-    """Triples are parted by dots; beside a FILTER and before the end there may be none."""
+    """Parse the dot between triples; it is optional next to a FILTER and before the end."""
     word = reader.words[reader.at]
     if word == ".":
         reader.at += 1
@@ -88,7 +88,7 @@ def _triples(reader: Reader) -> None:
 
 
 def _verbs(reader: Reader, subject: Operand, depth: int) -> None:
-    """What is said of a subject: properties, each with its objects."""
+    """Parse the properties of a subject, each with its objects."""
     while True:
         start = reader.at
         _refuse_path(reader, "^!(")
@@ -124,7 +124,7 @@ def _objects(reader: Reader, subject: Operand, verb: Operand, start: int, depth:
 
 
 def _node(reader: Reader, depth: int) -> Operand:
-    """An object: a term, or `[...]`, a node without a name of which something may be said."""
+    """Parse an object: a term, or `[...]`, an unnamed node that may have properties."""
     _refuse_collection(reader)
     if reader.words[reader.at] != "[":
         return reader.operand("a variable, an IRI or a value")
@@ -213,7 +213,7 @@ def _no_operator(reader: Reader, start: int) -> Exception:
 
 
 def _call(reader: Reader) -> None:
-    """`CONTAINS(?x, "oak")`, and the same with `STR(?x)`."""
+    """Parse `CONTAINS(?x, "oak")`, also with `STR(?x)`."""
     start, name = reader.at, reader.words[reader.at].upper()
     if name not in _CALLS:
         raise refusals.function(name, reader.tokens.place(start))
