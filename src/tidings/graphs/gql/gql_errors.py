@@ -137,11 +137,11 @@ def argument(name: str, place: Place, *, sparql: bool) -> NotSupported:
 
 def empty_string(name: str, place: Place) -> CheckProblem:
     what = f"every string {name} an empty one"
-    return CheckProblem(what, place=place, accepted="a string with something in it")
+    return CheckProblem(what, place=place, accepted="a non-empty string")
 
 
 def no_order(place: Place) -> CheckProblem:
-    what = "nothing is known of the order of such values: it can never hold"
+    what = "such values have no known order: it can never match"
     accepted = "numbers, strings, booleans, dates and date-times"
     return CheckProblem(what, place=place, accepted=accepted)
 
@@ -214,7 +214,7 @@ def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> S
         pair = "".join(two)
         if pair in _PAIRS and all(two) and tokens.touch(first + 1):  # <> alone is an IRI
             place = tokens.place(first, first + 1)
-            return SyntaxProblem(f"'{pair}' is written '{_PAIRS[pair]}'", place=place)
+            return SyntaxProblem(f"write '{_PAIRS[pair]}' instead of '{pair}'", place=place)
     after = f" after {_quoted(before)}" if before else ""
     like = closest(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"))
     meant = like if like and like in wanted and like != word.upper() else None

@@ -113,9 +113,9 @@ def _stray(text: str, parts: list[str]) -> SyntaxProblem:
         found = re.match(r"[\w.:+-]+", text[start:])
         place = Place.at(text, start, start + len(found[0]) if found else None)
         return SyntaxProblem("this is no number", place=place, hint="a text stands in quotes")
-    hint = "strings stand in straight quotes: \"...\" or '...'" if first in _CURLY else None
+    hint = "write strings in straight quotes: \"...\" or '...'" if first in _CURLY else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
+    return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)
 
 
 def _unescaped_name(word: str, tokens: Tokens, at: int) -> str:

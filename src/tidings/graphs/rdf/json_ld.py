@@ -1,9 +1,9 @@
-"""What is looked at before JSON-LD is parsed: that it is strict JSON, and which contexts it asks for.
+"""Preparation of JSON-LD for the parser: strict JSON, and contexts from local files.
 
-Nothing is fetched. A context that is named by its address is put in its place from those that come with Tidings or
-stand in the folder of `TIDINGS_JSONLD_CONTEXTS`; any other is refused by name. Contexts inside a publication are
-counted: one that belongs to a term is read again for each object below that term, and a few thousand terms,
-each defined by the next, overflow the parser's stack.
+Nothing is fetched. A context named by its address is replaced by a bundled one or one from the folder of
+`TIDINGS_JSONLD_CONTEXTS`; any other is refused by name. Contexts inside a publication are limited: one that belongs to
+a term is read again for each object below that term, and a few thousand terms, each defined by the next, overflow the
+parser's stack.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tidings.graphs.rdf.limits import Limits, at_most
 from tidings.parsers.strict_json import parse_value
 
 FOLDER = "TIDINGS_JSONLD_CONTEXTS"
-"""The variable of the environment that names a folder with more contexts."""
+"""Environment variable with a folder of additional contexts."""
 
 INDEX = "contexts.json"
-"""In each folder: which file is the context of which addresses, `{"mine.jsonld": ["https://example.org/context"]}`."""
+"""In each folder: the addresses of each context file, `{"mine.jsonld": ["https://example.org/context"]}`."""
 
 _BUNDLED = Path(__file__).parent / "contexts"
 
 
 def prepared(body: bytes, limits: Limits) -> bytes:
-    """The publication with its contexts in it, for the parser."""
+    """Return the publication with its contexts inserted, for the parser."""
     text = body.removeprefix(codecs.BOM_UTF8)
     value = parse_value(text)
     holders = list(_holders(value))
@@ -45,7 +45,7 @@ def prepared(body: bytes, limits: Limits) -> bytes:
 
 
 def _holders(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects with a context. What stands in a literal (`@value`) is data, whatever it looks like."""
+    """Yield the objects with a context. The content of a literal (`@value`) is data, whatever it looks like."""
     yield from (inner for inner in _objects(value) if "@context" in inner)
 
 
@@ -71,7 +71,7 @@ def _limit_work(value: Any, holders: list[dict[str, Any]], limits: Limits) -> No
 
 
 def _limit_text(value: Any, holders: list[dict[str, Any]], limits: Limits) -> None:
-    """The parser writes out all names before it hands over the first edge: a long @vocab would be there for each."""
+    """Limit expanded text: the parser expands all names before the first edge, with a long @vocab in each."""
     texts = (
         len(text) for holder in holders for inner in _objects(holder["@context"]) for text in _strings(inner)
     )
@@ -87,7 +87,7 @@ def _strings(inner: dict[str, Any]) -> Iterator[str]:
 
 
 def _put_in_place(holder: dict[str, Any]) -> bool:
-    """Put contexts where their addresses are; whether there were any."""
+    """Replace addresses by their contexts; return whether there were any."""
     context = holder["@context"]
     several = context if isinstance(context, list) else [context]
     for each in several:
@@ -112,7 +112,7 @@ def _context(address: str) -> Any:
 
 @lru_cache(maxsize=4)
 def contexts(folder: str) -> Mapping[str, Any]:
-    """The contexts at hand by address: those that come with Tidings, and those of a folder, which go first."""
+    """Return the local contexts by address: bundled ones, and those of a folder, which have priority."""
     return dict(_contexts_in(_BUNDLED)) | (dict(_contexts_in(Path(folder))) if folder else {})
 
 

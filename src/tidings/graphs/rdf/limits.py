@@ -1,4 +1,4 @@
-"""How large a published graph may be, and what is said of one that is larger."""
+"""Size limits of published graphs, and their error messages."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Limits:
 
 
 MOST = {"depth": 256, "term": 10_000_000, "context_terms": 1_000}
-"""Depth and length of a text: where libxml2 stops by itself. Terms of a context: a chain of some thousand, each defined
-by the next, overflows the parser's stack."""
+"""Depth and length of a text are limits of libxml2. A context with a chain of some thousand terms, each defined by the
+next, overflows the parser's stack."""
 
 OVER = {
     "publication": ("the publication is too large", "bytes"),
@@ -55,14 +55,14 @@ OVER = {
     ),
     "items": ("the feed has too many items", "items"),
 }
-"""What is said of a graph beyond each limit, and what the limit counts."""
+"""The message for each limit, and the unit of the limit."""
 
 DEFAULT = limits_from("TIDINGS_GRAPH_LIMITS", Limits)
 beyond = partial(over_limit, OVER)
-"""The problem of a graph that is beyond the limit of a name."""
+"""Make the error of a graph that exceeds the named limit."""
 
 
 def at_most(limit: str, value: int, limits: Limits, where: str | None = None) -> None:
-    """Refuse what is beyond the limit of this name."""
+    """Refuse a value that exceeds the named limit."""
     if value > getattr(limits, limit):
         raise beyond(limit, limits, where)

@@ -1,6 +1,6 @@
-"""Which media types and names of files are graphs or feeds, and how they are written.
+"""Media types and file names of graphs and feeds, and their syntaxes.
 
-`application/xml` and `.xml` are not here: what says no more than that it is XML is a document.
+`application/xml` and `.xml` are not here: plain XML is a document.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidings.errors import DecodeProblem
 
 
 class Syntax(Enum):
-    """A way to write graphs down; the value is its name for people."""
+    """A syntax of graphs; the value is its display name."""
 
     TURTLE = "Turtle"
     N_TRIPLES = "N-Triples"
@@ -41,7 +41,7 @@ SYNTAXES: Mapping[str, Syntax] = {
 }
 
 FEEDS = frozenset({RSS, ATOM, JSON_FEED})
-"""Those that hold items, each a publication of its own. RSS 1.0 is served as RDF/XML, too, and is a graph then."""
+"""Media types with items, each a publication of its own. RSS 1.0 served as RDF/XML is a graph."""
 
 SUFFIXES: Mapping[str, str] = {
     ".ttl": TURTLE,
@@ -59,12 +59,12 @@ SUFFIXES: Mapping[str, str] = {
 
 
 def plain(media_type: str) -> str:
-    """The media type without its parameters: `text/turtle; charset=utf-8` is `text/turtle`."""
+    """Return the media type without its parameters: `text/turtle; charset=utf-8` is `text/turtle`."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def syntax_of(media_type: str) -> Syntax:
-    """How a graph of this media type is written."""
+    """Return the syntax of graphs of this media type."""
     found = SYNTAXES.get(plain(media_type))
     if found is None:
         received, accepted = printable(media_type), ", ".join(SYNTAXES)
@@ -73,6 +73,6 @@ def syntax_of(media_type: str) -> Syntax:
 
 
 def graph_media_type_of(name: str) -> str | None:
-    """The media type of a file by its name; nothing if it is neither a graph nor a feed."""
+    """Return the media type of a file by its name; None if it is neither a graph nor a feed."""
     lower = name.lower()
     return next((kind for suffix, kind in SUFFIXES.items() if lower.endswith(suffix)), None)

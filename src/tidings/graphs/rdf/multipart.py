@@ -1,8 +1,8 @@
-"""Publications that hold several: the graphs of a TriG file, the items of a feed. Each becomes a graph of its own.
+"""Publications with several graphs: TriG files and feeds. Each graph or item becomes a publication of its own.
 
     for part in parts_of(body, "application/rss+xml"): ...
 
-A part is written as N-Triples, the plainest syntax: what goes into the journal can be read by anything.
+A part is written as N-Triples, the simplest syntax, which any tool can read from the journal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.parsers.parser_pool import isolated
 
 N_TRIPLES = "application/n-triples"
 SEVERAL = frozenset({"application/trig", "application/n-quads", *FEEDS})
-"""The media types of publications that are made to hold several graphs."""
+"""Media types of publications that are meant to hold several graphs."""
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
@@ -26,19 +26,19 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
 def holds_several(body: bytes, media_type: str, base: str | None = None) -> bool:
-    """Whether it is taken apart: always for what is made to hold several, for JSON-LD if it does."""
+    """Return whether a publication is split: always for types in SEVERAL, for JSON-LD if it has several graphs."""
     if plain(media_type) == JSON_LD:
         return isolated(count_graphs, body, media_type, base) > 1
     return plain(media_type) in SEVERAL
 
 
 def resolved(body: bytes, media_type: str, base: str) -> bytes:
-    """One graph as N-Triples, its relative IRIs taken from a base: whoever reads it later has none."""
+    """Write one graph as N-Triples with its relative IRIs resolved, since later readers have no base."""
     return isolated(write_graph, body, media_type, base)
 
 
 def parts_of(body: bytes, media_type: str, base: str | None = None) -> Iterator[bytes]:
-    """The graphs in the bytes, each as N-Triples."""
+    """Yield the graphs of a publication, each as N-Triples."""
     if base is not None:
         check_base(base)
     yield from isolated(write_parts, body, media_type, base)
@@ -59,7 +59,7 @@ def write_parts(body: bytes, media_type: str, base: str | None) -> list[bytes]:
 
 
 def n_triples(graph: Graph) -> bytes:
-    """A graph as N-Triples: the same graph comes back."""
+    """Write a graph as N-Triples; it decodes to the same graph."""
     lines = (f"{' '.join(map(_written, edge))} .\n" for edge in graph.edges)
     return "".join(lines).encode()
 
