@@ -1,4 +1,4 @@
-"""Dead letters: publications that could not be used, each once, with the reason."""
+"""Dead letters: publications that could not be processed, each once, with the reason."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from tidings.store.tables import dead_letters, overruns
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A publication that could not be used: which one, why, and where it stood.
+    """A publication that could not be processed, with the reason and its position.
 
-    A stream fills in the first five, and `subscription` if only the pair with that subscription could not be used: it
-    exceeded its budget, and the other subscribers have their notifications. The store adds the rest: the source that it
-    came from (the stream's name), the letter's number, which is a cursor, the time, and the label that the publication
-    carries.
+    A stream sets the first five fields, and `subscription` if only the match with that subscription exceeded its budget
+    and other subscribers have their notifications. The store sets the others: the source (the name of the stream), the
+    number, which is a cursor, the time, and the label of the publication.
     """
 
     publication: str
@@ -46,12 +45,12 @@ class DeadLetters:
         self._database = database
 
     def add(self, source: str, letters: Iterable[DeadLetter]) -> int:
-        """Keep the letters that are not kept yet, and say how many those were."""
+        """Add new letters; return how many were new."""
         given = list(letters)
         return self._database.transact(lambda connection: add_dead_letters(connection, source, given))
 
     def read(self, after: int = 0, limit: int = 1_000, source: str | None = None) -> list[DeadLetter]:
-        """The letters after a number, in order, of all sources or of one."""
+        """Read letters after a number, in order, of all sources or of one."""
         wanted = _LETTERS.where(dead_letters.c.number > after)
         if source is not None:
             wanted = wanted.where(dead_letters.c.source == source)
@@ -60,20 +59,20 @@ class DeadLetters:
         return [_letter(*row) for row in rows]
 
     def at(self, source: str, position: int) -> DeadLetter | None:
-        """The letter of a source at a position, if what stood there could not be used."""
+        """Find the letter of a source at a position."""
         wanted = _LETTERS.where(dead_letters.c.id == _at(source, f"@{position}"))
         with self._database.read() as connection:
             row = connection.execute(wanted).one_or_none()
         return _letter(*row) if row else None
 
     def count(self) -> int:
-        """How many there are."""
+        """Count all letters."""
         with self._database.read() as connection:
             return int(connection.execute(select(func.count()).select_from(dead_letters)).scalar_one())
 
 
 def add_dead_letters(connection: Connection, source: str, letters: Sequence[DeadLetter]) -> int:
-    """Keep the new ones of these letters, in the caller's transaction."""
+    """Add new letters in the caller's transaction; return how many were new."""
     if not letters:
         return 0
     last = counters.lock(connection, "dead_letters")
@@ -88,7 +87,7 @@ def add_dead_letters(connection: Connection, source: str, letters: Sequence[Dead
 
 
 def _count_overruns(connection: Connection, exceeded: Iterable[str]) -> None:
-    """Count subscriptions that exceeded their budget, one for each time they are named."""
+    """Count the overruns of subscriptions, one for each occurrence."""
     times = Counter(exceeded)
     bulk.insert_missing(connection, overruns, [{"subscription": id, "count": 0} for id in sorted(times)])
     for id, more in sorted(times.items()):
@@ -103,9 +102,7 @@ _ADD = (
 
 
 def _id(source: str, letter: DeadLetter) -> str:
-    """The same publication from the same source is the same letter, or the same pair with a subscription; a position
-    names it better than an id could.
-    """
+    """Derive the id from source, subscription and the position of the publication, or else its id."""
     which = letter.publication if letter.position is None else f"@{letter.position}"
     return _at(source, f"{which}\0{letter.subscription}" if letter.subscription else which)
 

@@ -1,11 +1,11 @@
-"""Notifications that wait: gathered for subscriptions that accept a delay, and handed over together.
+"""Deferred notifications: gathered for subscriptions with an accepted delay, and handed over together.
 
-The first notification held for a subscription makes a promise: by when it, and all that is gathered meanwhile, will be
-handed over. Handing over gives them the next numbers of their subscriber, in the order in which they were found,
-and keeps the promise; all in one transaction, so whoever comes second finds nothing left to do. Nobody else's numbers
-wait for that: what is held has none.
+The first deferred notification of a subscription sets a deadline (a row of `promises`) for itself and all that follow
+until then. The handover numbers them in the order of their matches and removes the deadline, in one transaction, so a
+concurrent handover finds nothing to do. Deferred notifications have no sequence numbers, so others do not wait for
+them.
 
-What is held stands for itself: a subscription that is withdrawn meanwhile takes nothing of it away.
+They do not depend on the subscription any more: its removal does not remove them.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from tidings.store.encoding import MatchRow, format_instant
 from tidings.store.tables import held, notifications, promises, subscribers, subscriptions
 
 SOON = timedelta(seconds=0.5)
-"""Whoever hands over looks again sooner than this. What becomes due in between goes now: late it must not be."""
+"""Longer than the time between two handovers. What becomes due before the next one is handed over now."""
 
 Delays = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredSummary:
-    """How many notifications wait for a subscriber, and by when the first of them come."""
+    """Number of deferred notifications of a subscriber, and the first deadline."""
 
     count: int
     due: str | None
 
 
 def accepted_delays(connection: Connection, matches: Collection[MatchRow]) -> Delays:
-    """The accepted delays, by subscription and subscriber, of those that have one.
+    """Return the accepted delays by subscription and subscriber, where there is one.
 
-    A subscription that was withdrawn while its match was on the way has none any more: its last ones go at once.
-    Withdrawn ones are left out here and not in the statement, for which SQLite would take the index of all that live
-    and not the small one of those with a delay.
+    A subscription that was removed after the match has none: its last notifications are not deferred. Removed ones are
+    filtered here and not in SQL, because SQLite would use the index of all active subscriptions and not the small one
+    of those with a delay.
     """
     columns = (
         subscriptions.c.id,
@@ -76,7 +76,7 @@ def accepted_delays(connection: Connection, matches: Collection[MatchRow]) -> De
 
 
 def find_deferred(connection: Connection, ids: Collection[str]) -> list[str]:
-    """Which of these notifications are held."""
+    """Return which of these notifications are deferred."""
     wanted = select(held.c.id)
     if not _any(connection, wanted):
         return []
@@ -84,12 +84,12 @@ def find_deferred(connection: Connection, ids: Collection[str]) -> list[str]:
 
 
 def _any(connection: Connection, wanted: Select[*tuple[Any, ...]]) -> bool:
-    """Whether there is any such row: where nobody accepts a delay there is none, and thousands are not looked up."""
+    """Return whether there is any such row; without accepted delays this saves thousands of lookups."""
     return connection.execute(wanted.limit(1)).first() is not None
 
 
 def defer(connection: Connection, new: Mapping[str, MatchRow], delays: Delays, moment: datetime) -> None:
-    """Keep notifications for later, by id, in the order given; their subscribers must be locked."""
+    """Insert deferred notifications in the given order; their subscribers must be locked."""
     if not new:
         return
     last, time = counters.lock(connection, "held"), format_instant(moment)
@@ -102,7 +102,7 @@ def defer(connection: Connection, new: Mapping[str, MatchRow], delays: Delays, m
     connection.execute(_PROMISE, [_promise(*group, delays[group], moment) for group in groups])
 
 
-# The promise there is stands, unless the new one is earlier: the delay was shortened, or the clock set back.
+# An existing deadline stays unless the new one is earlier: the delay was shortened, or the clock set back.
 _PROMISE = text(
     "INSERT INTO promises (subscriber, subscription, since, due) VALUES (:subscriber, :subscription, :since, :due)"
     " ON CONFLICT (subscriber, subscription) DO UPDATE SET due = excluded.due"
@@ -121,7 +121,7 @@ def _promise(subscription: str, subscriber: str, within: int, moment: datetime) 
 
 
 def _why_now(soon: Any, ahead: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """A promise is kept when it is due, or when a clock has been set back since it was made."""
+    """Return the conditions for a handover: the deadline has come, or the clock was set back since it was set."""
     return promises.c.due <= soon, promises.c.since > ahead
 
 
@@ -129,8 +129,7 @@ def _times(moment: datetime) -> tuple[str, str]:
     return format_instant(moment + SOON), latest_possible(moment)
 
 
-# Asked all the time, so they are made once. A union, because each half has its index; with an `or` SQLite would read
-# the promises to everybody.
+# Statements are built once. A union, because each half has its index; with an `or` SQLite would read all deadlines.
 _WHY = _why_now(bindparam("soon"), bindparam("ahead"))
 _DUE = union(*(select(promises.c.subscriber).where(why) for why in _WHY))
 _DUE_TO_ONE = (
@@ -139,7 +138,7 @@ _DUE_TO_ONE = (
 
 
 def find_due(connection: Connection, moment: datetime, subscriber: str | None = None) -> Sequence[str]:
-    """The subscribers, all or this one, to whom something has to be handed over now."""
+    """Return subscribers with deferred notifications that are due, of all or only this one."""
     soon, ahead = _times(moment)
     times = {"soon": soon, "ahead": ahead}
     if subscriber is None:
@@ -148,7 +147,7 @@ def find_due(connection: Connection, moment: datetime, subscriber: str | None = 
 
 
 def hand_over(connection: Connection, to: Sequence[str], moment: datetime) -> int:
-    """Hand over what is due to these subscribers, and say how many notifications that were."""
+    """Hand over what is due to subscribers; return how many notifications."""
     sequences.lock_sequences(connection, to)
     kept = and_(promises.c.subscriber.in_(to), or_(*_why_now(*_times(moment))))
     groups = select(promises.c.subscriber, promises.c.subscription).where(kept)
@@ -165,15 +164,15 @@ def hand_over(connection: Connection, to: Sequence[str], moment: datetime) -> in
     return told.rowcount
 
 
-# For those with destinations: what was gathered is one message to each, whatever becomes of the subscription meanwhile.
+# For subscribers with destinations: gathered notifications become one digest, even if the subscription is removed.
 _TOGETHER = (
     select(promises.c.subscriber, promises.c.subscription, subscribers.c.last_sequence.label("upto"))
     .join_from(promises, subscribers, subscribers.c.subscriber == promises.c.subscriber)
     .join(delivery_owners, delivery_owners.c.subscriber == promises.c.subscriber)
 )
 
-# Two streams may find the same match for different owners of a subscription that changed hands; neither sees the
-# other's row before it commits. Whichever is told first was the notification.
+# Two streams may find the same match for different owners of a subscription that changed its owner, and neither sees
+# the uncommitted row of the other. The first one that is handed over is the notification.
 _UNTOLD = ~exists().where(notifications.c.id == held.c.id)
 
 _GIVEN = and_(
@@ -188,7 +187,7 @@ _COLUMNS = [column.name for column in notifications.columns]
 
 
 def _numbered(gathered: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
-    """What is held and gathered, as rows of `notifications`; the subscribers must be locked."""
+    """Select deferred notifications as rows of `notifications`; the subscribers must be locked."""
     turn = func.row_number().over(partition_by=held.c.subscriber, order_by=held.c.place)
     values = {column.name: column for column in held.columns} | {
         "sequence": subscribers.c.last_sequence + turn
@@ -198,7 +197,7 @@ def _numbered(gathered: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
 
 
 def summarize_deferred(connection: Connection, subscriber: str) -> DeferredSummary:
-    """What waits for a subscriber."""
+    """Summarize the deferred notifications of a subscriber."""
     counted = select(func.count()).where(held.c.subscriber == subscriber)
     first = select(func.min(promises.c.due)).where(promises.c.subscriber == subscriber)
     return DeferredSummary(int(connection.execute(counted).scalar_one()), connection.execute(first).scalar())

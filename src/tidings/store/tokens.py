@@ -1,4 +1,4 @@
-"""Tokens: who may do what. The store knows the hash of each, so that a copy of it opens nothing."""
+"""Access tokens with their scopes. The store has only hashes, so a copy of it grants no access."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ tokens = Table(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token: never the token itself. `subscriber` is whose subscriptions it is for."""
+    """Facts about a token, without its secret. `subscriber` is the one whose subscriptions it may use."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class Token:
 
 
 REMEMBERED = 10_000
-"""How many tokens are remembered from one look to the next."""
+"""How many tokens are cached."""
 
 _GOOD = select(tokens.c.id, tokens.c.expires).where(tokens.c.revoked.is_(None))
 _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
@@ -60,14 +60,13 @@ class Tokens:
         self._remembering = Lock()
 
     def keep(self, secret: str, token: Token) -> Token:
-        """Keep a token by its hash, under an id of its own."""
+        """Add a token by the hash of its secret, under a new id."""
         return self._database.transact(lambda c: _keep(c, secret, token, format_instant(self._clock())))
 
     def keep_first(self, secret: str, token: Token, hand_out: Callable[[], object]) -> Token | None:
-        """Keep a token if none with its scopes was ever made, revoked ones included; of several processes that start at
-        once, one makes it.
+        """Add a token if there never was one with its scopes, revoked ones included; safe with concurrent processes.
 
-        `hand_out` is called in the transaction: a token that could not be handed out is not kept.
+        `hand_out` is called in the transaction: if it fails, the token is not added.
         """
         others = (
             select(tokens.c.id).where(*(tokens.c.scopes.contains(scope) for scope in token.scopes)).limit(1)
@@ -87,11 +86,11 @@ class Tokens:
         return self._database.transact(first)
 
     def find(self, secret: str) -> Token | None:
-        """The token that is good now; one that is unknown, revoked or over is none."""
+        """Find a valid token; None if it is unknown, revoked or expired."""
         return self.find_all([secret]).get(secret)
 
     def find_all(self, secrets: Collection[str]) -> dict[str, Token]:
-        """Those of several that are good now, by their secrets, in one go."""
+        """Find valid tokens by their secrets, in one query."""
         hashes = {secret: hash_secret(secret) for secret in secrets}
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _FOUND, tokens.c.hash, set(hashes.values()))
@@ -102,14 +101,15 @@ class Tokens:
         return {secret: good[hash] for secret, hash in hashes.items() if hash in good}
 
     def known(self, secret: str) -> Token | None:
-        """The token as it was when it was last found, without a look into the store: it cannot change, only end or be
-        revoked. Whether it was revoked since has to be asked in the transaction that relies on it, as `Intake` does.
+        """Return the cached token without a query. It cannot change, only expire or be revoked.
+
+        The transaction that relies on it must check for revocation, as `GroupAppend` does.
         """
         found = self._known.get(hash_secret(secret))
         return None if found is None or is_expired(found.expires, format_instant(self._clock())) else found
 
     def _remember(self, asked: Iterable[str], good: Mapping[str, Token]) -> None:
-        """Those found last are remembered; one that is not good is forgotten."""
+        """Cache valid tokens, and remove invalid ones from the cache."""
         with self._remembering:
             for hash in asked:
                 self._known.pop(hash, None)
@@ -118,14 +118,14 @@ class Tokens:
                 del self._known[hash]
 
     def good(self, ids: Collection[str]) -> set[str]:
-        """Which of these tokens are good now, by their ids: asked for all that are in use, in one go."""
+        """Return the ids of valid tokens, in one query for all that are in use."""
         moment = format_instant(self._clock())
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _GOOD, tokens.c.id, ids)
             return {id for id, expires in rows if not is_expired(expires, moment)}
 
     def list(self, subscriber: str | None = None) -> list[Token]:
-        """All that were made, oldest first, of everybody or of one subscriber."""
+        """List all tokens, oldest first, of all subscribers or of one."""
         wanted = select(*_COLUMNS).order_by(tokens.c.made, tokens.c.id)
         if subscriber is not None:
             wanted = wanted.where(tokens.c.subscriber == subscriber)
@@ -133,19 +133,19 @@ class Tokens:
             return [_token(*row) for row in connection.execute(wanted)]
 
     def revoke(self, id: str) -> bool:
-        """Make a token good for nothing from now on; false if there is no such token, or it was revoked before."""
+        """Revoke a token; return false if there is none, or it was revoked before."""
         gone = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
         moment = format_instant(self._clock())
         return bool(self._database.transact(lambda c: c.execute(gone.values(revoked=moment)).rowcount))
 
 
 def is_expired(expires: str | None, moment: str) -> bool:
-    """Whether a token has ended, by its end, if it has one."""
+    """Return whether a token has expired."""
     return expires is not None and expires <= moment
 
 
 def hash_secret(secret: str) -> str:
-    """A secret of many random bits needs no slow hash: nobody can try them all."""
+    """Hash a secret. It has many random bits, so a slow hash is not needed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
