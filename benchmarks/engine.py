@@ -14,10 +14,6 @@ from benchmarks.workloads import Events, Subscriptions
 Counts = npt.NDArray[np.int64]
 
 
-class NotHere(Exception):
-    """An engine cannot run on this machine: its reason, as people read it ("no gcc")."""
-
-
 class Engine(ABC):
     """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
 
@@ -37,7 +33,7 @@ class Engine(ABC):
 
     @abstractmethod
     def prepare(self, subscriptions: Subscriptions) -> None:
-        """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
+        """Bring the subscriptions into the form the engine likes; not timed. May raise Unavailable."""
 
     @abstractmethod
     def build(self) -> None:

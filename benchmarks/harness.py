@@ -14,9 +14,10 @@ import numpy as np
 
 from benchmarks.budget import Budget, TooLong, at_most
 from benchmarks.definition import matches
-from benchmarks.engine import Counts, Engine, NotHere
+from benchmarks.engine import Counts, Engine
 from benchmarks.rows import Row, compared
 from benchmarks.workloads import Subscriptions, Workload
+from tests.support.packages import Unavailable
 
 FEW = 20
 """Events an engine is tried with, before it is given as many as it gets through in a run."""
@@ -91,7 +92,7 @@ class Bench:
         opened.callback(case.engine.close)
         try:
             return self._build(case)
-        except NotHere as missing:
+        except Unavailable as missing:
             return _not_measured(case, f"not here: {missing}")
         except TooLong as late:
             self._given_up[known] = f"{late} at {len(case.workload.subscriptions):,} subscriptions"

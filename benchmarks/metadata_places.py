@@ -13,9 +13,9 @@ from typing import TypeVar
 import psycopg
 from sqlalchemy import text
 
-from benchmarks.engine import NotHere
 from benchmarks.harness import Bench
 from benchmarks.processes import TICKS, Spent, ticks
+from tests.support.packages import Unavailable
 from tests.support.servers.postgres import find_binaries, running_server
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
@@ -104,7 +104,7 @@ def postgresql() -> Iterator[PostgreSQL]:
     """A server as it is by default: what it has committed is on the disk."""
     binaries = find_binaries()
     if binaries is None:
-        raise NotHere("no PostgreSQL")
+        raise Unavailable("no PostgreSQL")
     with running_server(binaries, durable=True) as server:
         yield PostgreSQL(server.empty, server.process())
 
@@ -115,5 +115,5 @@ def places(bench: Bench, what: str, with_server: bool, opened: ExitStack) -> Ite
     if with_server:
         try:
             yield opened.enter_context(postgresql())
-        except NotHere as missing:
+        except Unavailable as missing:
             bench.say(f"{what}: without PostgreSQL: {missing}")

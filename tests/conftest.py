@@ -14,8 +14,8 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from benchmarks.engine import NotHere
 from tests.support.guesses import Guesses, counted
+from tests.support.packages import Unavailable
 from tests.support.processes.terminal import Terminal
 from tests.support.servers.kafka_broker import Broker, find_java, running_broker
 from tests.support.servers.postgres import Server, find_binaries, running_server
@@ -152,7 +152,7 @@ def kafka_broker() -> Iterator[Broker]:
     """A real one, for all tests of the group `kafka`: to make one takes seconds."""
     try:
         java = find_java()
-    except NotHere as missing:
+    except Unavailable as missing:
         pytest.skip(f"no Kafka here: {missing}")
     with running_broker(java) as broker:
         yield broker

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.child import Child
-from benchmarks.harness import Counts, Engine, NotHere
+from benchmarks.harness import Counts, Engine
 from benchmarks.workloads import Events, Subscriptions
+from tests.support.packages import Unavailable
 
 SOURCES = Path(__file__).parent
 FLAGS = ("-O3", "-march=native", "-Wno-psabi")
@@ -89,7 +90,7 @@ def compiled(program: str, flags: tuple[str, ...] = FLAGS) -> Path:
     """The program, compiled once in a run."""
     gcc = shutil.which("gcc")
     if gcc is None:
-        raise NotHere("no gcc")
+        raise Unavailable("no gcc")
     target = Path(tempfile.mkdtemp(prefix=program, dir=_folder().name)) / program
     subprocess.run([gcc, *flags, "-o", target, SOURCES / f"{program}.c"], check=True)
     return target

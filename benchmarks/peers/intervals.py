@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.engine import NotHere
 from benchmarks.workloads import Attribute, Events, Integers, Subscriptions
+from tests.support.packages import Unavailable
 from tidings.matching.compiler.plan import Relation
 
 UNBOUNDED = 1 << 62
@@ -62,9 +62,9 @@ class Intervals:
 
 
 def intervals(subscriptions: Subscriptions, most: int | None = None) -> Intervals:
-    """The subscriptions in that form; NotHere where an engine would not have the memory for so many clauses."""
+    """The subscriptions in that form; Unavailable where an engine would not have the memory for so many clauses."""
     if most is not None and subscriptions.clauses > most:
-        raise NotHere(f"not tried with more than {most:,} clauses, for lack of memory")
+        raise Unavailable(f"not tried with more than {most:,} clauses, for lack of memory")
     low, high = _bounds(subscriptions)
     order = _most_selective_first(subscriptions)
     number = np.full(len(subscriptions.attributes), -1, np.int64)
@@ -90,7 +90,7 @@ def intervals(subscriptions: Subscriptions, most: int | None = None) -> Interval
 def _bounds(subscriptions: Subscriptions) -> tuple[Integers, Integers]:
     relation = subscriptions.relation
     if not np.isin(relation, (*LOWER, *UPPER)).all():
-        raise NotHere("the drivers know intervals and equalities only")
+        raise Unavailable("the drivers know intervals and equalities only")
     low = np.where(np.isin(relation, LOWER), subscriptions.low, -UNBOUNDED) + (relation == Relation.GT)
     upper = np.where(relation == Relation.BETWEEN, subscriptions.high, subscriptions.low)
     high = np.where(np.isin(relation, UPPER), upper, UNBOUNDED) - (relation == Relation.LT)
@@ -110,4 +110,4 @@ def _most_selective_first(subscriptions: Subscriptions) -> Integers:
 
 def _check_once(tests: Integers) -> None:
     if (tests[1:] == tests[:-1]).any():
-        raise NotHere("the drivers know one test an attribute only, and a clause has two")
+        raise Unavailable("the drivers know one test an attribute only, and a clause has two")

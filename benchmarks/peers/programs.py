@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.child import Child
-from benchmarks.engine import Counts, Engine, NotHere
+from benchmarks.engine import Counts, Engine
 from benchmarks.peers.intervals import Intervals, intervals
-from benchmarks.peers.toolchain import go_program, java_classpath, tool
+from benchmarks.peers.toolchain import go_program, java_classpath
 from benchmarks.workloads import Events, Subscriptions
+from tests.support.packages import Unavailable, find_tool
 
 
 class Program(Engine):
@@ -28,7 +29,7 @@ class Program(Engine):
 
     @abstractmethod
     def command(self, asked: Intervals) -> list[str | Path]:
-        """What to start. Fetches and compiles what is not there yet, or raises NotHere."""
+        """What to start. Fetches and compiles what is not there yet, or raises Unavailable."""
 
     def prepare(self, subscriptions: Subscriptions) -> None:
         self._asked = intervals(subscriptions)
@@ -80,7 +81,7 @@ class Program(Engine):
 def java(artifact: str, main: str, *arguments: str) -> list[str | Path]:
     """The serial collector works outside the matching thread; an engine may take half of the memory."""
     options = ["-XX:+UseSerialGC", "-XX:MaxRAMPercentage=60"]
-    return [tool("java"), *options, "-cp", java_classpath(artifact, main), main, *arguments]
+    return [find_tool("java"), *options, "-cp", java_classpath(artifact, main), main, *arguments]
 
 
 class EventRuler(Program):
@@ -120,7 +121,7 @@ class Quamina(Program):
     def command(self, asked: Intervals) -> list[str | Path]:
         equal = asked.equal[asked.attribute]
         if not np.logical_or.reduceat(equal, asked.starts[:-1]).all():
-            raise NotHere("quamina has no numeric ranges, and some clauses have nothing else")
+            raise Unavailable("quamina has no numeric ranges, and some clauses have nothing else")
         if not equal.all():
             self.name = "quamina, ranges by its driver"
         return [go_program("quamina")]

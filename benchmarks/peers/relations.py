@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.engine import NotHere
 from benchmarks.peers.intervals import UNBOUNDED, Intervals
 from benchmarks.workloads import Events, Integers
+from tests.support.packages import Unavailable
 
 SHAPES, COLUMNS = 1000, 100
 """More combinations of equalities, or more attributes, are not put into columns."""
@@ -45,7 +45,7 @@ def narrowed(values: Integers) -> Values:
     """Values in 32 bits; what is unbounded becomes the least and the most there is."""
     bounded = np.abs(values) != UNBOUNDED
     if (np.abs(values[bounded]) > MOST - 1).any():
-        raise NotHere("the joins are written for values of 32 bits")
+        raise Unavailable("the joins are written for values of 32 bits")
     return np.clip(values, LEAST, MOST).astype(np.int32)
 
 

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.child import Child
-from benchmarks.engine import Counts, Engine, NotHere
+from benchmarks.engine import Counts, Engine
 from benchmarks.peers.intervals import intervals
 from benchmarks.peers.relations import Counting, Tables, Wide, relations
 from benchmarks.workloads import Events, Subscriptions
+from tests.support.packages import Unavailable
 
 DRIVER = (sys.executable, "-m", "benchmarks.peers.spark_driver")
 PROJECT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ class Spark(Engine):
 
     def prepare(self, subscriptions: Subscriptions) -> None:
         if shutil.which("java") is None:
-            raise NotHere("no java on the PATH")
+            raise Unavailable("no java on the PATH")
         self._asked = intervals(subscriptions)
         self._relations = _wide(relations(self._asked))
         self._folder = Path(tempfile.mkdtemp(prefix="tidings-bench-"))
@@ -93,7 +94,7 @@ class Spark(Engine):
 
 def _wide(form: Wide | Counting) -> Wide:
     if isinstance(form, Counting):
-        raise NotHere(
+        raise Unavailable(
             "too many shapes for a broadcast join; joining and counting tests is left to DuckDB and Polars"
         )
     return form

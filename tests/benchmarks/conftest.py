@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engine import NotHere
 from benchmarks.metadata_places import PostgreSQL, postgresql
+from tests.support.packages import Unavailable
 
 FIRST = ("Dan", "Joyce", "Natalie", "Zoë", "Li Wei")
 LAST = ("Jurafsky", "Chai", "Schluter", "O'Brien", "Müller")
@@ -22,7 +22,7 @@ def server() -> Iterator[PostgreSQL]:
     try:
         with postgresql() as place:
             yield place
-    except NotHere as missing:
+    except Unavailable as missing:
         pytest.skip(str(missing))
 
 

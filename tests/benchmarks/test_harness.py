@@ -14,9 +14,10 @@ from benchmarks.budget import Budget, TooLong, at_most
 from benchmarks.child import Child, ChildError
 from benchmarks.engines import IndexEngine
 from benchmarks.goals import goals
-from benchmarks.harness import Bench, Counts, Disagreement, Engine, NotHere
+from benchmarks.harness import Bench, Counts, Disagreement, Engine
 from benchmarks.rows import Row, cells, compared, duration, load, markdown, merged, save, table
 from benchmarks.workloads import Events, Subscriptions, equalities
+from tests.support.packages import Unavailable
 
 WORKLOAD = equalities(500, 200)
 
@@ -91,7 +92,7 @@ def test_what_a_process_of_its_own_took_is_what_counts() -> None:
 def test_an_engine_that_is_not_here_leaves_a_row_that_says_why() -> None:
     class Missing(Counting):
         def prepare(self, subscriptions: Subscriptions) -> None:
-            raise NotHere("no Java")
+            raise Unavailable("no Java")
 
     missing = Missing()
     row = quiet().measure(missing, WORKLOAD, 200)

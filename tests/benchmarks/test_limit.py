@@ -7,10 +7,11 @@ import shutil
 import pytest
 
 from benchmarks.definition import matches
-from benchmarks.harness import Bench, NotHere
+from benchmarks.harness import Bench
 from benchmarks.heart import FAMILIES, Family
 from benchmarks.limit import engine as limit
 from benchmarks.limit.engine import FLAGS, LimitEngine
+from tests.support.packages import Unavailable
 
 PLAIN = (*FLAGS, "-mno-avx512f")
 
@@ -48,5 +49,5 @@ def test_without_gcc_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, workload = Bench(1, say=lambda _: None), FAMILIES[1].make(100, 10)
     row = bench.measure(LimitEngine("equalities"), workload, 10)
     assert (row.note, row.events_per_cpu_second) == ("not here: no gcc", None)
-    with pytest.raises(NotHere):
+    with pytest.raises(Unavailable):
         limit.compiled("equalities")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.definition import matches
-from benchmarks.engine import Engine, NotHere
+from benchmarks.engine import Engine
 from benchmarks.harness import Bench
 from benchmarks.peers import toolchain
 from benchmarks.peers.catalogue import JOINS, PROGRAMS, RULES, peers
@@ -38,6 +38,8 @@ from benchmarks.workloads import (
 from benchmarks.workloads.events import table
 from benchmarks.workloads.forms import conjunctions
 from benchmarks.workloads.runs import starts_of
+from tests.support import packages
+from tests.support.packages import Unavailable
 from tidings.matching.compiler.plan import Relation
 
 RELATIONS = (Relation.EQ, Relation.LT, Relation.LE, Relation.GT, Relation.GE, Relation.BETWEEN)
@@ -120,7 +122,7 @@ def test_spark() -> None:
 def test_a_peer_in_another_language(peer: type[Engine], workload: Workload) -> None:
     try:
         check(peer(), workload)
-    except NotHere as missing:
+    except Unavailable as missing:
         pytest.skip(str(missing))
 
 
@@ -166,11 +168,11 @@ class TestIntervals:
     def test_two_tests_of_one_attribute_in_a_clause_are_refused(self) -> None:
         low = np.array([3, 9])
         twice = conjunctions((Attribute("a"),), [2], [0, 0], [Relation.GT, Relation.LT], low)
-        with pytest.raises(NotHere, match="one test an attribute"):
+        with pytest.raises(Unavailable, match="one test an attribute"):
             as_intervals(twice)
 
     def test_too_many_clauses_are_refused(self) -> None:
-        with pytest.raises(NotHere, match="more than 299 clauses"):
+        with pytest.raises(Unavailable, match="more than 299 clauses"):
             as_intervals(stock(300, 5).subscriptions, 299)
 
 
@@ -195,11 +197,11 @@ class TestRelations:
         assert isinstance(relations(as_intervals(ads(150, 5).subscriptions)), Counting)
 
     def test_values_beyond_32_bits_are_refused(self) -> None:
-        with pytest.raises(NotHere, match="32 bits"):
+        with pytest.raises(Unavailable, match="32 bits"):
             relations(_one_attribute((Relation.EQ,), [1 << 40], [1 << 40]))
 
 
-class TestNotHere:
+class TestUnavailable:
     @pytest.fixture(autouse=True)
     def tools(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         """A PATH with nothing on it but what a test puts there, and nothing kept from before."""
@@ -207,7 +209,7 @@ class TestNotHere:
         folder.mkdir()
         monkeypatch.setenv("PATH", str(folder))
         monkeypatch.setenv("TIDINGS_BENCH_CACHE", str(tmp_path / "kept"))
-        monkeypatch.setattr(toolchain, "_missing", {})
+        monkeypatch.setattr(packages, "_failed", {})
         return folder
 
     @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ class TestNotHere:
 
     def test_java_without_maven(self, tools: Path) -> None:
         _program(tools / "java", "exit 0")
-        with pytest.raises(NotHere, match=r"^no mvn on the PATH$"):
+        with pytest.raises(Unavailable, match=r"^no mvn on the PATH$"):
             found(EventRuler(), equalities(30, 5))
 
     def test_a_registry_that_refuses_is_asked_once_and_not_named(self, tools: Path, tmp_path: Path) -> None:
@@ -234,19 +236,19 @@ class TestNotHere:
             tools / "mvn", f"echo asked >>{tmp_path}/asked; echo '[ERROR] no https://somewhere/x'; exit 1"
         )
         for _ in range(2):
-            with pytest.raises(NotHere, match=r"^Maven could not fetch .*2.1.0 \(\[ERROR\] no \.\.\.\)$"):
+            with pytest.raises(Unavailable, match=r"^Maven could not fetch .*2.1.0 \(\[ERROR\] no \.\.\.\)$"):
                 found(EventRuler(), equalities(30, 5))
         assert (tmp_path / "asked").read_text() == "asked\n"
         assert list((tmp_path / "kept").iterdir()) == []
 
     def test_ranges_alone_are_not_for_quamina(self) -> None:
-        with pytest.raises(NotHere, match="quamina has no numeric ranges"):
+        with pytest.raises(Unavailable, match="quamina has no numeric ranges"):
             found(Quamina(), intervals(30, 5))
 
     def test_the_cache_follows_the_user(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("TIDINGS_BENCH_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert toolchain.kept_in() == tmp_path / "tidings-bench"
+        assert packages.cache_folder() == tmp_path / "tidings-bench"
 
 
 def _program(path: Path, script: str) -> None:

@@ -14,7 +14,7 @@ from benchmarks.__main__ import PARTS, measure
 from benchmarks.document_engines import Parsing
 from benchmarks.engines import IndexEngine
 from benchmarks.goals import goals
-from benchmarks.harness import Bench, NotHere
+from benchmarks.harness import Bench
 from benchmarks.peers.duckdb_join import DuckDB
 from benchmarks.report import write_docs
 from benchmarks.rows import RESULTS, Row, load
@@ -23,6 +23,7 @@ from benchmarks.workloads import Subscriptions, anthology
 from benchmarks.workloads import stock as stock_workload
 from benchmarks.workloads.stock_documents import stock_documents
 from research.events.catalogue import ALGORITHMS
+from tests.support.packages import Unavailable
 from tidings.relational.tables import Plan
 
 PROMISED = (
@@ -118,7 +119,7 @@ def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None
         name = "missing"
 
         def prepare(self, subscriptions: Subscriptions) -> None:
-            raise NotHere("no such thing")
+            raise Unavailable("no such thing")
 
         def close(self) -> None:
             pass

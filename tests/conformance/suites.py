@@ -10,8 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from benchmarks.engine import NotHere
-from benchmarks.peers.toolchain import maven_archive, npm_package
+from tests.support.packages import Unavailable, maven_archive, npm_package
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +26,7 @@ def or_skip(fetch: Callable[P, T]) -> Callable[P, T]:
     def fetched(*args: P.args, **named: P.kwargs) -> T:
         try:
             return fetch(*args, **named)
-        except NotHere as reason:
+        except Unavailable as reason:
             pytest.skip(str(reason))
 
     return fetched

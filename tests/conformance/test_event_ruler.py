@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers.toolchain import java_jars, tool
 from tests.conformance.suites import or_skip
+from tests.support.packages import find_tool, java_jars
 from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
 from tidings.events.predicate_compiler import parse_and_check
@@ -88,7 +88,7 @@ def _pair(random: Random) -> tuple[dict[str, Any], str, dict[str, Any]]:
 def _answers(pairs: list[tuple[dict[str, Any], str, dict[str, Any]]]) -> list[bool]:
     lines = "".join(f"{json.dumps(rule)}\n{json.dumps(event)}\n" for rule, _, event in pairs)
     source = Path(__file__).with_name("Matches.java")
-    command = [tool("java"), "-XX:+UseSerialGC", "-cp", f"{java_jars(ARTIFACT)}/*", str(source)]
+    command = [find_tool("java"), "-XX:+UseSerialGC", "-cp", f"{java_jars(ARTIFACT)}/*", str(source)]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
     return [line == "true" for line in done.stdout.split()]
 

@@ -24,7 +24,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from benchmarks.peers.toolchain import java_jars, tool
+from tests.support.packages import find_tool, java_jars
 
 ARTIFACTS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 SMALL = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -36,8 +36,8 @@ _Java = tuple[str, ...]
 
 
 def find_java() -> _Java:
-    """The command that runs a class of Kafka; `NotHere` if Java or the jars cannot be had."""
-    java = tool("java")
+    """The command that runs a class of Kafka; `Unavailable` if Java or the jars cannot be had."""
+    java = find_tool("java")
     jars = os.pathsep.join(f"{java_jars(artifact)}/*" for artifact in ARTIFACTS)
     return (java, *SMALL, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars)
 
