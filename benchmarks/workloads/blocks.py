@@ -34,14 +34,14 @@ def compiled(subscriptions: Subscriptions, first: int) -> Compiled:
     table = _table(len(subscriptions), first)
     columns = subscriptions.columns()
     if columns is None:
-        loose = IrregularClauses(subscriptions.owner, tuple(_loose_tests(subscriptions)))
-        return Compiled(table, (), (), (), loose)
+        irregular = IrregularClauses(subscriptions.owner, tuple(_irregular_tests(subscriptions)))
+        return Compiled(table, (), (), (), irregular)
     shape = tuple(_shape(test.attribute, test.relation) for test in columns)
     operands = tuple(_operands(test.attribute, test.relation, test.low, test.high) for test in columns)
     return Compiled(table, (ClauseBlock(shape, operands, subscriptions.owner),), (), ())
 
 
-def _loose_tests(asked: Subscriptions) -> Iterator[IrregularTest]:
+def _irregular_tests(asked: Subscriptions) -> Iterator[IrregularTest]:
     """The tests of each attribute and relation. What a clause has twice of a sort is two tests."""
     clause = np.repeat(np.arange(asked.clauses, dtype=np.int32), np.diff(asked.starts))
     token = asked.attribute.astype(np.int64) * RELATIONS + asked.relation

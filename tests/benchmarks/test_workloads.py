@@ -117,9 +117,9 @@ def test_tests_of_one_sort_stand_together_and_none_is_lost() -> None:
         [Relation.EQ, Relation.GT, Relation.LE, Relation.EQ, Relation.GT, Relation.LE], np.int8
     )
     asked = Subscriptions(two, starts, attribute, relation, bounds, bounds, owner, 3)
-    loose = asked.compiled().loose
-    assert loose.rows.tolist() == [0, 0, 1, 2]
-    found = {test.shape.relation: (test.clauses.tolist(), test.operands.values) for test in loose.tests}
+    irregular = asked.compiled().irregular
+    assert irregular.rows.tolist() == [0, 0, 1, 2]
+    found = {test.shape.relation: (test.clauses.tolist(), test.operands.values) for test in irregular.tests}
     assert {which: (clauses, values.nearest.tolist()) for which, (clauses, values) in found.items()} == {
         Relation.EQ: ([0, 2], [0.0, 7.0]),
         Relation.GT: ([1, 3], [5.0, 8.0]),

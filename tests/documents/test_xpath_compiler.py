@@ -112,7 +112,7 @@ def test_many_at_once_are_what_each_is_alone() -> None:
     assert refused == {id: one.rejects[0].reason for id, one in alone.items() if one.rejects}
     assert len(refused) == 14 + 40, "an empty contains() in every third text, and texts that are too long"
     taken, plans = done.subscriptions["id"].to_pylist(), unpack(done)
-    assert len(done.blocks) == 4 and len(done.loose.rows) > 0
+    assert len(done.blocks) == 4 and len(done.irregular.rows) > 0
     for id, plan in zip(taken, plans, strict=True):
         assert set(map(frozenset, plan.clauses)) == set(map(frozenset, unpack(alone[id])[0].clauses))
     for block in done.blocks:

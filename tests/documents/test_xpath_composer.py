@@ -33,8 +33,8 @@ def outcomes(texts: Sequence[str]) -> list[Outcome]:
     done = XPathLanguage().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
     twigs = writer.finish()
     found: list[list[Alternative]] = [[] for _ in (*texts, *enough)]
-    loose = zip(done.loose.rows, unpack_irregular(done.loose), done.loose.twigs, strict=True)
-    for row, clause, twig in loose:
+    irregular = zip(done.irregular.rows, unpack_irregular(done.irregular), done.irregular.twigs, strict=True)
+    for row, clause, twig in irregular:
         found[row].append((frozenset(clause), read_twig(twigs, twig), bool(twigs.exact[twig])))
         assert len(set(clause)) == len(clause)
     return [done.problems[row].message() if row in done.problems else found[row] for row in range(len(texts))]
@@ -69,7 +69,9 @@ def test_a_few_texts_are_what_many_are() -> None:
     texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
     done = XPathLanguage().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
     assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
-    clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_irregular(done.loose)), strict=True))
+    clauses = list(
+        zip(done.irregular.rows.tolist(), map(frozenset, unpack_irregular(done.irregular)), strict=True)
+    )
     many = outcomes(texts)
     assert clauses == [(row, tests) for row in (0, 2) for tests, _, _ in many[row]]
 

@@ -32,11 +32,11 @@ PREFIX = f"PREFIX ex: <{EX}> "
 ENOUGH = [f"{PREFIX}SELECT * WHERE (?x, ex:more{n}, ?y)" for n in range(COMPOSED_FROM)]
 
 
-def said(loose: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
+def said(irregular: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
     """Of each clause the tests, the words of its pattern, and whether the tests say all."""
     twigs = writer.finish()
     found: list[Outcome] = []
-    for clause, twig in zip(unpack_irregular(loose), loose.twigs, strict=True):
+    for clause, twig in zip(unpack_irregular(irregular), irregular.twigs, strict=True):
         assert len(set(clause)) == len(clause)
         words = twigs.words[twigs.starts[twig] : twigs.starts[twig + 1]].tolist()
         found.append((frozenset(clause), words, bool(twigs.exact[twig])))
@@ -55,9 +55,9 @@ def numbered(given: Sequence[Pattern]) -> tuple[list[Outcome], TwigWriter]:
     writer = TwigWriter()
     numbers = PatternNumbers(writer)
     assert all(numbers.add(row, pattern) for row, pattern in enumerate(given))
-    loose = numbers.finish(writer.all_strings())
-    assert loose.rows.tolist() == list(range(len(given)))
-    return said(loose, writer), writer
+    irregular = numbers.finish(writer.all_strings())
+    assert irregular.rows.tolist() == list(range(len(given)))
+    return said(irregular, writer), writer
 
 
 def are_compiled_as_alone(texts: Sequence[str]) -> None:
@@ -65,7 +65,7 @@ def are_compiled_as_alone(texts: Sequence[str]) -> None:
     writer = TwigWriter()
     done = GqlLanguage().compile_rows([*texts, *ENOUGH], None, DEFAULT_LIMIT, writer)
     assert not done.blocks
-    found = dict(zip(done.loose.rows.tolist(), said(done.loose, writer), strict=True))
+    found = dict(zip(done.irregular.rows.tolist(), said(done.irregular, writer), strict=True))
     for row, text in enumerate(texts):
         try:
             pattern = parse(text)

@@ -90,7 +90,7 @@ class _BulkCompiler:
                 for row in rows:
                     self._compose_or_compile(row)
         strings = self._twigs.all_strings()
-        self._into.loose = join_irregular([self._loose.finish(strings), self._composer.finish(strings)])
+        self._into.irregular = join_irregular([self._loose.finish(strings), self._composer.finish(strings)])
         return self._into
 
     def _skeleton(self, text: str) -> str | None:

@@ -55,7 +55,7 @@ class GqlLanguage:
             if composer is None or not numbers.add(row, pattern):
                 parsed[row] = pattern
         rows.blocks = blocks_of(parsed, twigs)
-        rows.loose = numbers.finish(twigs.all_strings())
+        rows.irregular = numbers.finish(twigs.all_strings())
         return rows
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:

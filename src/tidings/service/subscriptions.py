@@ -22,7 +22,7 @@ from tidings.graphs.model import Graph
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.context import DEFAULT_LIMIT, Context, first_warnings
 from tidings.matching.compiler.pipeline import LANGUAGES
-from tidings.matching.index.access import reached_through
+from tidings.matching.index.access_description import describe_access
 from tidings.metadata.sql.transaction import StoredRule
 from tidings.model import Subscription
 from tidings.service.arguments import check_own_id, unknown_name_error
@@ -101,7 +101,7 @@ class SubscriptionService:
             plan = LANGUAGES[language].compile(context)
             warnings = self.warnings(language, context)
         tests = {test for clause in plan.clauses for test in clause}
-        return SubscriptionCheck(len(tests), reached_through(plan), warnings)
+        return SubscriptionCheck(len(tests), describe_access(plan), warnings)
 
     def warnings(
         self, language: str, context: Context, recent: Callable[[], Iterable[Graph]] | None = None

@@ -71,8 +71,8 @@ class DecodedPublications:
         usable[[place for place, _ in self.rejects]] = False
         for first, matches in index.match_parts(self.atoms):
             if self.rejects:
-                matches = matches.only(usable[first:])
-            yield matches.moved(first)
+                matches = matches.select(usable[first:])
+            yield matches.shift(first)
 
 
 class Decoder:

@@ -114,4 +114,4 @@ def test_an_empty_index(tidings: Tidings) -> None:
 def test_no_index(tidings: Tidings) -> None:
     done = tidings("segments")
     assert done.exit_code == 4
-    assert "there is no index (.tidings); tidings run makes one" in done.stderr
+    assert "no index in this folder (.tidings); tidings run creates one" in done.stderr

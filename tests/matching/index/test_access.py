@@ -1,4 +1,4 @@
-"""The access path of a subscription, as it is reported, against the one that the index chooses."""
+"""The described access path of a subscription is the one that the index chooses."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tidings import Subscription, compile_many
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
-from tidings.matching.index.access import reached_through
-from tidings.matching.index.access_paths import AccessPath
-from tidings.matching.index.builder import SegmentContent, build
+from tidings.matching.index.access_description import describe_access
+from tidings.matching.index.build.access_paths import AccessPath
+from tidings.matching.index.build.segment_builder import SegmentContent, build_segment
 
 REPORTED = [
     ("gql", "SELECT ?x WHERE (?x, dcterms:replaces, ?b)", "dcterms:replaces"),
@@ -33,17 +33,17 @@ REPORTED = [
 
 
 @pytest.mark.parametrize(("language", "text", "expected"), REPORTED)
-def test_reached_through_names_what_the_index_chooses(language: str, text: str, expected: str) -> None:
-    assert reached_through(LANGUAGES[language].compile(Context(text, None))) == expected
-    built = build(compile_many([Subscription("s", "ana", language, text)]))
-    assert {_chosen(built, way) for way in built.ways} == set(expected.split(", "))
+def test_describe_access_names_what_the_index_chooses(language: str, text: str, expected: str) -> None:
+    assert describe_access(LANGUAGES[language].compile(Context(text, None))) == expected
+    built = build_segment(compile_many([Subscription("s", "ana", language, text)]))
+    assert {_chosen_column(built, path) for path in built.access_paths} == set(expected.split(", "))
 
 
-def _chosen(built: SegmentContent, way: AccessPath) -> str:
-    """The column of a way of the index, shown as if a plan had a test of nothing else."""
-    tests = way.key if way.key is not None else way.cut
-    number = way.column if tests is None else int(built.clauses.column[tests[0]])
+def _chosen_column(built: SegmentContent, path: AccessPath) -> str:
+    """Return the column of an access path, shown as if a plan had only a test of it."""
+    tests = path.key if path.key is not None else path.cut
+    number = path.column if tests is None else int(built.clauses.column[tests[0]])
     if number is None:
         return "every publication"
     shape = TestShape(built.columns[number], Relation.EXISTS, None)
-    return reached_through(Plan(((Test(shape, None),),)))
+    return describe_access(Plan(((Test(shape, None),),)))

@@ -69,9 +69,9 @@ class Changes(RuleBasedStateMachine):
         assert self.index.remove(gone) == len(known)
         self.held = {id: plan for id, plan in self.held.items() if id not in known}
 
-    @rule(gone=st.lists(ids, max_size=3), more=several, take_up=st.sampled_from([0, 4, 100]))
-    def change(self, gone: list[str], more: Held, take_up: int) -> None:
-        self.index.change(gone, compiled_of(more), take_up)
+    @rule(gone=st.lists(ids, max_size=3), more=several, absorb=st.sampled_from([0, 4, 100]))
+    def change(self, gone: list[str], more: Held, absorb: int) -> None:
+        self.index.change(gone, compiled_of(more), absorb)
         self.held = {id: plan for id, plan in self.held.items() if id not in gone} | dict(more)
 
     @rule()
@@ -160,9 +160,9 @@ def test_small_segments_are_taken_up_into_the_new_one(tmp_path: Path) -> None:
     index = Index.create(tmp_path)
     index.add(numbered(0, 10))
     index.add(numbered(10, 20))
-    before = index.change(["s3"], numbered(20, 30), take_up=28)
+    before = index.change(["s3"], numbered(20, 30), absorb=28)
     assert index.segments == 3, "29 would be more than 28"
-    assert index.change(["s10"], compiled(s4="n = 100"), take_up=28) == before + 1
+    assert index.change(["s10"], compiled(s4="n = 100"), absorb=28) == before + 1
     assert [(each.subscriptions, each.removed) for each in index.describe()] == [(28, 0)]
     assert found(index, {"n": [3, 4, 100]}) == {f"s{n}" for n in (4, 11, 17, 18, 24, 25)}
 
@@ -244,7 +244,7 @@ def test_a_batch_is_matched_with_one_version_whatever_another_thread_changes(in_
 
     def replace_it() -> None:
         for number in range(60):
-            index.change([], compiled(s1=f"n = 1 or n = {100 + number}"), take_up=number % 3 * 20)
+            index.change([], compiled(s1=f"n = 1 or n = {100 + number}"), absorb=number % 3 * 20)
             index.collect(keep_versions=1)
 
     with ThreadPoolExecutor(1) as thread:
@@ -290,5 +290,5 @@ def test_matches_outlive_the_segments_they_came_from(tmp_path: Path) -> None:
 def test_an_index_of_another_format_is_refused(tmp_path: Path) -> None:
     Index.create(tmp_path)
     (tmp_path / "manifest-00000001.json").write_text('{"segments": []}')
-    with pytest.raises(SetupError, match="another version of Tidings"):
+    with pytest.raises(SetupError, match="incompatible version of Tidings"):
         Index.open(tmp_path)

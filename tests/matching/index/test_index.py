@@ -19,7 +19,7 @@ from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan, Relation
-from tidings.matching.index import access_paths
+from tidings.matching.index.build import access_paths
 from tidings.matching.index.index import Index
 from tidings.matching.kernels import encode
 from tidings.model import Subscription
@@ -221,7 +221,7 @@ def test_collecting_deletes_only_what_no_kept_version_uses(tmp_path: Path) -> No
     kept = sorted(path.name.split("-")[0] for path in folder.iterdir())
     assert kept == ["CURRENT", "manifest", "segment"]
     assert found(Index.open(folder), {"price": [9]}) == {(0, f"s{number}") for number in (1, 2, 3)}
-    with pytest.raises(SetupError, match="version 2 of the index is gone"):
+    with pytest.raises(SetupError, match="version 2 of the index no longer exists"):
         Index.open(folder, 2)
 
 
@@ -255,10 +255,10 @@ def test_what_a_dead_writer_left_does_not_stand_in_the_way(tmp_path: Path) -> No
 
 
 def test_folders_that_are_no_place_for_an_index_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="there is no index"):
+    with pytest.raises(SetupError, match="no index in this folder"):
         Index.open(tmp_path)
     Index.create(tmp_path)
-    with pytest.raises(SetupError, match="there is an index already"):
+    with pytest.raises(SetupError, match="the folder already contains an index"):
         Index.create(tmp_path)
 
 
@@ -293,7 +293,7 @@ def test_many_shapes_share_few_clusters() -> None:
     compiled_rows = compiled(**rows)
     index = Index.create()
     index.add(compiled_rows)
-    assert len(compiled_rows.blocks) > 20 and len(compiled_rows.loose.rows) > 100
+    assert len(compiled_rows.blocks) > 20 and len(compiled_rows.irregular.rows) > 100
     clusters = index.describe()[0].clusters
     assert len(clusters) <= 10
     assert all(c.key and c.second for c in clusters)

@@ -18,7 +18,7 @@ from tidings.atoms import Event
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.matching.compiler.plan import Compiled
-from tidings.matching.index import access_paths, bitmap_tiles, clustering, cost
+from tidings.matching.index.build import access_paths, bitmap_tiles, clustering, cost
 from tidings.matching.index.index import Index
 from tidings.values import show
 
@@ -83,7 +83,7 @@ def moved_limits(layout: str) -> Iterator[None]:
     limits: dict[str, list[tuple[object, str, float]]] = {
         "tiles": [
             (access_paths, "TILES_FROM", 1),
-            (cost, "SIFT", 0.0),
+            (cost, "BITMAP_ROW", 0.0),
             (cost, "CANDIDATE", 0.0),
             (bitmap_tiles, "TILE_ROWS", 4),
         ],

@@ -19,8 +19,8 @@ from tests.support.strategies.plans import ROOMS, plans
 from tidings.matching.compiler.blocks import join_irregular, take, take_irregular, unpack
 from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.matching.index.arrays import IdTable, write_ids
-from tidings.matching.index.clauses import read_clauses, write_clauses
-from tidings.matching.index.compaction import DEAD_SHARE, RATIO, SMALLEST, to_at_most, worth_merging
+from tidings.matching.index.clause_file import read_clauses, write_clauses
+from tidings.matching.index.compaction import DEAD_SHARE, RATIO, SMALLEST, choose_merge, choose_merge_to
 from tidings.matching.index.versions import Marks, Part
 
 texts = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -31,7 +31,7 @@ def test_ids_are_found_where_they_are(held: list[str], asked: list[str]) -> None
     asked = [*asked, *held[::2]]
     with tempfile.TemporaryDirectory() as folder:
         write_ids(Path(folder), pa.array(held, pa.string()))
-        rows = IdTable(Path(folder), pa.array(held, pa.string())).rows_of(pa.array(asked, pa.string()))
+        rows = IdTable(Path(folder), pa.array(held, pa.string())).find_rows(pa.array(asked, pa.string()))
     assert rows.tolist() == [held.index(id) for id in asked if id in held]
 
 
@@ -39,8 +39,8 @@ def test_ids_of_a_slice_are_those_of_the_slice(tmp_path: Path) -> None:
     many = pa.array([f"subscription {number}" for number in range(1000)])
     write_ids(tmp_path, many.slice(200, 500))
     table = IdTable(tmp_path, many.slice(200, 500))
-    assert table.rows_of(many).tolist() == list(range(500))
-    assert table.rows_of(many.slice(690, 20)).tolist() == list(range(490, 500))
+    assert table.find_rows(many).tolist() == list(range(500))
+    assert table.find_rows(many.slice(690, 20)).tolist() == list(range(490, 500))
 
 
 def told(compiled: Compiled) -> list[list[list[str]]]:
@@ -48,7 +48,7 @@ def told(compiled: Compiled) -> list[list[list[str]]]:
     return [sorted(sorted(map(repr, clause)) for clause in plan.clauses) for plan in unpack(compiled)]
 
 
-@pytest.mark.parametrize("kept", [lambda compiled: compiled, loosened], ids=["in blocks", "loose"])
+@pytest.mark.parametrize("kept", [lambda compiled: compiled, loosened], ids=["in blocks", "irregular"])
 @FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12))
 def test_clauses_are_read_as_they_were_written(
@@ -63,7 +63,7 @@ def test_clauses_are_read_as_they_were_written(
             tuple(stored.blocks),
             tuple(stored.domains),
             (),
-            stored.loose,
+            stored.irregular,
             stored.twigs,
         )
         assert told(again) == told(compiled)
@@ -76,9 +76,9 @@ def test_some_loose_clauses_joined_with_others_are_those_clauses(
     held: list[Plan], data: st.DataObject
 ) -> None:
     compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
-    kept = np.array([data.draw(st.booleans()) for _ in compiled.loose.rows], bool)
-    halves = [take_irregular(compiled.loose, mask) for mask in (kept, ~kept)]
-    assert told(replace(compiled, loose=join_irregular(halves))) == told(compiled)
+    kept = np.array([data.draw(st.booleans()) for _ in compiled.irregular.rows], bool)
+    halves = [take_irregular(compiled.irregular, mask) for mask in (kept, ~kept)]
+    assert told(replace(compiled, irregular=join_irregular(halves))) == told(compiled)
 
 
 @FEWER
@@ -105,27 +105,27 @@ def sizes(parts: list[Part]) -> list[int]:
 def test_what_rises_by_more_than_the_ratio_is_left_alone() -> None:
     first = 10 * SMALLEST
     rising = [first, (RATIO + 1) * first, (RATIO + 1) ** 2 * first * 2]
-    assert worth_merging([part(size) for size in rising]) == []
-    assert sizes(worth_merging([part(size) for size in [*rising, first]])) == [first, first, rising[1]]
+    assert choose_merge([part(size) for size in rising]) == []
+    assert sizes(choose_merge([part(size) for size in [*rising, first]])) == [first, first, rising[1]]
 
 
 def test_the_smallest_segments_count_as_equal() -> None:
-    assert sizes(worth_merging([part(1), part(SMALLEST - 1), part(RATIO * SMALLEST + SMALLEST)])) == [
+    assert sizes(choose_merge([part(1), part(SMALLEST - 1), part(RATIO * SMALLEST + SMALLEST)])) == [
         1,
         SMALLEST - 1,
         RATIO * SMALLEST + SMALLEST,
     ]
-    assert worth_merging([part(1), part(RATIO * SMALLEST + 1)]) == []
+    assert choose_merge([part(1), part(RATIO * SMALLEST + 1)]) == []
 
 
 @pytest.mark.parametrize("more, expected", [(0, []), (1, [300_000])])
 def test_what_is_dead_in_good_part_is_written_anew(more: int, expected: list[int]) -> None:
     dead = round(300_000 * DEAD_SHARE / (1 - DEAD_SHARE)) + more
-    assert sizes(worth_merging([part(10_000_000), part(300_000, dead)])) == expected
+    assert sizes(choose_merge([part(10_000_000), part(300_000, dead)])) == expected
 
 
 def test_as_few_as_are_wanted() -> None:
     parts = [part(100), part(5), part(1_000_000, 1), part(20, 15)]
-    assert sizes(to_at_most(parts, 2)) == [20, 5, 100]
-    assert sizes(to_at_most(parts, 4)) == [1_000_000, 20]
-    assert to_at_most([part(7)], 1) == []
+    assert sizes(choose_merge_to(parts, 2)) == [20, 5, 100]
+    assert sizes(choose_merge_to(parts, 4)) == [1_000_000, 20]
+    assert choose_merge_to([part(7)], 1) == []

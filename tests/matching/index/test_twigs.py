@@ -23,8 +23,8 @@ from tidings.errors import SubscriptionError
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.twig_writer import TwigWriter
-from tidings.matching.index import rare_columns
-from tidings.matching.index.builder import build
+from tidings.matching.index.build import rare_columns
+from tidings.matching.index.build.segment_builder import build_segment
 from tidings.matching.index.index import Index
 from tidings.matching.kernels.shapes import twig_arrays as kernel
 from tidings.model import Subscription
@@ -166,10 +166,10 @@ def test_the_rarer_of_two_values_leads_to_a_clause() -> None:
     pairs = [(f"a{n % 7}", f"t{n % 89}") if n % 2 else (f"a{n % 89}", f"t{n % 7}") for n in range(4000)]
     texts = [f'/paper[author = "{author}" and title = "{title}"]' for author, title in pairs]
     compiled = compile_many(Subscription(str(i), "ana", "xpath", text) for i, text in enumerate(texts))
-    built = build(compiled)
-    assert [way.key is not None and way.second is not None for way in built.ways] == [True, True]
-    for way in built.ways:
-        assert (built.clauses.share[way.key] <= built.clauses.share[way.second]).all()
+    built = build_segment(compiled)
+    assert [path.key is not None and path.second is not None for path in built.access_paths] == [True, True]
+    for path in built.access_paths:
+        assert (built.clauses.share[path.key] <= built.clauses.share[path.second]).all()
     asked = pairs[:30]
     given = [
         element(

@@ -78,7 +78,7 @@ def test_matches_keep_undecided_pairs_when_they_are_filtered_moved_and_removed(t
     assert set(found.undecided.pairs()) == {(place, id) for place in (0, 2) for id in both}
     assert set(found.candidates.pairs()) == {(place, id) for place in range(3) for id in both}
     assert index.ids.take(found.candidates.subscription).equals(found.candidates.ids())
-    kept = found.only(np.array([False, True, True])).moved(5)
+    kept = found.select(np.array([False, True, True])).shift(5)
     assert (set(kept.publication.tolist()), set(kept.undecided.publication.tolist())) == ({6}, {7})
 
 

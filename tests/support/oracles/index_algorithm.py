@@ -65,8 +65,8 @@ def compiled_of(plans: Mapping[str, Plan]) -> Compiled:
 
 def loosened(compiled: Compiled) -> Compiled:
     """The same, its clauses test by test instead of in blocks, as texts of rare shapes are compiled."""
-    blocks, loose = to_irregular(compiled.blocks)
-    return replace(compiled, blocks=tuple(blocks), loose=loose)
+    blocks, irregular = to_irregular(compiled.blocks)
+    return replace(compiled, blocks=tuple(blocks), irregular=irregular)
 
 
 def _block(members: Sequence[tuple[int, Clause]]) -> ClauseBlock:

@@ -74,9 +74,9 @@ def open_indexes(folder: Path) -> list[Index]:
     found = [place for place in (folder, *sorted(folder.glob(".segments-*"))) if Index.is_in(place)]
     if not found:
         raise SetupError(
-            "there is no index",
+            "no index in this folder",
             where=str(folder),
-            hint="tidings run makes one; tidings match has one in its --segments folder while it runs",
+            hint="tidings run creates one; tidings match has one in its --segments folder while it runs",
         )
     return [Index.open(place) for place in found]
 

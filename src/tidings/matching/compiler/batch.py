@@ -105,7 +105,7 @@ def compile_batch(
 ) -> Compiled:
     """Compile the subscriptions of a batch, each in its language."""
     blocks: list[ClauseBlock] = []
-    loose: list[IrregularClauses] = []
+    irregular: list[IrregularClauses] = []
     twigs = TwigWriter()
     domains: dict[str, Domain] = {}
     for name, rows in batch.by_language():
@@ -116,9 +116,9 @@ def compile_batch(
         done = languages[name].compile_rows(chosen, schema, limit, twigs)
         batch.problems.update({int(rows[row]): problem for row, problem in done.problems.items()})
         blocks += [replace(each, rows=rows[each.rows].astype(np.int32)) for each in done.blocks]
-        loose.append(replace(done.loose, rows=rows[done.loose.rows].astype(np.int32)))
+        irregular.append(replace(done.irregular, rows=rows[done.irregular.rows].astype(np.int32)))
         domains |= done.domains
-    return _finish(batch, merge(blocks), loose, twigs.finish(), domains)
+    return _finish(batch, merge(blocks), irregular, twigs.finish(), domains)
 
 
 def _unknown_language(name: str, languages: Mapping[str, Language]) -> SubscriptionError:
@@ -129,7 +129,7 @@ def _unknown_language(name: str, languages: Mapping[str, Language]) -> Subscript
 def _finish(
     batch: Batch,
     blocks: Sequence[ClauseBlock],
-    loose: Sequence[IrregularClauses],
+    irregular: Sequence[IrregularClauses],
     twigs: Twigs,
     domains: Mapping[str, Domain],
 ) -> Compiled:
@@ -140,11 +140,11 @@ def _finish(
     if batch.problems:
         numbers = (np.cumsum(accepted) - 1).astype(np.int32)
         blocks = [replace(each, rows=numbers[each.rows]) for each in blocks]
-        loose = [replace(each, rows=numbers[each.rows]) for each in loose]
+        irregular = [replace(each, rows=numbers[each.rows]) for each in irregular]
         table = table.filter(pa.array(accepted))
     rejects = tuple(_reject(batch.ids[row], batch.problems[row]) for row in sorted(batch.problems))
     kept, loosened = to_irregular(blocks)
-    together = join_irregular([*loose, loosened])
+    together = join_irregular([*irregular, loosened])
     return Compiled(table, tuple(kept), tuple(domains.values()), rejects, together, twigs)
 
 

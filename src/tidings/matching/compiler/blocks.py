@@ -76,7 +76,7 @@ def literal_column(kind: Kind, literals: Sequence[Any]) -> Literals:
 
 
 LOOSE_BELOW = 32
-"""Fewer clauses of one shape are kept loose: a million shapes shall not be a million blocks."""
+"""Fewer clauses of one shape are kept irregular: a million shapes shall not be a million blocks."""
 
 
 def to_irregular(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], IrregularClauses]:
@@ -129,16 +129,16 @@ def join_irregular(parts: Sequence[IrregularClauses]) -> IrregularClauses:
     )
 
 
-def take_irregular(loose: IrregularClauses, kept: npt.NDArray[np.bool_]) -> IrregularClauses:
-    """The loose clauses that are kept, numbered anew."""
+def take_irregular(irregular: IrregularClauses, kept: npt.NDArray[np.bool_]) -> IrregularClauses:
+    """The irregular clauses that are kept, numbered anew."""
     numbers = (np.cumsum(kept) - 1).astype(np.int32)
     tests = []
-    for test in loose.tests:
+    for test in irregular.tests:
         places = np.flatnonzero(kept[test.clauses])
         if len(places):
             operands = take_operands(test.operands, places)
             tests.append(IrregularTest(test.shape, operands, numbers[test.clauses[places]]))
-    return IrregularClauses(loose.rows[kept], tuple(tests), twigs_of(loose)[kept])
+    return IrregularClauses(irregular.rows[kept], tuple(tests), twigs_of(irregular)[kept])
 
 
 def _loose_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> IrregularTest:
@@ -224,15 +224,15 @@ def unpack(compiled: Compiled) -> list[Plan]:
         for i, row in enumerate(block.rows):
             tests = zip(block.shape, columns, strict=True)
             clauses[row].append(tuple(Test(shape, column[i] if column else None) for shape, column in tests))
-    for row, clause in zip(compiled.loose.rows, unpack_irregular(compiled.loose), strict=True):
+    for row, clause in zip(compiled.irregular.rows, unpack_irregular(compiled.irregular), strict=True):
         clauses[row].append(clause)
     return [Plan(tuple(found), compiled.domains) for found in clauses]
 
 
-def unpack_irregular(loose: IrregularClauses) -> list[Clause]:
-    """The clauses that are loose, in readable form."""
-    clauses: list[list[Test]] = [[] for _ in loose.rows]
-    for test in loose.tests:
+def unpack_irregular(irregular: IrregularClauses) -> list[Clause]:
+    """The clauses that are irregular, in readable form."""
+    clauses: list[list[Test]] = [[] for _ in irregular.rows]
+    for test in irregular.tests:
         column = _values(test.shape, test.operands)
         for i, clause in enumerate(test.clauses):
             clauses[clause].append(Test(test.shape, column[i] if column else None))

@@ -19,7 +19,7 @@ class CompiledRows:
     """Many compiled texts, by row: clauses in blocks, irregular clauses, and the problems of refused texts."""
 
     blocks: list[ClauseBlock] = field(default_factory=list)
-    loose: IrregularClauses = field(default_factory=IrregularClauses)
+    irregular: IrregularClauses = field(default_factory=IrregularClauses)
     domains: dict[str, Domain] = field(default_factory=dict)
     problems: dict[int, SubscriptionError] = field(default_factory=dict)
 

@@ -190,5 +190,5 @@ class Compiled:
     blocks: tuple[ClauseBlock, ...]
     domains: tuple[Domain, ...]
     rejects: tuple[Reject, ...]
-    loose: IrregularClauses = field(default_factory=IrregularClauses)
+    irregular: IrregularClauses = field(default_factory=IrregularClauses)
     twigs: Twigs = field(default_factory=Twigs)

@@ -1,4 +1,8 @@
-"""The index: memory-mapped segments of subscriptions, matched by kernels."""
+"""Index of standing subscriptions: memory-mapped segments that kernels match against publications.
+
+`index.Index` is the interface. `build` turns compiled subscriptions into a segment, `segment` writes and opens one,
+`matcher` runs the kernels over it, `versions` and `view` keep track of segments, and `compaction` merges them.
+"""
 
 from tidings.matching.index.compaction_worker import CompactionWorker
 from tidings.matching.index.index import Index, SegmentDescription

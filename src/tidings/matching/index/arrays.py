@@ -1,6 +1,7 @@
-"""Arrays on disk: one file of aligned arrays with a table of contents, opened by mapping it into memory.
+"""Files of arrays and hash tables of ids, opened by mapping them into memory.
 
-Every process on a host that maps the file shares one copy of it in the page cache.
+A file holds aligned arrays after a table of contents. All processes of a host that map it share one copy in the page
+cache.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
 
 
 def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of a file, mapped read-only."""
+    """Map the arrays of a file read-only."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = _ALIGNMENT + int(mapped[:_ALIGNMENT])
@@ -52,7 +53,7 @@ def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def flatten(group: tuple[Any, ...], prefix: str = "") -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of a NamedTuple, those of NamedTuples in it included, by dotted name."""
+    """Return the arrays of a NamedTuple and of NamedTuples inside it, by dotted name."""
     flat: dict[str, np.ndarray[Any, Any]] = {}
     for name, value in zip(group._fields, group, strict=True):  # type: ignore[attr-defined]
         if isinstance(value, tuple):
@@ -68,7 +69,7 @@ def _hints(group: type) -> dict[str, Any]:
 
 
 def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str = "") -> T:
-    """The reverse of `flatten`."""
+    """Rebuild a NamedTuple from the arrays that `flatten` returned."""
     hints = _hints(group)
     return group(
         *(
@@ -81,43 +82,41 @@ def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str =
 
 
 def starts_of(counts: Any) -> npt.NDArray[np.int64]:
-    """Where each of several lists begins that stand one after the other, and where the last one ends."""
+    """Return where each of several consecutive lists starts, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)
 
 
-# Which row of a segment has an id: a table of hashes, written with the segment and mapped when somebody asks.
-#
-# A change of ten subscriptions looks ten ids up, whether the segment has a thousand rows or ten million.
-
-
-FILE = "ids.bin"
+IDS_FILE = "ids.bin"
 Rows = npt.NDArray[np.int32]
 
 
 def write_ids(folder: Path, ids: pa.Array[Any]) -> None:
-    """Write the table of a segment's ids, which are all different."""
+    """Write the hash table of a segment's ids, which are all different."""
     slots = np.full(2 * len(ids) + 1, -1, np.int32)
-    fill_slots(slots, *_bytes(ids))
-    write_arrays(folder / FILE, {"slots": slots})
+    fill_slots(slots, *_id_buffers(ids))
+    write_arrays(folder / IDS_FILE, {"slots": slots})
 
 
 class IdTable:
-    """The table of a segment that was opened; `ids` are the segment's."""
+    """Hash table from ids to rows of a segment.
+
+    Changing ten subscriptions looks up ten ids, whether the segment has a thousand rows or ten million.
+    """
 
     def __init__(self, folder: Path, ids: pa.Array[Any]) -> None:
-        self._slots = map_arrays(folder / FILE)["slots"]
+        self._slots = map_arrays(folder / IDS_FILE)["slots"]
         self._ids = ids
-        self._offsets, self._data = _bytes(ids)
+        self._offsets, self._data = _id_buffers(ids)
 
-    def rows_of(self, ids: pa.Array[Any]) -> Rows:
-        """The rows of those ids that are in the segment."""
+    def find_rows(self, ids: pa.Array[Any]) -> Rows:
+        """Return the rows of those ids that are in the segment."""
         rows = np.empty(len(ids), np.int32)
-        find_rows(self._slots, self._offsets, self._data, *_bytes(ids), rows)
+        find_rows(self._slots, self._offsets, self._data, *_id_buffers(ids), rows)
         return rows[rows >= 0]
 
 
-def _bytes(ids: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Where each id begins and ends, and the bytes, as Arrow holds them; read-only, so that one kernel serves all."""
+def _id_buffers(ids: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return Arrow's offsets and bytes of ids; read-only, so that one compiled kernel serves all arrays."""
     _, offsets, data = ids.buffers()
     starts = np.frombuffer(offsets or bytes(4 * (ids.offset + len(ids) + 1)), np.int32)
     text = np.frombuffer(data or b"", np.uint8)

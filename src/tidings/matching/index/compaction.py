@@ -1,61 +1,66 @@
-"""Merging segments: which are worth it, and how several become one.
+"""Compaction: chooses segments to merge, and merges them.
 
-Every segment costs each publication a visit, and every merge writes what it merges anew. Sizes that rise by a factor
-keep both small: with a ratio of 4, a million subscriptions added a thousand at a time stand in four segments, and each
-was written a dozen times.
+Every segment costs each publication a visit, and every merge rewrites the segments it merges. Sizes that grow
+geometrically keep both small: with a ratio of 4, a million subscriptions added a thousand at a time are in four
+segments, and each was written about twelve times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.errors import TidingsError
 from tidings.events.schema.domains import Domain
-from tidings.matching.compiler.blocks import join_irregular, merge, take, take_irregular
-from tidings.matching.compiler.plan import ClauseBlock, Compiled, IrregularClauses, Twigs
-from tidings.matching.index.arrays import Rows
-from tidings.matching.index.clauses import read_clauses
+from tidings.matching.compiler import plan
+from tidings.matching.compiler.blocks import join_irregular, merge, take, take_irregular, twigs_of
+from tidings.matching.compiler.plan import ClauseBlock, Compiled, IrregularClauses
+from tidings.matching.index.arrays import Rows, starts_of
+from tidings.matching.index.build.clause_table import Numbers, list_index
+from tidings.matching.index.clause_file import read_clauses
 from tidings.matching.index.segment import write_segment
-from tidings.matching.index.twig_segments import with_joined_twigs
 from tidings.matching.index.versions import Part
 from tidings.matching.index.view import View
+from tidings.matching.kernels.shapes.renumbering import mark_used, renumber
 
 RATIO = 4
-"""A segment is merged with all smaller ones when it is not larger than so many times their sum."""
+"""A segment is merged with all smaller ones if its size is at most this many times their sum."""
 
 SMALLEST = 1000
-"""Segments of fewer subscriptions count as this many: writing one costs as much."""
+"""Smaller segments count as this many subscriptions: writing one costs as much."""
 
 DEAD_SHARE = 0.25
-"""A segment of which more is dead is written anew: every event looks at dead rows in vain."""
+"""A segment with a larger share of dead rows is rewritten: publications look at dead rows in vain."""
 
 Mask = npt.NDArray[np.bool_]
 SUBSCRIPTIONS = pa.schema([(name, pa.string()) for name in ("id", "subscriber", "language", "text")])
 
 
-def worth_merging(parts: Sequence[Part]) -> list[Part]:
-    """The parts to make one of, the smallest first; none if all is well."""
+def choose_merge(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts to merge into one, smallest first; empty if no merge is worth its cost."""
     by_size = sorted(parts, key=lambda part: part.alive)
     merged, total = 0, 0
     for place, part in enumerate(by_size):
         size = max(part.alive, SMALLEST)
-        decayed = part.dead > DEAD_SHARE * part.subscriptions
-        if decayed or (place and size <= RATIO * total):
+        mostly_dead = part.dead > DEAD_SHARE * part.subscriptions
+        if mostly_dead or (place and size <= RATIO * total):
             merged = place + 1
         total += size
     return by_size[:merged]
 
 
-def to_at_most(parts: Sequence[Part], most: int) -> list[Part]:
-    """The parts to make one of if at most `most` are to remain: decayed ones first, then the smallest.
+def choose_merge_to(parts: Sequence[Part], most: int) -> list[Part]:
+    """Return the parts to merge so that at most `most` remain: those with many dead rows first, then the smallest.
 
-    One dead row in a million is no reason to write the million anew. If there are few enough, only dead rows are.
+    One dead row in a million is no reason to rewrite the million. If there are few enough parts, all parts with dead
+    rows are merged.
     """
     if len(parts) <= most:
         return [part for part in parts if part.dead]
@@ -63,58 +68,66 @@ def to_at_most(parts: Sequence[Part], most: int) -> list[Part]:
     return by_size[: len(by_size) - most + 1]
 
 
-def worth_taking_up(parts: Sequence[Part], size: int, most: int) -> list[Part]:
-    """The parts that would be merged at once with a new one of this size, if all that is at most `most`."""
+def choose_absorbed(parts: Sequence[Part], size: int, most: int) -> list[Part]:
+    """Return the parts to merge with a new one of this size at once, if the result has at most `most` rows."""
     new = Part("", size)
-    merged = worth_merging([*parts, new])
-    wanted = new in merged and sum(part.alive for part in merged) <= most
-    return [part for part in merged if part is not new] if wanted else []
+    merged = choose_merge([*parts, new])
+    if new not in merged or sum(part.alive for part in merged) > most:
+        return []
+    return [part for part in merged if part is not new]
 
 
 class Merge:
-    """Segments on their way to becoming one. Writing it disturbs nobody; then the index adopts it."""
+    """A planned merge of segments. It can be written while the index is used; then the index adopts it."""
 
     def __init__(self, view: View, parts: Sequence[Part], name: str) -> None:
         self.view, self.parts, self.name = view, tuple(parts), name
         for part in parts:
-            view.dead(part)  # read now: later the file may be gone
+            view.dead(part)  # read now: the file may be deleted later
 
     @property
     def subscriptions(self) -> int:
         return sum(part.alive for part in self.parts)
 
     def write(self) -> None:
-        """Write the new segment: what was alive when the merge was planned."""
+        """Write the new segment, with the rows that were alive when the merge was planned."""
         if self.subscriptions:
-            write_segment(self.view.folder / self.name, joined(self.view, self.parts))
+            write_segment(self.view.folder / self.name, join_parts(self.view, self.parts))
 
     def died_since(self, now: View) -> Rows:
-        """The rows of the new segment whose subscriptions were removed or replaced while it was written."""
-        known = {part.name: part for part in now.parts}
-        first, found = 0, [np.empty(0, np.int32)]
+        """Return the rows of the new segment whose subscriptions were removed or replaced while it was written."""
+        current = {part.name: part for part in now.parts}
+        first, died = 0, [np.empty(0, np.int32)]
         for part in self.parts:
             alive = self.view.alive_rows(part)
-            still = now.alive_rows(known[part.name]) if part.name in known else np.zeros_like(alive)
-            found.append((first + np.flatnonzero(~still[alive])).astype(np.int32))
+            still = now.alive_rows(current[part.name]) if part.name in current else np.zeros_like(alive)
+            died.append((first + np.flatnonzero(~still[alive])).astype(np.int32))
             first += part.alive
-        return np.concatenate(found)
+        return np.concatenate(died)
 
 
-def joined(view: View, parts: Sequence[Part], new: Compiled | None = None) -> Compiled:
-    """What is alive in these parts, one after the other, and then what is new: as if compiled together."""
+def join_parts(view: View, parts: Sequence[Part], new: Compiled | None = None) -> Compiled:
+    """Return the live subscriptions of these parts followed by the new ones, as if compiled together."""
     tables: list[pa.Table] = []
     blocks: list[ClauseBlock] = []
-    loose: list[IrregularClauses] = []
+    irregular: list[IrregularClauses] = []
     domains: dict[str, Domain] = {}
-    sources = with_joined_twigs(list(_sources(view, parts, new)))
+    sources = _join_twigs(list(_sources(view, parts, new)))
     for source in sources:
-        first = np.int32(sum(each.num_rows for each in tables))
+        first = np.int32(sum(table.num_rows for table in tables))
         tables.append(source.subscriptions.cast(SUBSCRIPTIONS))
         blocks.extend(replace(block, rows=block.rows + first) for block in source.blocks)
-        loose.append(replace(source.loose, rows=source.loose.rows + first))
-        _know(domains, source.domains, view.folder)
-    known, twigs = tuple(domains.values()), sources[0].twigs if sources else Twigs()
-    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), known, (), join_irregular(loose), twigs)
+        irregular.append(replace(source.irregular, rows=source.irregular.rows + first))
+        _add_domains(domains, source.domains, view.folder)
+    twigs = sources[0].twigs if sources else plan.Twigs()
+    return Compiled(
+        pa.concat_tables(tables),
+        tuple(merge(blocks)),
+        tuple(domains.values()),
+        (),
+        join_irregular(irregular),
+        twigs,
+    )
 
 
 def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterator[Compiled]:
@@ -122,26 +135,105 @@ def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterato
         segment, alive = view.segment(part), view.alive_rows(part)
         table = segment.subscriptions
         stored = read_clauses(segment.folder)
-        held, loose = stored.blocks, stored.loose
+        blocks, irregular = stored.blocks, stored.irregular
         if part.dead:
             numbers = (np.cumsum(alive) - 1).astype(np.int32)
-            held = [_alive(block, alive, numbers) for block in held if alive[block.rows].any()]
-            loose = take_irregular(loose, alive[loose.rows])
-            loose = replace(loose, rows=numbers[loose.rows])
+            blocks = [_live_clauses(block, alive, numbers) for block in blocks if alive[block.rows].any()]
+            irregular = take_irregular(irregular, alive[irregular.rows])
+            irregular = replace(irregular, rows=numbers[irregular.rows])
             table = table.filter(pa.array(alive))
-        yield Compiled(table, tuple(held), tuple(stored.domains), (), loose, stored.twigs)
+        yield Compiled(table, tuple(blocks), tuple(stored.domains), (), irregular, stored.twigs)
     if new is not None:
         yield new
 
 
-def _alive(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
-    """The clauses of a block whose subscriptions are alive, which have new numbers."""
+def _live_clauses(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
+    """Return the clauses of a block whose subscriptions are alive, with their new row numbers."""
     kept = take(block, np.flatnonzero(alive[block.rows]))
     return replace(kept, rows=numbers[kept.rows])
 
 
-def _know(domains: dict[str, Domain], more: Iterable[Domain], folder: Path) -> None:
+def _add_domains(domains: dict[str, Domain], more: Iterable[Domain], folder: Path) -> None:
     for domain in more:
         if domains.setdefault(domain.name, domain) != domain:
-            what = f"segments that speak of two different domains {domain.name} cannot become one"
-            raise TidingsError(what, where=str(folder), hint="make a new index with the schema of today")
+            what = f"segments with two different definitions of the domain {domain.name} cannot be merged"
+            raise TidingsError(what, where=str(folder), hint="create a new index with the current schema")
+
+
+def _join_twigs(sources: Sequence[Compiled]) -> list[Compiled]:
+    """Number the twigs of all sources together; twigs that no clause uses are left out."""
+    if not any(len(source.twigs) for source in sources):
+        return list(sources)
+    used = [_find_used_twigs(source) for source in sources]
+    names = list(dict.fromkeys(name for twigs in used for name in twigs.names))
+    strings = pc.unique(pa.chunked_array([twigs.strings for twigs in used], pa.binary()))
+    strings = strings.combine_chunks() if isinstance(strings, pa.ChunkedArray) else strings
+    for twigs in used:
+        twigs.renumber(names, strings)
+    joined = plan.Twigs(
+        starts_of(np.concatenate([twigs.lengths for twigs in used])),
+        np.concatenate([twigs.words for twigs in used]),
+        np.concatenate([twigs.exact for twigs in used]),
+        tuple(names),
+        strings,
+    )
+    firsts = starts_of([len(twigs.exact) for twigs in used])[:-1]
+    return [
+        _with_twigs(source, twigs.number + np.int32(first), joined)
+        for source, twigs, first in zip(sources, used, firsts, strict=True)
+    ]
+
+
+@dataclass(slots=True)
+class _UsedTwigs:
+    """The twigs that clauses use, with their names and strings. `number` maps old twig numbers to new ones."""
+
+    number: npt.NDArray[np.int32]
+    lengths: Numbers
+    words: npt.NDArray[np.uint32]
+    exact: npt.NDArray[np.bool_]
+    names: tuple[str, ...]
+    strings: pa.Array[Any]
+    _name: npt.NDArray[np.uint8]
+    _string: npt.NDArray[np.uint8]
+
+    def renumber(self, names: Sequence[str], strings: pa.Array[Any]) -> None:
+        """Replace the numbers of names and strings in the words by their positions in these."""
+        place = {name: number for number, name in enumerate(names)}
+        new_name = np.zeros(len(self._name), np.uint32)
+        new_name[np.flatnonzero(self._name)] = [place[name] for name in self.names]
+        new_string = np.zeros(len(self._string), np.uint32)
+        new_string[np.flatnonzero(self._string)] = np.asarray(pc.index_in(self.strings, value_set=strings))
+        renumber(self.words, new_name, new_string)
+
+
+def _find_used_twigs(source: Compiled) -> _UsedTwigs:
+    twigs = source.twigs
+    referenced = np.concatenate([*map(twigs_of, source.blocks), twigs_of(source.irregular)])
+    used = np.zeros(len(twigs), np.bool_)
+    used[referenced[referenced >= 0]] = True
+    rows = np.flatnonzero(used)
+    index, _ = list_index(twigs.starts, rows)
+    words = twigs.words[index]  # a copy, because it is renumbered
+    name, string = np.zeros(len(twigs.names), np.uint8), np.zeros(len(twigs.strings), np.uint8)
+    mark_used(words, name, string)
+    return _UsedTwigs(
+        (np.cumsum(used) - 1).astype(np.int32),
+        np.diff(twigs.starts)[rows],
+        words,
+        twigs.exact[rows],
+        tuple(twigs.names[at] for at in np.flatnonzero(name)),
+        twigs.strings.take(pa.array(np.flatnonzero(string))),
+        name,
+        string,
+    )
+
+
+def _with_twigs(source: Compiled, number: npt.NDArray[np.int32], joined: plan.Twigs) -> Compiled:
+    def new_numbers(clauses: ClauseBlock | IrregularClauses) -> npt.NDArray[np.int32]:
+        old = twigs_of(clauses)
+        return np.where(old >= 0, number[old] if len(number) else -1, -1).astype(np.int32)
+
+    blocks = tuple(replace(block, twigs=new_numbers(block)) for block in source.blocks)
+    irregular = replace(source.irregular, twigs=new_numbers(source.irregular))
+    return replace(source, blocks=blocks, irregular=irregular, twigs=joined)

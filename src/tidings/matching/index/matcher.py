@@ -1,4 +1,4 @@
-"""Matching with the arrays of one segment: publications become codes, codes become pairs."""
+"""Matcher of one segment: encodes publications, finds candidate clauses, and checks them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.atoms import Atoms, Column, PublicationKind
-from tidings.matching.index.paths import KnownPaths, Patterns
-from tidings.matching.index.shape_checks import Branches, Doubles, Pairs, Strings
-from tidings.matching.kernels import bitmap_filter as sifting
-from tidings.matching.kernels import clusters
-from tidings.matching.kernels import encode as encoding
-from tidings.matching.kernels import match as matching
+from tidings.matching.index.path_columns import PathColumns, PathResolver
+from tidings.matching.index.shape_checks import Doubles, Pairs, ShapeChecker, Strings
+from tidings.matching.kernels import bitmap_filter, clusters, encode, match
 from tidings.matching.kernels.handles import handle_of
 from tidings.matching.kernels.shapes.twig_arrays import Twigs
 from tidings.matching.kernels.small_batch import TRY_AGAIN, Buffers, SmallBatch, match_small_batch
@@ -25,231 +22,241 @@ from tidings.matching.kernels.vectors import TILE_WORDS
 Numbers = npt.NDArray[np.int64]
 
 WORTH_SORTING = 256
+"""Smaller batches are matched in their own order (see `Matcher._order`)."""
+
 MOST_CANDIDATES = 1 << 24
-FEW = 16
-"""So few publications are matched in one call, in room that is kept."""
+"""Most candidates of the bitmap filter that are held in memory at once."""
 
-FEW_ATOMS, FEW_PAIRS = 1024, 1024
+SMALL_BATCH = 16
+"""Up to this number of publications are matched in one kernel call with reused buffers."""
+
+SMALL_ATOMS, SMALL_PAIRS = 1024, 1024
 
 
-class _Kept(NamedTuple):
-    """Room for a few publications, and its handle; the paths it was made for."""
+class _SmallBuffers(NamedTuple):
+    """Reusable buffers for a small batch, their handle, and the paths they were made for."""
 
-    known: KnownPaths
+    paths: PathColumns
     arrays: SmallBatch
     handle: Numbers
 
 
 class Matcher:
-    """Several threads may match at once: what a call needs, it allocates, or takes from what is not in use."""
+    """Matches publications with the arrays of a segment.
+
+    Several threads may match at once: each call allocates its buffers or takes unused ones from a pool.
+    """
 
     def __init__(
         self,
         columns: Sequence[Column],
-        codecs: encoding.Codecs,
-        held: clusters.Clusters,
-        tiles: sifting.Tiles,
+        codecs: encode.Codecs,
+        clause_clusters: clusters.Clusters,
+        tiles: bitmap_filter.Tiles,
         twigs: Twigs,
-        patterns: Patterns,
+        resolver: PathResolver,
     ) -> None:
-        self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, held, tiles
-        self._branches, self._patterns = Branches(twigs), patterns
-        self._known = patterns.look_at((), PublicationKind.EVENT, codecs)
-        self._kept: list[_Kept] = []
+        self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, clause_clusters, tiles
+        self._checker, self._resolver = ShapeChecker(twigs), resolver
+        self._paths = resolver.resolve((), PublicationKind.EVENT, codecs)
+        self._pool: list[_SmallBuffers] = []
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
-        """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
-        if not self._branches.about(atoms.about):
+        """Return pairs of publication (its position in the batch) and subscription (its row), unordered."""
+        if not self._checker.covers(atoms.about):
             return _NO_PAIRS
-        strings = self._strings(atoms)
-        if len(atoms.starts) <= FEW + 1:
-            found = self._match_few(atoms, numbers, strings)
-            if found is not None:
-                return _joined(list(self._checked(atoms, numbers, strings, [found])))
+        strings = self._find_strings(atoms)
+        if len(atoms.starts) <= SMALL_BATCH + 1:
+            pairs = self._match_small_batch(atoms, numbers, strings)
+            if pairs is not None:
+                return _concatenate(list(self._check_shapes(atoms, numbers, strings, [pairs])))
         coded = self._encode(atoms, numbers, strings)
-        return _joined(list(self._checked(atoms, numbers, strings, self._join(coded))))
+        return _concatenate(list(self._check_shapes(atoms, numbers, strings, self._match_coded(coded))))
 
-    def _strings(self, atoms: Atoms) -> Strings:
-        """What the texts of documents are among the strings of the segment, if some column asks for it."""
+    def _find_strings(self, atoms: Atoms) -> Strings:
+        """Look up the texts of documents in the strings of the segment, if some column needs them."""
         if atoms.about is not PublicationKind.DOCUMENT:
             return _NO_STRINGS
-        found = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
-        if self._shared is not None:
+        strings = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
+        if self._shared_column is not None:
             find_strings(
-                atoms.path, atoms.payload, atoms.length, atoms.text, self._known_of(atoms).sought,
-                self._codecs.strings, self._shared, np.empty(AT_ONCE, np.uint64), found,
+                atoms.path, atoms.payload, atoms.length, atoms.text, self._resolve_paths(atoms).lookup,
+                self._codecs.strings, self._shared_column, np.empty(AT_ONCE, np.uint64), strings,
             )  # fmt: skip
-        return found
+        return strings
 
     @cached_property
-    def _shared(self) -> int | None:
-        """A column with the strings that columns of documents have in common."""
+    def _shared_column(self) -> int | None:
+        """A column with the strings that all columns of documents share."""
         shared = np.flatnonzero(self._codecs.strings.shared)
         return int(shared[0]) if len(shared) else None
 
-    def _checked(
+    def _check_shapes(
         self, atoms: Atoms, numbers: Doubles, strings: Strings, parts: Iterable[Pairs]
     ) -> Iterable[Pairs]:
-        """The pairs that hold beyond their tests; if the segment asks no more than those, all of them."""
-        if not self._branches.is_needed:
+        """Return the pairs whose twigs or patterns match; all of them if the segment has none."""
+        if not self._checker.is_needed:
             return parts
-        prepared = self._branches.prepare(atoms, numbers, strings, self._known_of(atoms).names)
-        return (self._branches.check(prepared, pairs, atoms.about) for pairs in parts)
+        prepared = self._checker.prepare(atoms, numbers, strings, self._resolve_paths(atoms).names)
+        return (self._checker.check(prepared, pairs, atoms.about) for pairs in parts)
 
-    def _match_few(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> Pairs | None:
-        """The pairs of a few publications; None if they are out of the ordinary."""
+    def _match_small_batch(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> Pairs | None:
+        """Match a few publications in one call; None if they do not fit into its buffers."""
         if self._has_tiles:
             return None
-        try:  # taking from a list is a single step: no other thread gets the same room
-            kept = self._kept.pop()
+        try:  # popping from a list is atomic: no other thread gets the same buffers
+            buffers = self._pool.pop()
         except IndexError:
-            kept = self._room(self._known_of(atoms))
-        if not _is_of(kept.known, atoms):
-            kept = self._room(self._known_of(atoms))
-        pairs = np.empty(2 * FEW_PAIRS, np.int32)
-        publication, subscription = pairs[:FEW_PAIRS], pairs[FEW_PAIRS:]
-        found = match_small_batch(
+            buffers = self._new_buffers(self._resolve_paths(atoms))
+        if not _are_paths_of(buffers.paths, atoms):
+            buffers = self._new_buffers(self._resolve_paths(atoms))
+        pairs = np.empty(2 * SMALL_PAIRS, np.int32)
+        publication, subscription = pairs[:SMALL_PAIRS], pairs[SMALL_PAIRS:]
+        count = match_small_batch(
             atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers, strings,
-            atoms.length, atoms.text, kept.handle, publication, subscription,
+            atoms.length, atoms.text, buffers.handle, publication, subscription,
         )  # fmt: skip
-        self._kept.append(kept)
-        return None if found == TRY_AGAIN else (publication[:found], subscription[:found])
+        self._pool.append(buffers)
+        return None if count == TRY_AGAIN else (publication[:count], subscription[:count])
 
     @cached_property
-    def _meets(self) -> bool:
-        """Whether rows are met by codes, which have to be in order for that."""
-        return bool((self._clusters.layout == clusters.MET).any())
+    def _needs_sorted_codes(self) -> bool:
+        """Whether some clusters are merge-joined with the codes of publications."""
+        return bool((self._clusters.layout == clusters.MERGE).any())
 
     @cached_property
     def _has_tiles(self) -> bool:
         return len(self._tiles.node_depth) > 0
 
-    def _room(self, known: KnownPaths) -> _Kept:
-        room = Buffers(
-            starts=np.zeros(FEW + 2, np.int64),
-            column=np.empty(FEW_ATOMS, np.uint32),
-            code=np.empty(FEW_ATOMS, np.int32),
-            order=np.arange(FEW + 1),
+    def _new_buffers(self, paths: PathColumns) -> _SmallBuffers:
+        buffers = Buffers(
+            starts=np.zeros(SMALL_BATCH + 2, np.int64),
+            column=np.empty(SMALL_ATOMS, np.uint32),
+            code=np.empty(SMALL_ATOMS, np.int32),
+            order=np.arange(SMALL_BATCH + 1),
             node_marks=np.full(len(self._codecs.trie.first), -1, np.int64),
             column_marks=np.full(len(self._columns), -1, np.int64),
             tick=np.zeros(1, np.int64),
-            no_starts=_NOTHING_SIFTED.starts,
-            no_rows=_NOTHING_SIFTED.row,
-            meets=np.array([self._meets], np.uint8),
+            no_starts=_NO_CANDIDATES.starts,
+            no_rows=_NO_CANDIDATES.row,
+            meets=np.array([self._needs_sorted_codes], np.uint8),
         )
-        few = SmallBatch(known.columns, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
-        return _Kept(known, few, handle_of(few))
+        batch = SmallBatch(paths.columns, self._codecs, self._clusters, buffers, self._scratch(SMALL_ATOMS))
+        return _SmallBuffers(paths, batch, handle_of(batch))
 
-    def _known_of(self, atoms: Atoms) -> KnownPaths:
-        known = self._known
-        if not _is_of(known, atoms):
-            known = self._known = self._patterns.look_at(atoms.paths, atoms.about, self._codecs)
-        return known
+    def _resolve_paths(self, atoms: Atoms) -> PathColumns:
+        """Return the columns of the batch's paths; those of the previous batch are reused if the paths are equal."""
+        paths = self._paths
+        if not _are_paths_of(paths, atoms):
+            paths = self._paths = self._resolver.resolve(atoms.paths, atoms.about, self._codecs)
+        return paths
 
-    def _encode(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> encoding.Coded:
-        paths = self._known_of(atoms).columns
-        arrays = encoding.AtomArrays(
+    def _encode(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> encode.Coded:
+        paths = self._resolve_paths(atoms).columns
+        arrays = encode.AtomArrays(
             atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers, strings,
             atoms.length, atoms.text, *paths,
         )  # fmt: skip
         room = int(np.diff(paths.column_start).max(initial=0)) * len(atoms.path) + 64
-        out = encoding.Coded(
+        out = encode.Coded(
             np.zeros(atoms.count + 1, np.int64), np.empty(room, np.uint32), np.empty(room, np.int32)
         )
-        done, several = encoding.encode(arrays, self._codecs, self._marks(), out, 0)
+        done, several = encode.encode(arrays, self._codecs, self._marks(), out, 0)
         while done < atoms.count:
             used = out.starts[done]
-            out = encoding.Coded(out.starts, _grown(out.column, used), _grown(out.code, used))
-            done, more = encoding.encode(arrays, self._codecs, self._marks(), out, done)
+            out = encode.Coded(out.starts, _grow(out.column, used), _grow(out.code, used))
+            done, more = encode.encode(arrays, self._codecs, self._marks(), out, done)
             several |= more
-        if several or self._meets:
-            encoding.sort_codes(out)
+        if several or self._needs_sorted_codes:
+            encode.sort_codes(out)
         return out
 
-    def _marks(self) -> encoding.Marks:
+    def _marks(self) -> encode.Marks:
         nodes, columns = len(self._codecs.trie.first), len(self._columns)
-        return encoding.Marks(np.full(nodes, -1, np.int64), np.full(columns, -1, np.int64), 0)
+        return encode.Marks(np.full(nodes, -1, np.int64), np.full(columns, -1, np.int64), 0)
 
-    def _join(self, coded: encoding.Coded) -> Iterator[Pairs]:
+    def _match_coded(self, coded: encode.Coded) -> Iterator[Pairs]:
         order = self._order(coded)
         scratch = self._scratch(int(np.diff(coded.starts).max(initial=0)))
         if not self._has_tiles:
-            yield from self._matched(coded, order, _NOTHING_SIFTED, scratch)
+            yield from self._match_in_order(coded, order, _NO_CANDIDATES, scratch)
             return
-        for some in self._sifted(coded, order):
-            yield from self._matched(coded, *some, scratch)
+        for portion in self._filter_by_bitmaps(coded, order):
+            yield from self._match_in_order(coded, *portion, scratch)
 
-    def _matched(
+    def _match_in_order(
         self,
-        coded: encoding.Coded,
+        coded: encode.Coded,
         order: Numbers,
-        sifted: sifting.FilteredCandidates,
+        candidates: bitmap_filter.FilteredCandidates,
         scratch: clusters.Scratch,
     ) -> Iterator[Pairs]:
-        """The pairs of publications in this order, in as many parts as they turn out to need."""
+        """Yield the pairs of publications in this order, in as many parts as their number needs."""
         count = len(order)
         room, done, total = max(1024, 32 * count), 0, 0
         while True:
             out = clusters.Pairs(np.empty(room, np.int32), np.empty(room, np.int32))
-            done, found = matching.match(coded, order, self._clusters, sifted, scratch, 0, out, done)
+            done, found = match.match(coded, order, self._clusters, candidates, scratch, 0, out, done)
             yield out.publication[:found], out.subscription[:found]
             if done == count:
                 return
-            # Room for as many matches as the rest is likely to have; twice as much if not even one event fitted.
+            # Room for as many matches as the rest is likely to have; twice as much if not one publication fitted.
             total += found
             room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
 
-    def _sifted(
-        self, coded: encoding.Coded, order: Numbers
-    ) -> Iterator[tuple[Numbers, sifting.FilteredCandidates]]:
-        """Portions of publications with the candidates that the bitmaps leave over for them.
+    def _filter_by_bitmaps(
+        self, coded: encode.Coded, order: Numbers
+    ) -> Iterator[tuple[Numbers, bitmap_filter.FilteredCandidates]]:
+        """Yield portions of publications with the candidates that the bitmaps leave over.
 
         A portion whose candidates would take too much memory is halved.
         """
-        work, room = self._work(min(len(order), sifting.BATCH)), 1 << 16
-        first, size = 0, sifting.BATCH
+        work, room = self._work(min(len(order), bitmap_filter.BATCH)), 1 << 16
+        first, size = 0, bitmap_filter.BATCH
         while first < len(order):
-            some = order[first : first + size]
-            candidates = sifting.Candidates(np.empty(room, np.int32), np.empty(room, np.int32))
-            found = sifting.filter_candidates(coded, some, self._tiles, work, candidates)
-            if found > MOST_CANDIDATES and len(some) > 1:
-                size = len(some) // 2
+            portion = order[first : first + size]
+            candidates = bitmap_filter.Candidates(np.empty(room, np.int32), np.empty(room, np.int32))
+            found = bitmap_filter.filter_candidates(coded, portion, self._tiles, work, candidates)
+            if found > MOST_CANDIDATES and len(portion) > 1:
+                size = len(portion) // 2
             elif found > room:
                 room = found
             else:
-                yield some, self._grouped(candidates, found, len(some))
-                first, size = first + len(some), min(sifting.BATCH, 2 * size)
+                yield portion, self._group(candidates, found, len(portion))
+                first, size = first + len(portion), min(bitmap_filter.BATCH, 2 * size)
 
-    def _grouped(self, candidates: sifting.Candidates, found: int, count: int) -> sifting.FilteredCandidates:
+    def _group(
+        self, candidates: bitmap_filter.Candidates, found: int, count: int
+    ) -> bitmap_filter.FilteredCandidates:
         starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)
-        sifting.group(candidates, found, starts, rows)
-        return sifting.FilteredCandidates(starts, rows, int(self._tiles.list_shift[0]))
+        bitmap_filter.group(candidates, found, starts, rows)
+        return bitmap_filter.FilteredCandidates(starts, rows, int(self._tiles.list_shift[0]))
 
-    def _work(self, count: int) -> sifting.Work:
+    def _work(self, count: int) -> bitmap_filter.Work:
         tiles = self._tiles
         number = np.full(len(self._columns), -1, np.int64)
         number[tiles.column] = np.arange(len(tiles.column))
         depth = int(tiles.node_depth.max()) + 2
-        return sifting.Work(
+        return bitmap_filter.Work(
             number=number,
             code=np.empty((len(tiles.column), count), np.int32),
             cell=np.empty((len(tiles.column), count), np.int32),
             listed=np.empty((depth, count), np.int32),
             count=np.zeros(depth, np.int64),
             kept=np.empty(TILE_WORDS, np.uint64),
-            starts=np.empty(sifting.MOST_SLOTS, np.int64),
+            starts=np.empty(bitmap_filter.MOST_SLOTS, np.int64),
         )
 
-    def _order(self, coded: encoding.Coded) -> Numbers:
-        """The order in which to match a batch: publications that lead to the same bucket one after the other.
+    def _order(self, coded: encode.Coded) -> Numbers:
+        """Return the order in which to match a batch: publications that read the same bucket follow each other.
 
-        What the first of them brings into the processor's cache serves the others.
+        The bucket is then in the processor's cache for all but the first of them.
         """
         count = len(coded.starts) - 1
         if count < WORTH_SORTING or self._main_column is None:
             return np.arange(count)
         codes = np.full(count, -1, np.int32)
-        matching.fill_codes(coded, self._main_column, codes)
+        match.fill_codes(coded, self._main_column, codes)
         return np.argsort(codes)
 
     @cached_property
@@ -261,14 +268,14 @@ class Matcher:
         return int(c.key_column[np.argmax(keyed)]) if keyed.any() else None
 
     def _scratch(self, atoms: int) -> clusters.Scratch:
-        """Room for a publication with so many atoms."""
+        """Allocate scratch memory for publications with up to so many atoms."""
         columns, visits = len(self._columns), clusters.VISITS + 2 + atoms
         return clusters.Scratch(
             code=np.full(columns, clusters.ABSENT, np.int32),
             head=np.zeros(columns, np.int64),
             tail=np.zeros(columns, np.int64),
             narrow=np.full(columns, clusters.NOT_NARROW, np.uint32),
-            seen=np.full(self._several, -1, np.int64),
+            seen=np.full(self._repeated, -1, np.int64),
             cluster=np.zeros(visits, np.uint32),
             bucket=np.zeros(visits, np.int64),
             low=np.zeros(visits, np.int64),
@@ -276,25 +283,23 @@ class Matcher:
         )
 
     @cached_property
-    def _several(self) -> int:
-        """How many subscriptions have several rows."""
+    def _repeated(self) -> int:
+        """The number of subscriptions with several rows."""
         return int(self._clusters.several.max(initial=-1)) + 1
 
 
-_NOTHING_SIFTED = sifting.FilteredCandidates(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
-
-
+_NO_CANDIDATES = bitmap_filter.FilteredCandidates(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
 _NO_STRINGS = np.empty(0, np.int32)
 _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
 
 
-def _is_of(known: KnownPaths, atoms: Atoms) -> bool:
-    """Whether this is what is known of the paths of a batch."""
-    same = known.paths is atoms.paths or known.paths == atoms.paths
-    return same and known.of == atoms.about
+def _are_paths_of(columns: PathColumns, atoms: Atoms) -> bool:
+    """Whether these columns were resolved for the paths of this batch."""
+    same = columns.paths is atoms.paths or columns.paths == atoms.paths
+    return same and columns.of == atoms.about
 
 
-def _joined(parts: list[Pairs]) -> Pairs:
+def _concatenate(parts: list[Pairs]) -> Pairs:
     if len(parts) == 1:
         return parts[0]
     nothing = np.empty(0, np.int32)
@@ -303,7 +308,7 @@ def _joined(parts: list[Pairs]) -> Pairs:
     )
 
 
-def _grown(array: npt.NDArray[np.generic], used: int) -> npt.NDArray[np.generic]:
+def _grow(array: npt.NDArray[np.generic], used: int) -> npt.NDArray[np.generic]:
     bigger = np.empty(2 * len(array) + 64, array.dtype)
     bigger[:used] = array[:used]
     return bigger

@@ -1,4 +1,4 @@
-"""Matches: what matching a batch gives, as arrays until somebody asks for more."""
+"""Matches of a batch: arrays of pairs, from which ids and subscriptions are looked up on demand."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ import pyarrow as pa
 from tidings.matching.index.segment import Segment
 from tidings.model import Subscription
 
-Found = tuple[Segment, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+SegmentPairs = tuple[Segment, npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
 class Matches:
-    """Pairs of a publication (its place in the batch) and a subscription, segment by segment.
+    """Pairs of a publication (its position in the batch) and a subscription, segment by segment.
 
-    `undecided` are further pairs, of graphs, for which the search reached its step limit: they may match or not.
+    `undecided` are pairs of graphs for which the search reached its step limit: they may match or not.
     `tidings.graphs.explanation.Explainer(graph).matches(pattern)` decides such a pair by another search.
     """
 
-    def __init__(self, found: Sequence[Found], undecided: Sequence[Found] = ()) -> None:
-        self._found, self._undecided = found, undecided
+    def __init__(self, pairs: Sequence[SegmentPairs], undecided: Sequence[SegmentPairs] = ()) -> None:
+        self._pairs, self._undecided = pairs, undecided
 
     def __len__(self) -> int:
-        return sum(len(publication) for _, publication, _ in self._found)
+        return sum(len(publication) for _, publication, _ in self._pairs)
 
     @cached_property
     def publication(self) -> npt.NDArray[np.int32]:
         """The publication of each pair."""
-        return _joined([publication for _, publication, _ in self._found])
+        return _join([publication for _, publication, _ in self._pairs])
 
     @cached_property
     def subscription(self) -> npt.NDArray[np.int32]:
-        """The subscription of each pair, as its place in `Index.ids`."""
-        firsts = accumulate((len(segment.ids) for segment, _, _ in self._found[:-1]), initial=0)
-        found = zip(self._found, firsts, strict=False)
-        return _joined([rows + np.int32(first) if first else rows for (_, _, rows), first in found])
+        """The subscription of each pair, as its position in `Index.ids`."""
+        firsts = accumulate((len(segment.ids) for segment, _, _ in self._pairs[:-1]), initial=0)
+        pairs = zip(self._pairs, firsts, strict=False)
+        return _join([rows + np.int32(first) if first else rows for (_, _, rows), first in pairs])
 
     @property
     def undecided(self) -> Matches:
-        """The pairs that were left undecided; none of them is in this object itself."""
+        """The undecided pairs. They are not part of this object's pairs."""
         return Matches(self._undecided)
 
     @property
     def candidates(self) -> Matches:
-        """The matches and the undecided pairs: for callers that check every pair themselves."""
+        """The matches and the undecided pairs, for callers that check every pair themselves."""
         if not any(len(publication) for _, publication, _ in self._undecided):
             return self
-        both = zip(self._found, self._undecided, strict=True)
-        return Matches([(segment, _joined([p, q]), _joined([r, s])) for (segment, p, r), (_, q, s) in both])
+        both = zip(self._pairs, self._undecided, strict=True)
+        return Matches([(segment, _join([p, q]), _join([r, s])) for (segment, p, r), (_, q, s) in both])
 
-    def only(self, wanted: npt.NDArray[np.bool_]) -> Matches:
-        """The matches of those publications of the batch that are wanted."""
-        return Matches(_wanted(self._found, wanted), _wanted(self._undecided, wanted))
+    def select(self, wanted: npt.NDArray[np.bool_]) -> Matches:
+        """Return the matches of the wanted publications of the batch."""
+        return Matches(_select(self._pairs, wanted), _select(self._undecided, wanted))
 
-    def moved(self, first: int) -> Matches:
-        """The same pairs, of a batch that has `first` more publications before them."""
-        return Matches(_moved(self._found, first), _moved(self._undecided, first)) if first else self
+    def shift(self, first: int) -> Matches:
+        """Return the same pairs with `first` added to the positions of publications."""
+        return Matches(_shift(self._pairs, first), _shift(self._undecided, first)) if first else self
 
     def ids(self) -> pa.Array:
-        """The subscription's id of each pair."""
-        parts = [segment.ids.take(pa.array(rows)) for segment, _, rows in self._found]
+        """Return the subscription id of each pair."""
+        parts = [segment.ids.take(pa.array(rows)) for segment, _, rows in self._pairs]
         return parts[0] if len(parts) == 1 else pa.concat_arrays([*parts, pa.array([], pa.string())])
 
     def table(self) -> pa.Table:
-        """The subscription of each pair: id, subscriber, language, text."""
-        parts = [segment.subscriptions.take(pa.array(rows)) for segment, _, rows in self._found]
+        """Return the subscription of each pair: id, subscriber, language, text."""
+        parts = [segment.subscriptions.take(pa.array(rows)) for segment, _, rows in self._pairs]
         names = ("id", "subscriber", "language", "text")
         return (
             pa.concat_tables(parts)
@@ -81,19 +81,22 @@ class Matches:
         return [Subscription(**row) for row in self.table().to_pylist()]
 
     def pairs(self) -> Iterator[tuple[int, str]]:
-        """Publication and subscription id, one pair at a time; for small results and for reading."""
+        """Iterate over pairs of publication and subscription id; for small results."""
         return zip(self.publication.tolist(), self.ids().to_pylist(), strict=True)
 
 
-def _wanted(found: Sequence[Found], wanted: npt.NDArray[np.bool_]) -> list[Found]:
-    kept = [(segment, wanted[publication], publication, rows) for segment, publication, rows in found]
-    return [(segment, publication[keep], rows[keep]) for segment, keep, publication, rows in kept]
+def _select(pairs: Sequence[SegmentPairs], wanted: npt.NDArray[np.bool_]) -> list[SegmentPairs]:
+    masks = [wanted[publication] for _, publication, _ in pairs]
+    return [
+        (segment, publication[mask], rows[mask])
+        for (segment, publication, rows), mask in zip(pairs, masks, strict=True)
+    ]
 
 
-def _moved(found: Sequence[Found], first: int) -> list[Found]:
-    return [(segment, publication + np.int32(first), rows) for segment, publication, rows in found]
+def _shift(pairs: Sequence[SegmentPairs], first: int) -> list[SegmentPairs]:
+    return [(segment, publication + np.int32(first), rows) for segment, publication, rows in pairs]
 
 
-def _joined(parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-    """All in one array; the array itself if there is only one."""
+def _join(parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+    """Concatenate arrays; a single array is returned as it is."""
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, np.int32)])

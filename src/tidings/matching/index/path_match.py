@@ -1,8 +1,8 @@
-"""Which linear paths match which tag paths: paper 003's PathMatch table, computed once for each new path.
+"""PathMatch table of paper 003: which linear paths match which tag paths, computed once for each new path.
 
-Linear paths stand in a trie, so that those with a common beginning are compared with a tag path together. A tag path
-that is new is led through the trie; a linear path that is new is compared with the tag paths that are known. What
-nobody uses any more is forgotten.
+Linear paths are in a trie, so that those with a common prefix are compared with a tag path together. A new tag path is
+matched against the trie; a new linear path is compared with all known tag paths. Linear paths that no segment uses any
+more are removed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from threading import Lock
 from tidings.documents.model import Axis, LinearStep, NodeKind, steps_of
 
 MOST_TAG_PATHS = 100_000
-"""If more are known, those that come again are compared again: documents may invent tags without end."""
+"""Limit of the cache of tag paths, because documents may contain ever new tags. It is cleared when full."""
 
 
 @dataclass(slots=True)
 class _State:
-    """A beginning that some linear paths share; `ends` names the one that ends here."""
+    """A common prefix of linear paths; `ends` is the path that ends current."""
 
     children: dict[tuple[NodeKind, str], _State] = field(default_factory=dict)
     descendants: dict[tuple[NodeKind, str], _State] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class _State:
 
 
 class PathMatch:
-    """Linear paths in use, tag paths that were met, and which match. Several threads may ask at once."""
+    """Linear paths in use, known tag paths, and which match which. Several threads may use it at once."""
 
     def __init__(self) -> None:
         self._root = _State()
@@ -40,26 +40,26 @@ class PathMatch:
         self._known: dict[str, frozenset[str]] = {}
         self._lock = Lock()
         self.compared = 0
-        """How many tag paths were led through a trie, for whoever wants to know whether that is done once."""
+        """The number of comparisons of a tag path with a trie, for tests that each is made once."""
 
     def use(self, linear: Iterable[str]) -> None:
-        """Take linear paths; those that are new are compared with the known tag paths."""
+        """Add linear paths; new ones are compared with the known tag paths."""
         with self._lock:
             self._forget_released()
-            asked = set(linear)
-            new = sorted(path for path in asked if path not in self._used)
-            self._used.update(asked)
-            fresh = _State()
+            paths = set(linear)
+            new = sorted(path for path in paths if path not in self._used)
+            self._used.update(paths)
+            new_root = _State()
             for path in new:
-                _enter(self._root, path)
-                _enter(fresh, path)
+                _insert(self._root, path)
+                _insert(new_root, path)
             if new:
-                self._known = {tag: held | self._led(fresh, tag) for tag, held in self._known.items()}
+                self._known = {tag: old | self._match(new_root, tag) for tag, old in self._known.items()}
 
     def release(self, linear: Iterable[str]) -> None:
-        """Say that somebody who used linear paths does not any more.
+        """Release linear paths that a segment used.
 
-        The garbage collector may call this at any moment, while this thread holds the lock, too: so it is only noted.
+        The garbage collector may call this at any moment, even while this thread holds the lock, so it only queues.
         """
         self._released.append(frozenset(linear))
 
@@ -71,20 +71,20 @@ class PathMatch:
             del self._used[path]
             _remove(self._root, steps_of(path))
         if gone:
-            self._known = {tag: held - gone for tag, held in self._known.items()}
+            self._known = {tag: linear - gone for tag, linear in self._known.items()}
 
     def matching(self, tag_path: str) -> frozenset[str]:
-        """The linear paths in use that match a tag path."""
-        held = self._known.get(tag_path)
-        if held is None:
+        """Return the linear paths in use that match a tag path."""
+        matching = self._known.get(tag_path)
+        if matching is None:
             with self._lock:
                 if len(self._known) >= MOST_TAG_PATHS:
                     self._known = {}
-                held = self._known[tag_path] = self._led(self._root, tag_path)
-        return held
+                matching = self._known[tag_path] = self._match(self._root, tag_path)
+        return matching
 
     def forget(self, tag_paths: Iterable[str]) -> None:
-        """Forget tag paths that will not come again."""
+        """Remove tag paths that are not expected again."""
         with self._lock:
             for path in tag_paths:
                 self._known.pop(path, None)
@@ -99,13 +99,15 @@ class PathMatch:
     def tag_paths(self) -> int:
         return len(self._known)
 
-    def _led(self, root: _State, tag_path: str) -> frozenset[str]:
-        """The linear paths of a trie that match a tag path."""
+    def _match(self, root: _State, tag_path: str) -> frozenset[str]:
+        """Return the linear paths of a trie that match a tag path."""
         self.compared += 1
-        return frozenset(state.ends for state in _lead(root, steps_of(tag_path)) if state.ends is not None)
+        return frozenset(
+            state.ends for state in _final_states(root, steps_of(tag_path)) if state.ends is not None
+        )
 
 
-def _enter(root: _State, path: str) -> None:
+def _insert(root: _State, path: str) -> None:
     state = root
     for step in steps_of(path):
         state = state.edges(step.axis).setdefault((step.kind, step.name), _State())
@@ -113,7 +115,7 @@ def _enter(root: _State, path: str) -> None:
 
 
 def _remove(state: _State, steps: Sequence[LinearStep]) -> bool:
-    """Take a path out; whether nothing is left of the state."""
+    """Remove a path; return whether the state is empty afterwards."""
     if not steps:
         state.ends = None
     else:
@@ -124,23 +126,23 @@ def _remove(state: _State, steps: Sequence[LinearStep]) -> bool:
     return not state.children and not state.descendants and state.ends is None
 
 
-def _lead(root: _State, steps: Sequence[LinearStep]) -> list[_State]:
-    """The states a tag path ends in. States with `//` ahead stay in play for all steps further down."""
-    here, open_ones = [root], dict[int, _State]()
+def _final_states(root: _State, steps: Sequence[LinearStep]) -> list[_State]:
+    """Return the states in which a tag path ends. States followed by `//` stay active for all further steps."""
+    current, descending = [root], dict[int, _State]()
     for step in steps:
-        for state in here:
+        for state in current:
             if state.descendants:
-                open_ones[id(state)] = state
+                descending[id(state)] = state
         names = _names(step)
-        further = [state.children.get(name) for state in here for name in names]
-        further += [state.descendants.get(name) for state in open_ones.values() for name in names]
-        # Two ways may lead to one state: `//a//b` meets /a/a/b twice.
-        here = list({id(state): state for state in further if state is not None}.values())
-    return here
+        further = [state.children.get(name) for state in current for name in names]
+        further += [state.descendants.get(name) for state in descending.values() for name in names]
+        # Two routes may lead to one state: `//a//b` matches /a/a/b twice.
+        current = list({id(state): state for state in further if state is not None}.values())
+    return current
 
 
 def _names(step: LinearStep) -> list[tuple[NodeKind, str]]:
-    """What a step may be called in a linear path."""
+    """Return the names by which a linear path can refer to a step."""
     if step.kind is NodeKind.TEXT:
         return [(step.kind, step.name)]
     space = step.name.rpartition("}")[0]

@@ -1,4 +1,4 @@
-"""Segments: an immutable index of many subscriptions, as files that are mapped into memory."""
+"""Segments: immutable indexes of many subscriptions, stored as files that are mapped into memory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidings.atoms import Aspect, Atoms, Column, PublicationKind
 from tidings.core.atomic_files import sync_all
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays, write_ids
-from tidings.matching.index.builder import SegmentContent, build
-from tidings.matching.index.clauses import write_clauses
+from tidings.matching.index.build.segment_builder import SegmentContent, build_segment
+from tidings.matching.index.clause_file import write_clauses
 from tidings.matching.index.matcher import Matcher
+from tidings.matching.index.path_columns import PathResolver
 from tidings.matching.index.path_match import PathMatch
-from tidings.matching.index.paths import Patterns
 from tidings.matching.index.shape_checks import Doubles, Pairs
 from tidings.matching.kernels.bitmap_filter import Tiles
 from tidings.matching.kernels.clusters import Clusters
@@ -29,10 +29,10 @@ from tidings.matching.kernels.shapes.twig_arrays import Twigs
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """How some of a segment's clauses are reached: for people who want to know why matching costs what it costs.
+    """How a cluster of clauses is found, which explains what matching costs.
 
-    `tests` is how many a clause has on average beside key and cut. The last two are what was expected for one event
-    when the segment was built: how many clauses are looked at, and how long that takes.
+    `tests` is the mean number of tests of a clause beside its keys and cut. `rows_per_event` (clauses looked at) and
+    `nanoseconds` are the builder's estimates for one event.
     """
 
     layout: str
@@ -46,8 +46,8 @@ class ClusterDescription:
 
 
 def write_segment(folder: Path, compiled: Compiled) -> None:
-    """Build a segment and put it into `folder`, whole or not at all; the version that lists it makes it last."""
-    built = build(compiled)
+    """Build a segment and write it to `folder` atomically. It is used once a version lists it."""
+    built = build_segment(compiled)
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
@@ -66,7 +66,7 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     write_clauses(unfinished, compiled)
     about = {
         "columns": [asdict(column) for column in built.columns],
-        "clusters": _described(built),
+        "clusters": _describe_clusters(built),
         "hidden": built.hidden,
         "names": compiled.twigs.names,
     }
@@ -75,27 +75,26 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     unfinished.rename(folder)
 
 
-def _described(built: SegmentContent) -> list[dict[str, Any]]:
-    """The ways of a built segment, for people to read."""
+def _describe_clusters(built: SegmentContent) -> list[dict[str, Any]]:
     return [
         asdict(
             ClusterDescription(
-                layout=way.layout,
-                key=built.name_of(way.key),
-                second="any" if way.meets else built.name_of(way.second),
-                cut=built.name_of(way.cut),
-                tests=round(built.tests_of(way), 1),
-                clauses=len(way.rows),
-                rows_per_event=round(way.estimate.rows, 3),
-                nanoseconds=round(way.estimate.cost, 1),
+                layout=path.layout,
+                key=built.column_name(path.key),
+                second="any" if path.any_second else built.column_name(path.second),
+                cut=built.column_name(path.cut),
+                tests=round(built.mean_tests(path), 1),
+                clauses=len(path.rows),
+                rows_per_event=round(path.estimate.rows, 3),
+                nanoseconds=round(path.estimate.cost, 1),
             )
         )
-        for way in built.ways
+        for path in built.access_paths
     ]
 
 
 class Segment:
-    """An opened segment. It can be matched by several threads at once."""
+    """An open segment. Several threads can match with it at once."""
 
     def __init__(self, folder: Path, path_match: PathMatch) -> None:
         self.folder = folder
@@ -105,7 +104,7 @@ class Segment:
             Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], PublicationKind(entry["of"]))
             for entry in about["columns"]
         )
-        self._described = about["clusters"]
+        self._cluster_descriptions = about["clusters"]
         self.array_bytes = (folder / "arrays.bin").stat().st_size
         self._matcher = Matcher(
             self.columns,
@@ -113,12 +112,12 @@ class Segment:
             rebuild(Clusters, arrays, "clusters."),
             rebuild(Tiles, arrays, "tiles."),
             rebuild(Twigs, arrays, "twigs."),
-            Patterns(self.columns, about["hidden"], about["names"], path_match),
+            PathResolver(self.columns, about["hidden"], about["names"], path_match),
         )
 
     @cached_property
     def subscriptions(self) -> pa.Table:
-        """The subscriptions (id, subscriber, language, text); row numbers are what `match` answers with."""
+        """The subscriptions (id, subscriber, language, text), in the order of the row numbers that `match` returns."""
         source = pa.memory_map(str(self.folder / "subscriptions.arrow"))
         return pa.ipc.open_file(source).read_all()
 
@@ -128,16 +127,16 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        """What matching needs in memory: the arrays and the ids. The texts stay on disk until a reason is asked."""
+        """The memory that matching needs: arrays and ids. Texts stay on disk until matches are explained."""
         return self.array_bytes + int(self.ids.nbytes)
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
-        """Pairs of publication (its place in the batch) and subscription (its row), in no particular order.
+        """Return pairs of publication (its position in the batch) and subscription (its row), in no particular order.
 
-        Of graphs, a pair that was left undecided has the complement of the row, which is negative. `numbers` are
-        those that the atoms' texts name, of documents; of events, nothing.
+        For graphs, an undecided pair has the complement of the row, which is negative. `numbers` comes from
+        `shape_checks.read_document_numbers`.
         """
         return self._matcher.match(atoms, numbers)
 
     def describe(self) -> list[ClusterDescription]:
-        return [ClusterDescription(**entry) for entry in self._described]
+        return [ClusterDescription(**entry) for entry in self._cluster_descriptions]

@@ -1,4 +1,4 @@
-"""What a segment's clauses ask beside their tests: of pairs with clauses, those that hold, with their subscriptions."""
+"""Shape checks: keep the pairs whose twig or graph pattern matches, and replace clauses by subscriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tidings.atoms import Atoms, PublicationKind
 from tidings.documents.model import xpath_number
 from tidings.graphs.pattern_words import COUNT_MASK, VARIABLES_SHIFT
-from tidings.matching.index.paths import Names
+from tidings.matching.index.path_columns import Names
 from tidings.matching.kernels.decode.numbers import read_numbers
 from tidings.matching.kernels.shapes import graph_patterns as graph_kernel
 from tidings.matching.kernels.shapes import twig_arrays as kernel
@@ -24,8 +24,8 @@ Documents = tuple[kernel.Nodes, kernel.Work]
 Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
 
 
-def numbers_of(atoms: Atoms) -> Doubles:
-    """The number that each text of documents names, NaN for none; of others, the doubles among their payloads."""
+def read_document_numbers(atoms: Atoms) -> Doubles:
+    """Return each text of documents as a number, NaN if it is none; for other kinds, the payloads as doubles."""
     if atoms.about is not PublicationKind.DOCUMENT:
         return atoms.payload.view(np.float64)
     numbers, unsure = np.empty(len(atoms.path)), np.empty(len(atoms.path), np.int64)
@@ -36,23 +36,25 @@ def numbers_of(atoms: Atoms) -> Doubles:
     return numbers
 
 
-class Branches:
-    """Checks pairs in place. What it needs beside the twigs, each batch brings."""
+class ShapeChecker:
+    """Checks pairs of publication and clause against the twigs of a segment, in place."""
 
     def __init__(self, twigs: kernel.Twigs) -> None:
         self._twigs = twigs
 
-    def about(self, of: PublicationKind) -> bool:
-        """Whether some clause is about such publications."""
-        return of in self._of
+    def covers(self, kind: PublicationKind) -> bool:
+        """Whether some clause is about this kind of publication."""
+        return kind in self._kinds
 
     @cached_property
-    def _of(self) -> frozenset[int]:
-        return frozenset(np.unique(self._sorts).tolist() if self.is_needed else [PublicationKind.EVENT])
+    def _kinds(self) -> frozenset[int]:
+        return frozenset(
+            np.unique(self._clause_kinds).tolist() if self.is_needed else [PublicationKind.EVENT]
+        )
 
     @property
-    def _sorts(self) -> Numbers:
-        """What each clause is about."""
+    def _clause_kinds(self) -> Numbers:
+        """The kind of publication of each clause."""
         return self._entries[:, kernel.SIZE_AND_SORT] & kernel.SORT_MASK
 
     @property
@@ -69,20 +71,20 @@ class Branches:
         return len(self._twigs.clause) > 0
 
     @cached_property
-    def _several(self) -> int:
+    def _repeated(self) -> int:
         return int(self._entries[:, kernel.SEVERAL].max(initial=-1)) + 1
 
     def prepare(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents | Graphs:
-        """What checking the pairs of a batch reads and writes."""
+        """Prepare the arrays that checking the pairs of a batch reads and writes."""
         if atoms.about is PublicationKind.GRAPH:
             return self._graphs(atoms)
         return self._documents(atoms, numbers, strings, names)
 
-    def check(self, prepared: Documents | Graphs, pairs: Pairs, of: PublicationKind) -> Pairs:
-        """The pairs that hold or are undecided, clauses replaced by their subscriptions (see `graph_kernel.check`)."""
+    def check(self, prepared: Documents | Graphs, pairs: Pairs, kind: PublicationKind) -> Pairs:
+        """Return the pairs that match or are undecided, with subscriptions for clauses (see `graph_kernel.check`)."""
         publication, clause = pairs
-        check = graph_kernel.check if of is PublicationKind.GRAPH else twig_kernel.check
-        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(of))
+        check = graph_kernel.check if kind is PublicationKind.GRAPH else twig_kernel.check
+        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(kind))
         return publication[:kept], clause[:kept]
 
     def _documents(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents:
@@ -103,7 +105,7 @@ class Branches:
             state=np.empty(longest * width, np.int32),
             mark=np.empty(width, np.int32),
             tick=np.zeros(width, np.int64),
-            seen=np.full(self._several, -1, np.int64),
+            seen=np.full(self._repeated, -1, np.int64),
             named=np.zeros(kernel.MOST_WORDS * kernel.KINDS * (len(self._twigs.space) + 1), np.uint64),
             above=np.empty(kernel.MOST_WORDS * (64 * kernel.MOST_WORDS + 1), np.uint64),
             held=np.empty(kernel.MOST_WORDS * longest, np.uint64),
@@ -112,8 +114,8 @@ class Branches:
 
     @cached_property
     def _longest(self) -> int:
-        """So many nodes a twig has at most: each has two words."""
-        lengths = self._sizes[self._sorts == PublicationKind.DOCUMENT]
+        """The most nodes of a twig, plus one: each node has two words."""
+        lengths = self._sizes[self._clause_kinds == PublicationKind.DOCUMENT]
         return int(lengths.max(initial=0)) // 2 + 1
 
     def _graphs(self, atoms: Atoms) -> Graphs:
@@ -131,15 +133,15 @@ class Branches:
             binding=np.empty(most_variables + 1, np.int32),
             at=np.empty(most_edges + 1, np.int64),
             fresh=np.empty(graph_kernel.PLACES * (most_edges + 1), np.int32),
-            seen=np.full(self._several, -1, np.int64),
+            seen=np.full(self._repeated, -1, np.int64),
         )
         return graphs, work
 
     @cached_property
     def _largest(self) -> tuple[int, int]:
-        """The most edges and the most variables that a pattern has."""
+        """The most edges and the most variables of a pattern."""
         starts = self._entries[:, kernel.FIRST_WORD][
-            (self._sorts == PublicationKind.GRAPH) & (self._sizes > 0)
+            (self._clause_kinds == PublicationKind.GRAPH) & (self._sizes > 0)
         ]
         sizes = self._twigs.word[starts + 1].astype(np.int64)
         return int((sizes & COUNT_MASK).max(initial=0)), int((sizes >> VARIABLES_SHIFT).max(initial=0))

@@ -1,11 +1,11 @@
-"""Versions of an index on disk: which segments there are, and which of their rows are no longer wanted.
+"""Versions of an index on disk: manifests that list segments and their dead rows.
 
     CURRENT                  the number of the newest version
-    manifest-00000007.json   version 7: its segments, and the files that mark dead rows
-    segment-...              a folder each
-    dead-....npy             dead rows of one segment, sorted; those of several files are different ones
+    manifest-00000007.json   version 7: its segments and their files of dead rows
+    segment-...              a folder for each segment
+    dead-....npy             dead rows of one segment, sorted; a row is in one file only
 
-Nothing a version refers to is ever changed.
+Files that a version refers to never change.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tidings.core.atomic_files import sync, sync_all, temporary_beside
 from tidings.errors import SetupError
 
 FORMAT = 8
-"""Changes with anything an index writes: an index of another format is not read, but made anew from the texts."""
+"""Increased with every change of the file format. An index of another format has to be rebuilt."""
 
 _CURRENT = "CURRENT"
 _GROWTH = 4
-"""A file of marks is written anew with the next one's unless it is more than so many times as long."""
+"""A file of dead rows is merged into a new one unless it is more than this many times as long."""
 
 Rows = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A file of dead rows, and how many are in it."""
+    """A file of dead rows, and the number of rows in it."""
 
     file: str
     rows: int
@@ -42,7 +42,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment in a version: its folder's name, how many subscriptions it has, and which of them are dead."""
+    """A segment in a version: its folder, its number of subscriptions, and its files of dead rows."""
 
     name: str
     subscriptions: int
@@ -50,7 +50,7 @@ class Part:
 
     @property
     def dead(self) -> int:
-        return sum(each.rows for each in self.marks)
+        return sum(marks.rows for marks in self.marks)
 
     @property
     def alive(self) -> int:
@@ -61,43 +61,44 @@ def is_index(folder: Path) -> bool:
     return (folder / _CURRENT).exists()
 
 
-def current(folder: Path) -> int:
+def read_current(folder: Path) -> int:
+    """Return the number of the newest version."""
     if not is_index(folder):
-        raise SetupError("there is no index", where=str(folder), hint="Index.create makes one")
+        raise SetupError("no index in this folder", where=str(folder), hint="Index.create creates one")
     return int((folder / _CURRENT).read_text())
 
 
 def read(folder: Path, version: int) -> list[Part]:
-    """The parts of a version."""
+    """Read the parts of a version."""
     path = folder / _manifest(version)
     if not path.exists():
-        raise SetupError(f"version {version} of the index is gone", where=str(folder))
+        raise SetupError(f"version {version} of the index no longer exists", where=str(folder))
     try:
         content = json.loads(path.read_text())
     except ValueError as problem:
         raise SetupError("the index is damaged", where=str(path), hint=str(problem)) from problem
     if content.get("format") != FORMAT:
-        what = "the index was written by another version of Tidings"
-        raise SetupError(what, where=str(folder), hint="delete the folder; its texts make it anew")
+        what = "the index was written by an incompatible version of Tidings"
+        raise SetupError(what, where=str(folder), hint="delete the folder and build the index again")
     return [
         Part(part["name"], part["subscriptions"], tuple(Marks(**marks) for marks in part["marks"]))
         for part in content["segments"]
     ]
 
 
-def write(folder: Path, version: int, parts: Sequence[Part], before: Sequence[Part]) -> None:
-    """Make these parts the current version: durably, and whole or not at all.
+def write(folder: Path, version: int, parts: Sequence[Part], previous: Sequence[Part]) -> None:
+    """Write these parts as the current version, durably and atomically.
 
-    All new files are waited for at once, then the manifest's name and those of new segments, then the switch.
+    First all new files are synced together, then the folder with the new names, then CURRENT is replaced.
     """
     content = {"format": FORMAT, "segments": [asdict(part) for part in parts]}
-    marks = {each.file for part in parts for each in part.marks}
-    marks -= {each.file for part in before for each in part.marks}
+    new_files = {marks.file for part in parts for marks in part.marks}
+    new_files -= {marks.file for part in previous for marks in part.marks}
     manifest, current = folder / _manifest(version), folder / _CURRENT
     with temporary_beside(manifest) as new_manifest, temporary_beside(current) as new_current:
         new_manifest.write_text(json.dumps(content))
         new_current.write_text(str(version))
-        sync_all((new_manifest, new_current, *(folder / name for name in marks)))
+        sync_all((new_manifest, new_current, *(folder / name for name in new_files)))
         new_manifest.replace(manifest)
         sync(folder)
         new_current.replace(current)
@@ -105,7 +106,7 @@ def write(folder: Path, version: int, parts: Sequence[Part], before: Sequence[Pa
 
 
 def collect(folder: Path, kept: Collection[int], busy: Collection[str]) -> None:
-    """Delete all files that none of the kept versions refers to; names that are `busy` are left alone."""
+    """Delete all files that none of the kept versions refers to, except segments that are `busy`."""
     used = set(busy)
     for path in folder.glob("manifest-*.json"):
         if _number(path) in kept:
@@ -117,35 +118,36 @@ def collect(folder: Path, kept: Collection[int], busy: Collection[str]) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def numbers(folder: Path) -> list[int]:
-    """The versions that are still there, in order."""
+def list_versions(folder: Path) -> list[int]:
+    """Return the versions that still exist, in order."""
     return sorted(map(_number, folder.glob("manifest-*.json")))
 
 
 def read_marks(folder: Path, part: Part) -> Rows:
-    """All dead rows of a part, in no particular order."""
-    return np.concatenate([np.load(folder / each.file) for each in part.marks] or [np.empty(0, np.int32)])
+    """Return all dead rows of a part, in no particular order."""
+    rows = [np.load(folder / marks.file) for marks in part.marks]
+    return np.concatenate(rows or [np.empty(0, np.int32)])
 
 
 def write_marks(folder: Path, name: str, part: Part, rows: Rows) -> Part:
-    """The part with more dead rows. A few rows cost a small file, whatever is dead already.
+    """Write more dead rows of a part; return the changed part.
 
-    Short files are taken into the new one, so that lengths rise by a factor and files stay few: a row that died is
-    written a few dozen times at most.
+    A few rows cost a small file, however many are dead already. Short files are merged into the new one, so that there
+    are few files, and each row is written a few dozen times at most.
     """
     kept = list(part.marks)
-    gathered = [rows]
-    while kept and kept[-1].rows <= _GROWTH * sum(map(len, gathered)):
-        gathered.append(np.load(folder / kept.pop().file))
-    joined = np.sort(np.concatenate(gathered))
-    np.save(folder / name, joined)  # the version that lists it makes it last
-    return Part(part.name, part.subscriptions, (*kept, Marks(name, len(joined))))
+    merged = [rows]
+    while kept and kept[-1].rows <= _GROWTH * sum(map(len, merged)):
+        merged.append(np.load(folder / kept.pop().file))
+    dead = np.sort(np.concatenate(merged))
+    np.save(folder / name, dead)  # synced by the version that lists it
+    return Part(part.name, part.subscriptions, (*kept, Marks(name, len(dead))))
 
 
 def _files(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         yield part.name
-        yield from (each.file for each in part.marks)
+        yield from (marks.file for marks in part.marks)
 
 
 def _manifest(version: int) -> str:

@@ -1,4 +1,4 @@
-"""One version of an index, opened. It never changes, so that it can be matched while the next one is made."""
+"""Open version of an index. It never changes, so it can be matched while the next version is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching.index import arrays, clauses, versions
+from tidings.matching.index import arrays, clause_file, versions
 from tidings.matching.index.arrays import IdTable, Rows, map_arrays
 from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import Segment
@@ -21,13 +21,13 @@ from tidings.matching.kernels.rows import mark_dead
 K = TypeVar("K")
 V = TypeVar("V")
 Bits = npt.NDArray[np.uint8]
-"""A bit for each row of a segment, set if the row is dead."""
+"""One bit for each row of a segment, set if the row is dead."""
 
 
 class View:
-    """The segments of a version, each opened when it is first asked for; what the version before had open is kept.
+    """The segments of one version, opened on first use; those that the previous version has open are reused.
 
-    A mapped file keeps its place on the disk: what this version does not use goes with the version that did.
+    A mapped file occupies the disk even after it is deleted, so segments that are no longer used are dropped.
     """
 
     def __init__(
@@ -36,34 +36,32 @@ class View:
         version: int,
         parts: Sequence[Part],
         path_match: PathMatch,
-        before: View | None = None,
+        previous: View | None = None,
     ) -> None:
         self.folder, self.version, self.parts = folder, version, tuple(parts)
         self._path_match = path_match
         names = {part.name for part in parts}
-        self._segments: dict[str, Segment] = _those(before._segments, names) if before else {}
-        self._tables: dict[str, IdTable] = _those(before._tables, names) if before else {}
-        self._bits: dict[Part, Bits] = _those(before._bits, set(parts)) if before else {}
+        self._segments: dict[str, Segment] = _pick(previous._segments, names) if previous else {}
+        self._tables: dict[str, IdTable] = _pick(previous._tables, names) if previous else {}
+        self._bits: dict[Part, Bits] = _pick(previous._bits, set(parts)) if previous else {}
 
     @cached_property
     def opened(self) -> tuple[tuple[Segment, Bits | None], ...]:
-        """Each segment with its dead rows, if it has any."""
+        """Each segment with the bits of its dead rows, None if all are alive."""
         return tuple((self.segment(part), self.dead(part) if part.marks else None) for part in self.parts)
 
     def check(self) -> None:
-        """Look into every file that it stands in. What a disk that failed has cut is an error here, and not in the
-        middle of a batch.
-        """
+        """Open every file, so that a truncated one is an error here and not in the middle of a batch."""
         for part in self.parts:
             self.segment(part)
             self.dead(part)
-            for name in (arrays.FILE, clauses.FILE):
+            for name in (arrays.IDS_FILE, clause_file.FILE):
                 map_arrays(self.folder / part.name / name)
 
     def segment(self, part: Part) -> Segment:
         if part.name not in self._segments:
             segment = Segment(self.folder / part.name, self._path_match)
-            segment.ids  # noqa: B018  mapped now: who asks a match for them later may find the folder deleted
+            segment.ids  # noqa: B018  mapped now: the folder may be deleted before a match looks them up
             self._segments[part.name] = segment
         return self._segments[part.name]
 
@@ -78,26 +76,26 @@ class View:
         dead = np.unpackbits(self.dead(part), count=part.subscriptions, bitorder="little")
         return ~dead.view(np.bool_)
 
-    def rows_of(self, part: Part, wanted: pa.Array) -> Rows:
-        """The rows that have these ids, dead ones too."""
+    def find_rows(self, part: Part, ids: pa.Array) -> Rows:
+        """Return the rows that have these ids, dead ones included."""
         if part.name not in self._tables:
             segment = self.segment(part)
             self._tables[part.name] = IdTable(segment.folder, segment.ids)
-        return self._tables[part.name].rows_of(wanted)
+        return self._tables[part.name].find_rows(ids)
 
-    def without(self, part: Part, rows: Rows, file: str) -> Part:
-        """The part with these rows dead, too; the file is written if some of them were not."""
+    def mark_dead(self, part: Part, rows: Rows, file: str) -> Part:
+        """Return the part with these rows marked as dead; writes the file if some of them were alive."""
         if not len(rows):
             return part
         bits = self.dead(part).copy()
-        new = rows[: mark_dead(bits, rows)]
-        if not len(new):
+        newly_dead = rows[: mark_dead(bits, rows)]
+        if not len(newly_dead):
             return part
-        marked = versions.write_marks(self.folder, file, part, new)
-        self._bits[marked] = bits  # for the version that will have it
+        marked = versions.write_marks(self.folder, file, part, newly_dead)
+        self._bits[marked] = bits  # for the next version
         return marked
 
 
-def _those(held: dict[K, V], wanted: Collection[K]) -> dict[K, V]:
-    # A list first: another thread may open a segment meanwhile.
-    return {key: value for key, value in list(held.items()) if key in wanted}
+def _pick(cache: dict[K, V], keys: Collection[K]) -> dict[K, V]:
+    # A copy of the items, because another thread may open a segment meanwhile.
+    return {key: value for key, value in list(cache.items()) if key in keys}

@@ -8,7 +8,7 @@ from tidings.matching.kernels.compiled import I32, I64, U8, U32
 
 NO_KEY, DIRECT_KEY, SPARSE_KEY, PAIR_KEY = 0, 1, 2, 3
 NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN = 0, 1, 2, 3, 4
-UNIFORM, EQUALITIES, GENERAL, NARROW, MET = 0, 1, 2, 3, 4
+UNIFORM, EQUALITIES, GENERAL, NARROW, MERGE = 0, 1, 2, 3, 4
 INSIDE, OUTSIDE, MEMBER = 0, 1, 2
 NEGATED = 4
 LAST = (1 << 31) - 1
@@ -35,16 +35,16 @@ class Clusters(NamedTuple):
     visit_start, visit    clusters to look at when a column has a value; `always` are looked at in any case
     key_*                 key column, how its codes lead to buckets, and where those stand in `bucket`
     second_*              the other key column where a pair of codes leads to a bucket
-    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`; of MET
+    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`; of MERGE
                           clusters, where each row's second key stands there: codes, and columns (-1 without, first)
     test_*                tests of uniform clusters: column, operation, open codes, where the bounds stand in `bound`
     row_start             first row of a cluster (one entry more than clusters)
     layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES, NARROW)
-    list_start            where the first row stands: in `equality`, `narrow` or `row_test` (GENERAL, MET)
+    list_start            where the first row stands: in `equality`, `narrow` or `row_test` (GENERAL, MERGE)
     equality              rows of EQUALITIES clusters: `width` times a column and a code
     narrow, narrow_base   rows of NARROW clusters: `width` times a column and a code in one number, 16 bits each; codes
                           count from the base of their column
-    row_test, item        rows of GENERAL and MET clusters: where each one's tests begin, and the tests, ITEM numbers
+    row_test, item        rows of GENERAL and MERGE clusters: where each one's tests begin, and the tests, ITEM numbers
     set_start, set_code   the members of tests with MEMBER
     subscription          by row
     several               by subscription: a number for those that have more than one row, else -1; empty if none has

@@ -22,7 +22,7 @@ from tidings.matching.kernels.clusters import (
     EQUALITIES,
     GENERAL,
     ITEM,
-    MET,
+    MERGE,
     NARROW,
     NO_CUT,
     NOT_NARROW,
@@ -46,7 +46,7 @@ from tidings.matching.kernels.row_checks import (
     check_narrow,
     list_holds,
     narrowed,
-    next_met,
+    next_merge_match,
 )
 from tidings.matching.kernels.search import lower_bound, upper_bound
 from tidings.matching.kernels.vectors import prefetch
@@ -260,7 +260,7 @@ def _check_waiting(
             _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
         elif clusters.layout[cluster] == GENERAL:
             prefetch(clusters.row_test, clusters.list_start[cluster] - clusters.row_start[cluster] + low)
-        elif clusters.layout[cluster] == MET:
+        elif clusters.layout[cluster] == MERGE:
             _prefetch_bounds(clusters, cluster, low, high)
             met += 1
     for w in range(waiting):
@@ -268,15 +268,15 @@ def _check_waiting(
             _prefetch_lists(clusters, scratch.cluster[w], scratch.low[w], scratch.high[w])
     for w in range(waiting):
         cluster, low, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
-        if low < high and found >= 0 and clusters.layout[cluster] != MET:
+        if low < high and found >= 0 and clusters.layout[cluster] != MERGE:
             found = _visit(batch, clusters, scratch, Span(cluster, low, high), several, out, found)
     if met == 0 or found < 0:
         return found
-    return _check_met(batch, row, clusters, scratch, waiting, out, found)
+    return _check_merged(batch, row, clusters, scratch, waiting, out, found)
 
 
 @inlined
-def _check_met(
+def _check_merged(
     batch: Coded, row: int, clusters: Clusters, scratch: Scratch, waiting: int, out: Pairs, found: int
 ) -> int:
     """Add the rows that a publication's other values meet and whose lists hold; -1 if they do not fit.
@@ -287,18 +287,18 @@ def _check_met(
     met, last = found, batch.starts[row + 1]
     for w in range(waiting):
         cluster, at, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
-        if clusters.layout[cluster] != MET or at >= high:
+        if clusters.layout[cluster] != MERGE or at >= high:
             continue
         if len(out.publication) - met < high - at:
             return -1
         shift = clusters.list_start[cluster] - clusters.row_start[cluster]
-        at, atom = next_met(batch, clusters, cluster, at, high, batch.starts[row], last)
+        at, atom = next_merge_match(batch, clusters, cluster, at, high, batch.starts[row], last)
         while at < high:
             out.publication[met], out.subscription[met] = shift + at, at
             prefetch(clusters.row_test, shift + at)
             prefetch(clusters.subscription, at)
             met += 1
-            at, atom = next_met(batch, clusters, cluster, at + 1, high, atom, last)
+            at, atom = next_merge_match(batch, clusters, cluster, at + 1, high, atom, last)
     for i in range(found, met):
         prefetch(clusters.item, ITEM * np.int64(clusters.row_test[out.publication[i]]))
     for i in range(found, met):

@@ -137,7 +137,7 @@ def check_lists(
 
 
 @inlined
-def next_met(
+def next_merge_match(
     batch: Coded, clusters: Clusters, cluster: int, row: int, high: int, atom: int, last: int
 ) -> Any:
     """The next row that one of a publication's atoms meets, from a row and an atom on; `high` if there is none.

@@ -1,4 +1,4 @@
-"""Codecs: the constants of each column, sorted and numbered (see `kernels.codes` for the meaning of the numbers)."""
+"""Codecs: the constants of each column, sorted and mapped to codes (see `kernels.codes` for their meaning)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.errors import TidingsError
 from tidings.events.schema.domains import Domain
 from tidings.matching.compiler.plan import Literals, Relation
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.kernels import codes as code
+from tidings.matching.kernels import codes as kernel
 from tidings.matching.kernels import strings as tries
 from tidings.matching.kernels.encode import Codecs
 from tidings.values import Kind
@@ -27,35 +27,35 @@ _DENSE_LIMIT = 1 << 28
 _GRID_LIMIT = 1 << 22
 
 Lot = tuple[Kind, int]
-"""A lot of a column's constants: of which kind, and which of them."""
+"""A lot of constants of a column: their kind, and the number of the lot."""
 
 BOUNDS = {
-    Kind.NUMBER: (code.NUMBER_CODES, code.STRING_CODES - 1),
-    Kind.STRING: (code.STRING_CODES, code.BOOLEAN_CODES - 1),
-    Kind.BOOLEAN: (code.BOOLEAN_CODES, code.LAST_CODE),
-    Kind.INSTANT: (code.INSTANT_CODES, code.LAST_CODE),
+    Kind.NUMBER: (kernel.NUMBER_CODES, kernel.STRING_CODES - 1),
+    Kind.STRING: (kernel.STRING_CODES, kernel.BOOLEAN_CODES - 1),
+    Kind.BOOLEAN: (kernel.BOOLEAN_CODES, kernel.LAST_CODE),
+    Kind.INSTANT: (kernel.INSTANT_CODES, kernel.LAST_CODE),
 }
 """The first and last code of a kind."""
 
 
 def is_order(aspect: Aspect) -> bool:
-    """Whether an aspect shows the order of a domain."""
+    """Whether an aspect compares values by the order of a domain."""
     return Aspect.AT_MOST <= aspect <= Aspect.ABOVE
 
 
 def code_bounds(column: Column, kind: Kind | None) -> tuple[int, int]:
-    """Between which codes the values lie that a literal of this kind can be compared with."""
+    """Return the first and last code of the values that a literal of this kind can be compared with."""
     whole = column.aspect <= Aspect.INSTANT or column.aspect is Aspect.NUMBER
-    return BOUNDS[kind] if kind is not None and whole else (0, code.LAST_CODE)
+    return BOUNDS[kind] if kind is not None and whole else (0, kernel.LAST_CODE)
 
 
 @dataclass
 class ColumnConstants:
-    """Collects a column's constants, sorts them all at once, then says the codes of each lot."""
+    """Collects the constants of a column, sorts them once, then returns the codes of each lot."""
 
     column: Column
     shared: pa.Array | None = None
-    """Strings that several columns have in common, in their order; these are among them."""
+    """Sorted strings that several columns share; the strings of this column are among them."""
     ordered: bool = False
     keyed: bool = False
     equals: bool = True
@@ -72,7 +72,7 @@ class ColumnConstants:
     _starts: dict[Kind, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def add(self, literals: Literals, kind: Kind, relation: Relation) -> Lot:
-        """Take a lot of constants; its codes can be asked for when all are there."""
+        """Add a lot of constants; `codes` returns its codes after `finish`."""
         self.ordered |= kind == Kind.STRING and relation not in (Relation.EQ, Relation.NE, Relation.IN)
         self.keyed |= relation in (Relation.EQ, Relation.IN)
         self.lots[kind].append(literals)
@@ -82,7 +82,7 @@ class ColumnConstants:
         return lot
 
     def finish(self) -> None:
-        """Sort what was collected and code it: once for the column, however many lots there are."""
+        """Sort and code all constants: once for the column, however many lots there are."""
         code_all = {
             Kind.NUMBER: self._code_numbers,
             Kind.STRING: self._code_strings,
@@ -96,12 +96,12 @@ class ColumnConstants:
         self.lots.clear()
 
     def codes(self, lot: Lot) -> Codes:
-        """The codes of a lot."""
+        """Return the codes of a lot."""
         kind, number = lot
         return self._codes[kind][self._starts[kind][number] : self._starts[kind][number + 1]]
 
     def frequency(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """How frequent each of these codes is among those that equalities ask for."""
+        """Return how frequent each of these codes is among the constants of equalities."""
         named, counts = self._frequencies
         shares: npt.NDArray[np.float64] = counts[np.searchsorted(named, codes)] / counts.sum()
         return shares.astype(np.float32)
@@ -112,11 +112,11 @@ class ColumnConstants:
 
     @property
     def distinct(self) -> int:
-        """How many different constants there are: the statistics behind the choice of keys."""
+        """The number of different constants, by which keys are chosen."""
         return self.dense_distinct + len(self.nearest) + len(self.strings) + len(self.instants)
 
     def span(self, kind: Kind | None) -> int:
-        """How many codes the constants of a kind are spread over."""
+        """Return the number of codes that the constants of a kind are spread over."""
         counts = {
             Kind.NUMBER: self.dense_count + len(self.nearest),
             Kind.STRING: len(self.strings),
@@ -147,35 +147,35 @@ class ColumnConstants:
 
     def _code_strings(self, lots: Sequence[Any]) -> Codes:
         values = pa.chunked_array([pa.array(lot, pa.binary()) for lot in lots])
-        self.strings = _sorted(values) if self.shared is None else self.shared
+        self.strings = _sort_distinct(values) if self.shared is None else self.shared
         found = pc.index_in(values, value_set=self.strings)
         if found.null_count:
-            raise TidingsError(f"{self.column.path} is compared with a text that no twig asks for")
+            raise TidingsError(f"the constants of {self.column.path} are not among the strings of the twigs")
         place = np.asarray(found).astype(np.int64)
-        return _odd(place, code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
+        return _odd(place, kernel.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
 
     def _code_booleans(self, lots: Sequence[Any]) -> Codes:
-        return _odd(np.concatenate(lots).astype(np.int64), code.BOOLEAN_CODES)
+        return _odd(np.concatenate(lots).astype(np.int64), kernel.BOOLEAN_CODES)
 
     def _code_instants(self, lots: Sequence[Any]) -> Codes:
         self.instants, place = np.unique(np.concatenate(lots).astype(np.int64), return_inverse=True)
-        return _odd(place, code.INSTANT_CODES)
+        return _odd(place, kernel.INSTANT_CODES)
 
 
-def _sorted(values: pa.ChunkedArray) -> pa.Array:
-    """The different ones of some strings, in order."""
-    found = pc.unique(values)
-    return found.take(pc.sort_indices(found))
+def _sort_distinct(values: pa.ChunkedArray) -> pa.Array:
+    """Return the different strings, sorted."""
+    distinct = pc.unique(values)
+    return distinct.take(pc.sort_indices(distinct))
 
 
 def _odd(place: npt.NDArray[np.int64], base: int = 0) -> Codes:
-    """The codes of constants by their places in the order."""
+    """Return the codes of constants from their ranks: odd numbers; even codes are values between constants."""
     return (base + 2 * place + 1).astype(np.int32)
 
 
 def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domain]) -> Codecs:
-    """The arrays kernels read, from finished columns."""
-    named = [_named_strings(c, domains) for c in columns]
+    """Build the arrays that the encoding kernel reads, from finished columns."""
+    named = [_lookup_strings(c, domains) for c in columns]
     related_start, related_offsets, related = _relations(columns, named, domains)
     trie_start, trie = _tries(columns)
     return Codecs(
@@ -187,7 +187,7 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
             [c.equals for c in columns],
             [c.shared is not None for c in columns],
         ),
-        instants=code.InstantCodec(
+        instants=kernel.InstantCodec(
             start=starts_of([len(c.instants) for c in columns])[:-1],
             count=np.array([len(c.instants) for c in columns], np.int64),
             micros=_join([c.instants for c in columns], np.int64),
@@ -200,15 +200,15 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
     )
 
 
-def _number_codec(columns: Sequence[ColumnConstants]) -> code.NumberCodec:
+def _number_codec(columns: Sequence[ColumnConstants]) -> kernel.NumberCodec:
     grids = [_grid(c.nearest) for c in columns]
     modes = [
-        code.DENSE_NUMBERS
+        kernel.DENSE_NUMBERS
         if c.dense_low is not None
-        else (code.RANKED_NUMBERS if len(c.nearest) else code.NO_NUMBERS)
+        else (kernel.RANKED_NUMBERS if len(c.nearest) else kernel.NO_NUMBERS)
         for c in columns
     ]
-    return code.NumberCodec(
+    return kernel.NumberCodec(
         mode=np.array(modes, np.uint8),
         start=starts_of([len(c.nearest) for c in columns])[:-1],
         count=np.array([c.dense_count or len(c.nearest) for c in columns], np.int64),
@@ -224,10 +224,10 @@ def _number_codec(columns: Sequence[ColumnConstants]) -> code.NumberCodec:
 
 
 def _grid(nearest: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], float, float]:
-    """Cells over the constants' range: where each begins (and one past the end), its low end and scale.
+    """Divide the range of the constants into cells: first constant of each cell (and one past the end), low end, scale.
 
-    The cell of a constant is computed exactly as the kernel computes the cell of a value. A value is sought from the
-    first constant of its cell up to and including the first of the next non-empty one.
+    The cell of a constant is computed exactly as the kernel computes the cell of a value. A value is searched for from
+    the first constant of its cell up to and including the first of the next non-empty one.
     """
     count = len(nearest)
     cells = int(min(max(1, 2 * count), _GRID_LIMIT))
@@ -241,8 +241,8 @@ def _grid(nearest: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], floa
     return np.searchsorted(cell, np.arange(cells + 1)).astype(np.int32), low, scale
 
 
-def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa.Array:
-    """The strings looked up in a column: its constants, or all values of the domain for an order aspect."""
+def _lookup_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa.Array:
+    """Return the strings to look up in a column: its constants, or all values of the domain for an order aspect."""
     if is_order(column.column.aspect):
         names = sorted(value.encode() for value in domains[column.column.domain].values)
         return pa.array(names, pa.binary())
@@ -255,18 +255,18 @@ def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa
 
 def string_codec(
     named: Sequence[pa.Array], ordered: Sequence[bool], equals: Sequence[bool], shared: Sequence[bool]
-) -> code.StringCodec:
-    """The arrays kernels read, from the different strings of each column, sorted where they are `ordered`.
+) -> kernel.StringCodec:
+    """Build hash tables of the different strings of each column, which are sorted if the column is `ordered`.
 
-    Columns that have one array of strings in common have one table of them.
+    Columns that share one array of strings share one table.
     """
     tables = list({id(strings): strings for strings in named}.values())
     number_of = {id(strings): number for number, strings in enumerate(tables)}
     table = np.array([number_of[id(strings)] for strings in named], np.int64)
     counts = [len(strings) for strings in tables]
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
-    offsets, data = _packed(pa.concat_arrays(tables) if tables else pa.array([], pa.binary()))
-    codec = code.StringCodec(
+    offsets, data = _pack(pa.concat_arrays(tables) if tables else pa.array([], pa.binary()))
+    codec = kernel.StringCodec(
         start=starts_of(counts)[table],
         count=np.array(counts, np.int64)[table],
         longest=np.array([_longest(strings) for strings in tables], np.int64)[table],
@@ -281,12 +281,12 @@ def string_codec(
     )
     for number in np.unique(table, return_index=True)[1]:
         if codec.count[number]:
-            code.fill_slots(codec, int(number))
+            kernel.fill_slots(codec, int(number))
     return codec
 
 
 def _longest(strings: pa.Array) -> int:
-    """How many bytes the longest string has; -1 if there is none."""
+    """Return the number of bytes of the longest string; -1 if there is none."""
     longest = pc.max(pc.binary_length(strings)).as_py()
     return -1 if longest is None else int(longest)
 
@@ -305,14 +305,14 @@ def _tries(columns: Sequence[ColumnConstants]) -> tuple[npt.NDArray[np.int64], t
 
 
 def _trie(column: ColumnConstants) -> tries.Trie:
-    """A column's patterns as a trie; those of SUFFIX columns are read backwards, and keep their numbers."""
+    """Build the trie of a column's patterns; those of SUFFIX columns are reversed and keep their numbers."""
     patterns = column.strings
     if column.column.aspect != Aspect.SUFFIX:
-        built: tries.Trie = tries.build(*_packed(patterns))
+        built: tries.Trie = tries.build(*_pack(patterns))
         return built
     backwards = pa.array([bytes(reversed(p)) for p in patterns.to_pylist()], pa.binary())
     order = pc.sort_indices(backwards)
-    built = tries.build(*_packed(backwards.take(order)))
+    built = tries.build(*_pack(backwards.take(order)))
     numbers = np.append(order.to_numpy(), -1).astype(np.int32)
     return built._replace(pattern=numbers[built.pattern])
 
@@ -320,7 +320,7 @@ def _trie(column: ColumnConstants) -> tries.Trie:
 def _relations(
     columns: Sequence[ColumnConstants], named: Sequence[pa.Array], domains: Mapping[str, Domain]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Codes]:
-    """For each order column and value of its domain, the codes of the constants the value is related to."""
+    """List the codes of related constants for each order column and each value of its domain."""
     starts, offsets, related = [], [0], []
     for column, values in zip(columns, named, strict=True):
         starts.append(len(offsets) - 1)
@@ -338,26 +338,26 @@ def _related(aspect: Aspect, domain: Domain, value: str, constants: Mapping[str,
     strict = aspect in (Aspect.BELOW, Aspect.ABOVE)
     if aspect in (Aspect.AT_MOST, Aspect.BELOW):
         above = domain.ancestors(value)
-        found = [constants[name] for name in above if name in constants and not (strict and name == value)]
+        codes = [constants[name] for name in above if name in constants and not (strict and name == value)]
     else:
-        found = [
-            number
-            for name, number in constants.items()
+        codes = [
+            code
+            for name, code in constants.items()
             if domain.at_most(name, value) and not (strict and name == value)
         ]
-    return sorted(found)
+    return sorted(codes)
 
 
-def _packed(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets and bytes of a binary array, beginning at zero."""
+def _pack(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return the offsets and bytes of a binary array, starting at zero."""
     data: list[Any] = strings.buffers()
     if len(strings) == 0:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
     raw = np.frombuffer(data[1], np.int32)[strings.offset : strings.offset + len(strings) + 1].astype(
         np.int64
     )
-    held = np.frombuffer(data[2], np.uint8) if data[2] is not None else np.empty(0, np.uint8)
-    return raw - raw[0], held[raw[0] : raw[-1]].copy()
+    text = np.frombuffer(data[2], np.uint8) if data[2] is not None else np.empty(0, np.uint8)
+    return raw - raw[0], text[raw[0] : raw[-1]].copy()
 
 
 def _join(parts: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Layout: ways become the arrays of `matching.kernels.clusters.Clusters`, cluster after cluster."""
+"""Cluster layout: writes access paths into the arrays of `matching.kernels.clusters.Clusters`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
-from tidings.matching.index import access_paths
-from tidings.matching.index.access_paths import AccessPath
+from tidings.matching.index.build import access_paths
+from tidings.matching.index.build.access_paths import AccessPath
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.clause_table import ClauseTable, Numbers, op_of, open_codes
+from tidings.matching.index.build.clause_table import ClauseTable, Numbers, op_of, form_bounds
 from tidings.matching.kernels import clusters as kernel
 from tidings.matching.kernels.clusters import Clusters
 from tidings.matching.kernels.vectors import LANES
 
 
-class Layout:
-    """Collects clusters and joins them into the arrays of `matching.kernels.clusters.Clusters`."""
+class ClusterLayout:
+    """Collects clusters, then joins them into the arrays of `matching.kernels.clusters.Clusters`."""
 
     def __init__(self, columns: int, clauses: ClauseTable) -> None:
         self._clauses = clauses
@@ -31,33 +31,32 @@ class Layout:
         self._test_ends = [0]
         self._clusters = 0
 
-    def add(self, way: AccessPath) -> None:
-        """One more cluster. Clauses in tiles stand in the order they are given: nothing but the tiles leads to them."""
-        by_cut = way.cut if way.cut is not None else way.second
-        order = (
-            _met_order(self._clauses, way)
-            if way.meets
-            else _order(self._clauses, way.key, by_cut, len(way.rows))
-        )
-        self._key(way, order)
+    def add(self, path: AccessPath) -> None:
+        """Add a cluster. Clauses in tiles keep their order: they are found through the tiles only."""
+        by_cut = path.cut if path.cut is not None else path.second
+        if path.any_second:
+            order = _merge_order(self._clauses, path)
+        else:
+            order = _sort_order(self._clauses, path.key, by_cut, len(path.rows))
+        self._add_key(path, order)
         paired = self._parts["key_mode"][-1][0] == kernel.PAIR_KEY
-        if way.meets and way.second is not None:
-            self._meeting(way.second[order])
+        if path.any_second and path.second is not None:
+            self._add_second_keys(path.second[order])
         else:
-            self._cut(None if paired or by_cut is None else by_cut[order])
-        if way.layout == access_paths.UNIFORM:
-            self._columns(way, order)
+            self._add_cut(None if paired or by_cut is None else by_cut[order])
+        if path.layout == access_paths.UNIFORM:
+            self._add_columns(path, order)
         else:
-            taken = (way.key, way.second if paired or way.meets else None)
-            self._lists(way, order, [test for test in taken if test is not None])
-        self._put("subscription", self._clauses.subscription[way.rows[order]], np.int32)
+            keys = (path.key, path.second if paired or path.any_second else None)
+            self._add_lists(path, order, [key for key in keys if key is not None])
+        self._put("subscription", self._clauses.subscription[path.rows[order]], np.int32)
         self._test_ends.append(self._sizes["test_op"])
-        if way.layout != access_paths.TILES:
-            self._reach(way)
+        if path.layout != access_paths.TILES:
+            self._add_visit(path)
         self._clusters += 1
 
     def finish(self, subscriptions: int) -> Clusters:
-        rows = self._joined("subscription")
+        rows = self._join("subscription")
         visits = [np.array(v, np.uint32) for v in self._visits]
         arrays: dict[str, npt.NDArray[Any]] = {
             "visit_start": starts_of([len(v) for v in visits]),
@@ -67,74 +66,74 @@ class Layout:
             "test_start": np.array(self._test_ends, np.int64),
             "set_start": self._clauses.set_start,
             "set_code": self._clauses.set_code,
-            "subscription": _padded(rows),
-            "several": _several(rows, subscriptions),
+            "subscription": _pad(rows),
+            "several": _number_repeated(rows, subscriptions),
             "narrow_base": self._base if self._sizes["narrow"] else np.empty(0, np.int32),
         }
         for name in Clusters._fields:
             if name not in arrays:
-                arrays[name] = self._joined(name)
-        arrays["bound"] = _padded(arrays["bound"])
+                arrays[name] = self._join(name)
+        arrays["bound"] = _pad(arrays["bound"])
         return Clusters(**arrays)
 
-    def rows(self) -> int:
+    def row_count(self) -> int:
         return self._sizes["subscription"]
 
     def list_shift(self) -> int:
-        """What to add to a row of the cluster added last to find its list of tests."""
+        """Return the distance from a row of the last added cluster to its list of tests."""
         first = self._sizes["subscription"] - len(self._parts["subscription"][-1])
         return int(self._parts["list_start"][-1][0]) - first
 
-    def _reach(self, way: AccessPath) -> None:
-        first = way.key if way.key is not None else way.cut
-        column = way.column if first is None else int(self._clauses.column[first[0]])
+    def _add_visit(self, path: AccessPath) -> None:
+        first = path.key if path.key is not None else path.cut
+        column = path.column if first is None else int(self._clauses.column[first[0]])
         (self._always if column is None else self._visits[column]).append(self._clusters)
 
-    def _key(self, way: AccessPath, order: Numbers) -> None:
-        """How codes lead to buckets: directly where they lie close together, else by searching those that occur."""
+    def _add_key(self, path: AccessPath, order: Numbers) -> None:
+        """Map codes to buckets: directly if they lie close together, else by a search in those that occur."""
         first, c = self._sizes["subscription"], self._clauses
-        key = way.key
+        key = path.key
         self._put("key_column", [c.column[key[0]] if key is not None else 0], np.uint32)
         self._put("key_start", [self._sizes["bucket"]], np.int64)
         self._put("sparse_start", [self._sizes["sparse_key"]], np.int64)
-        self._second(way)
+        self._add_pair_columns(path)
         if key is None:
-            self._key_of(kernel.NO_KEY, 0, 0)
+            self._put_key(kernel.NO_KEY, 0, 0)
             return
         codes = c.low[key[order]].astype(np.int64)
         base, span = int(codes[0]), (int(codes[-1]) - int(codes[0])) // 2 + 1
         pairs = span * int(self._parts["second_count"][-1][0])
-        if way.second is not None and not way.meets and pairs <= 32 * len(codes) + 1024:
-            second = c.low[way.second[order]].astype(np.int64) - int(self._parts["second_base"][-1][0])
+        if path.second is not None and not path.any_second and pairs <= 32 * len(codes) + 1024:
+            second = c.low[path.second[order]].astype(np.int64) - int(self._parts["second_base"][-1][0])
             place = ((codes - base) >> 1) * (pairs // span) + (second >> 1)
             counts = np.bincount(place, minlength=pairs)
-            self._key_of(kernel.PAIR_KEY, base, span)
+            self._put_key(kernel.PAIR_KEY, base, span)
         elif span <= 16 * len(codes) + 1024:
             counts = np.bincount((codes - base) >> 1, minlength=span)
-            self._key_of(kernel.DIRECT_KEY, base, span)
+            self._put_key(kernel.DIRECT_KEY, base, span)
         else:
             distinct, counts = np.unique(codes, return_counts=True)
             self._put("sparse_key", distinct)
-            self._key_of(kernel.SPARSE_KEY, base, len(distinct))
+            self._put_key(kernel.SPARSE_KEY, base, len(distinct))
         self._put("bucket", first + starts_of(counts))
 
-    def _key_of(self, mode: int, base: int, count: int) -> None:
+    def _put_key(self, mode: int, base: int, count: int) -> None:
         self._put("key_mode", [mode], np.uint8)
         self._put("key_base", [base])
         self._put("key_count", [count], np.int64)
 
-    def _second(self, way: AccessPath) -> None:
+    def _add_pair_columns(self, path: AccessPath) -> None:
         column, base, count = 0, 0, 0
-        if way.second is not None and not way.meets:
-            codes = self._clauses.low[way.second]
-            column, base = int(self._clauses.column[way.second[0]]), int(codes.min())
+        if path.second is not None and not path.any_second:
+            codes = self._clauses.low[path.second]
+            column, base = int(self._clauses.column[path.second[0]]), int(codes.min())
             count = (int(codes.max()) - base) // 2 + 1
         self._put("second_column", [column], np.uint32)
         self._put("second_base", [base])
         self._put("second_count", [count], np.int64)
 
-    def _cut(self, cut: Numbers | None) -> None:
-        """`cut` has the test of each row, rows in order."""
+    def _add_cut(self, cut: Numbers | None) -> None:
+        """Add the cut; `cut` has the test of each row, in the order of rows."""
         if cut is None:
             self._put("cut_column", [0], np.uint32)
             self._put("cut_floor", [0])
@@ -143,40 +142,40 @@ class Layout:
             self._put("cut_low", [0], np.int64)
             self._put("cut_high", [0], np.int64)
         else:
-            self._test("cut", cut)
+            self._add_bounds("cut", cut)
 
-    def _meeting(self, second: Numbers) -> None:
-        """Column and code of each row's second key."""
-        c, there = self._clauses, second >= 0
+    def _add_second_keys(self, second: Numbers) -> None:
+        """Add the column and the code of each row's second key."""
+        c, has_second = self._clauses, second >= 0
         self._put("cut_column", [0], np.uint32)
         self._put("cut_floor", [0])
         self._put("cut_ceiling", [0])
         self._put("cut_op", [kernel.NO_CUT], np.uint8)
         self._put("cut_low", [self._sizes["bound"]], np.int64)
-        self._put("bound", np.where(there, c.low[second], 0))
+        self._put("bound", np.where(has_second, c.low[second], 0))
         self._put("cut_high", [self._sizes["bound"]], np.int64)
-        self._put("bound", np.where(there, c.column[second], -1))
+        self._put("bound", np.where(has_second, c.column[second], -1))
 
-    def _columns(self, way: AccessPath, order: Numbers) -> None:
-        """The tests that are neither key nor cut, most selective first, as columns of bounds."""
+    def _add_columns(self, path: AccessPath, order: Numbers) -> None:
+        """Add the tests that are neither key nor cut as columns of bounds, most selective first."""
         c = self._clauses
-        taken = [int(test[0]) for test in (way.key, way.cut) if test is not None]
-        tests = c.matrix(way.rows)
-        kept = [t for t in range(tests.shape[1]) if tests[0, t] not in taken]
+        used = [int(test[0]) for test in (path.key, path.cut) if test is not None]
+        tests = c.test_matrix(path.rows)
+        kept = [t for t in range(tests.shape[1]) if tests[0, t] not in used]
         for t in sorted(kept, key=lambda t: c.share[tests[0, t]]):
-            self._test("test", tests[order, t])
-        self._rows_as(kernel.UNIFORM, 0, "bound")
+            self._add_bounds("test", tests[order, t])
+        self._put_layout(kernel.UNIFORM, 0, "bound")
 
-    def _rows_as(self, layout: int, width: int, stands_in: str) -> None:
-        """How the rows of the cluster stand, and in which array."""
+    def _put_layout(self, layout: int, width: int, array: str) -> None:
+        """Record the layout of the cluster's rows, and where they start in their array."""
         self._put("layout", [layout], np.uint8)
         self._put("width", [width])
-        self._put("list_start", [self._sizes[stands_in]], np.int64)
+        self._put("list_start", [self._sizes[array]], np.int64)
 
-    def _test(self, prefix: str, tests: Numbers) -> None:
-        """A test's bounds: the one its operation compares with, or both for WITHIN."""
+    def _add_bounds(self, prefix: str, tests: Numbers) -> None:
+        """Add the bounds of a test: the one that its operation compares with, or both for WITHIN."""
         c, form = self._clauses, int(self._clauses.form[tests[0]])
-        op, (floor, ceiling) = op_of(form), open_codes(form)
+        op, (floor, ceiling) = op_of(form), form_bounds(form)
         self._put(f"{prefix}_column", [c.column[tests[0]]], np.uint32)
         self._put(f"{prefix}_op", [op], np.uint8)
         self._put(f"{prefix}_floor", [floor])
@@ -187,35 +186,35 @@ class Layout:
         if op == kernel.WITHIN:
             self._put("bound", c.high[tests])
 
-    def _lists(self, way: AccessPath, order: Numbers, keys: list[Numbers]) -> None:
-        """The tests of each row but its keys: equalities only in rows of one width, or lists, most selective first."""
-        c, rows = self._clauses, way.rows[order]
+    def _add_lists(self, path: AccessPath, order: Numbers, keys: list[Numbers]) -> None:
+        """Add the tests of each row except its keys, most selective first: rows of fixed width, or lists."""
+        c, rows = self._clauses, path.rows[order]
         tests, starts = c.tests_of(rows)
         kept = np.ones(len(tests), bool)
         for key in keys:
-            there = np.flatnonzero(key[order] >= 0)
-            kept[(starts[:-1] + key[order] - c.starts[rows])[there]] = False
+            has_key = np.flatnonzero(key[order] >= 0)
+            kept[(starts[:-1] + key[order] - c.starts[rows])[has_key]] = False
         owner = np.repeat(np.arange(len(rows)), np.diff(starts))[kept]
         tests = tests[kept]
         tests = tests[np.lexsort((c.share[tests], owner))]
-        if way.layout == access_paths.EQUALITIES:
-            self._equalities(tests, way.width + (way.second is not None and len(keys) < 2))
+        if path.layout == access_paths.EQUALITIES:
+            self._add_equalities(tests, path.width + (path.second is not None and len(keys) < 2))
             return
-        self._rows_as(kernel.MET if way.meets else kernel.GENERAL, 0, "row_test")
+        self._put_layout(kernel.MERGE if path.any_second else kernel.GENERAL, 0, "row_test")
         first = self._sizes["item"] // kernel.ITEM
         self._put("row_test", first + starts_of(np.bincount(owner, minlength=len(rows))))
-        named = (c.column[tests], c.op[tests].astype(np.int32), c.low[tests], c.high[tests])
-        self._put("item", np.column_stack(named).reshape(-1))
+        items = (c.column[tests], c.op[tests].astype(np.int32), c.low[tests], c.high[tests])
+        self._put("item", np.column_stack(items).reshape(-1))
 
-    def _equalities(self, tests: Numbers, width: int) -> None:
-        """Rows of fixed width: column and code of each equality, in one number if they are small enough."""
+    def _add_equalities(self, tests: Numbers, width: int) -> None:
+        """Add rows of fixed width: column and code of each equality, packed into one number if both are small."""
         column, code = self._clauses.column[tests].astype(np.int64), self._clauses.low[tests].astype(np.int64)
         distance = code - self._base[column]
         if (column < 1 << 15).all() and (distance <= 0xFFFF).all():
-            self._rows_as(kernel.NARROW, width, "narrow")
+            self._put_layout(kernel.NARROW, width, "narrow")
             self._put("narrow", column << 16 | distance, np.uint32)
         else:
-            self._rows_as(kernel.EQUALITIES, width, "equality")
+            self._put_layout(kernel.EQUALITIES, width, "equality")
             self._put("equality", np.column_stack((column, code)).reshape(-1))
 
     def _put(self, name: str, values: Any, dtype: Any = np.int32) -> None:
@@ -223,9 +222,9 @@ class Layout:
         self._parts[name].append(array)
         self._sizes[name] += len(array)
         if self._sizes[name] > kernel.LAST:
-            raise TidingsError(f"a segment has no room for more than {kernel.LAST:,} entries in {name}")
+            raise TidingsError(f"a segment cannot hold more than {kernel.LAST:,} entries in {name}")
 
-    def _joined(self, name: str) -> npt.NDArray[Any]:
+    def _join(self, name: str) -> npt.NDArray[Any]:
         parts = self._parts.get(name)
         return np.concatenate(parts) if parts else np.empty(0, _DTYPES.get(name, np.int32))
 
@@ -250,40 +249,40 @@ _DTYPES: dict[str, Any] = {
     "narrow": np.uint32,
     "list_start": np.int64,
 }
-"""Of arrays that may be empty: kernels are compiled for types."""
+"""Types of arrays that may be empty: kernels are compiled for types."""
 
 
 def _bases(clauses: ClauseTable, columns: int) -> npt.NDArray[np.int32]:
-    """The least code that equalities ask for, by column; -1 where there are none."""
+    """Return the smallest code in equalities of each column; -1 for columns without equalities."""
     tests = np.flatnonzero(clauses.is_equality)
     least = np.full(columns, kernel.LAST, np.int32)
     np.minimum.at(least, clauses.column[tests], clauses.low[tests])
     return np.where(least == kernel.LAST, -1, least).astype(np.int32)
 
 
-def _padded(array: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """LANES places more: a comparison reads so many from any row on."""
+def _pad(array: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Add LANES zeros: a vector comparison reads that many numbers from any row on."""
     return np.concatenate((array, np.zeros(LANES, np.int32)))
 
 
-def _several(rows: npt.NDArray[np.int32], subscriptions: int) -> npt.NDArray[np.int32]:
-    """Numbers the subscriptions with more than one row; -1 for the others, nothing if there are none."""
+def _number_repeated(rows: npt.NDArray[np.int32], subscriptions: int) -> npt.NDArray[np.int32]:
+    """Number the subscriptions with more than one row, -1 for all others; empty if there are none."""
     counts = np.bincount(rows, minlength=subscriptions)
     if not (counts > 1).any():
         return np.empty(0, np.int32)
     return np.where(counts > 1, np.cumsum(counts > 1) - 1, -1).astype(np.int32)
 
 
-def _met_order(clauses: ClauseTable, way: AccessPath) -> Numbers:
-    """Rows by key, and those with the same key by column and code of their second, those without one first."""
-    assert way.key is not None and way.second is not None
-    there = way.second >= 0
-    column = np.where(there, clauses.column[way.second], -1)
-    return np.lexsort((np.where(there, clauses.low[way.second], 0), column, clauses.low[way.key]))
+def _merge_order(clauses: ClauseTable, path: AccessPath) -> Numbers:
+    """Sort rows by key, then by column and code of their second key; rows without a second key come first."""
+    assert path.key is not None and path.second is not None
+    has_second = path.second >= 0
+    column = np.where(has_second, clauses.column[path.second], -1)
+    return np.lexsort((np.where(has_second, clauses.low[path.second], 0), column, clauses.low[path.key]))
 
 
-def _order(clauses: ClauseTable, key: Numbers | None, cut: Numbers | None, rows: int) -> Numbers:
-    """Rows by key, and those with the same key by the bound of their cut."""
+def _sort_order(clauses: ClauseTable, key: Numbers | None, cut: Numbers | None, rows: int) -> Numbers:
+    """Sort rows by key, then by the bound of their cut."""
     by = []
     if cut is not None:
         at_most = op_of(int(clauses.form[cut[0]])) == kernel.AT_MOST

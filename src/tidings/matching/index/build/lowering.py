@@ -1,4 +1,4 @@
-"""Lowering: the tests of compiled subscriptions, as intervals and sets of codes in one table."""
+"""Lowering: turns the tests of compiled subscriptions into intervals and sets of codes in one clause table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import pyarrow as pa
 from tidings.atoms import Aspect, Column, PublicationKind
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import Compiled, Operands, Relation, TestShape
-from tidings.matching.index import access
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.clause_table import ANY_KIND, ODD_FORM, ClauseTable, Shares, form_of, mark_of
-from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
+from tidings.matching.index.build.clause_table import ANY_KIND, ODD_FORM, ClauseTable, Shares, hash_test, make_form
+from tidings.matching.index.build.codecs import Codes, ColumnConstants, Lot, code_bounds
 from tidings.matching.kernels import clusters as kernel
 
 Offsets = npt.NDArray[np.int64]
-Where = Any
-"""Which clauses: a slice for those of a block, numbers for loose ones."""
+ClauseSelection = Any
+"""Selection of clauses: a slice for those of a block, numbers for irregular ones."""
 
-_OPS = {
+_BOUND_OPS = {
     Relation.EQ: kernel.EQUAL,
     Relation.LT: kernel.AT_MOST,
     Relation.LE: kernel.AT_MOST,
@@ -31,35 +30,35 @@ _OPS = {
     Relation.GE: kernel.AT_LEAST,
     Relation.BETWEEN: kernel.WITHIN,
 }
-_ITEMS = {Relation.NE: kernel.OUTSIDE, Relation.IN: kernel.MEMBER}
+_ITEM_OPS = {Relation.NE: kernel.OUTSIDE, Relation.IN: kernel.MEMBER}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One test over many clauses, with the lots its operands were put in."""
+class TestSource:
+    """One test of many clauses, with the lots that hold its operands."""
 
     shape: TestShape
     operands: Operands
-    where: Where
+    where: ClauseSelection
     rows: int
     lots: tuple[Lot, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The columns some clause looks at, in order, and every test with the lots of its operands."""
+    """The columns that clauses test, in order, and every test with the lots of its operands."""
 
     columns: Mapping[Column, ColumnConstants]
     numbers: Mapping[Column, int]
-    blocks: Sequence[Sequence[Source]]
-    loose: Sequence[Source]
+    blocks: Sequence[Sequence[TestSource]]
+    irregular: Sequence[TestSource]
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredTests:
-    """A source in codes. `members` and `offsets` are the sets of an `in`."""
+    """A test source in codes. `members` and `offsets` are the sets of an `in`."""
 
-    where: Where
+    where: ClauseSelection
     column: int
     form: int
     op: int
@@ -71,25 +70,26 @@ class LoweredTests:
 
 
 def collect_constants(compiled: Compiled) -> Constants:
-    """Bring the constants of all tests together by column, and number them."""
+    """Collect the constants of all tests by column, and code them."""
     columns = _Columns(compiled.twigs.strings)
     blocks, first = [], 0
     for block in compiled.blocks:
         where = slice(first, first + len(block.rows))
         tests = zip(block.shape, block.operands, strict=True)
-        blocks.append([_source(s, o, where, len(block.rows), columns) for s, o in tests])
+        blocks.append([_add_source(s, o, where, len(block.rows), columns) for s, o in tests])
         first += len(block.rows)
-    loose = [
-        _source(t.shape, t.operands, first + t.clauses, len(t.clauses), columns) for t in compiled.loose.tests
+    irregular = [
+        _add_source(test.shape, test.operands, first + test.clauses, len(test.clauses), columns)
+        for test in compiled.irregular.tests
     ]
     for constants in columns.values():
         constants.finish()
     ordered = dict(sorted(columns.items()))
-    return Constants(ordered, {column: n for n, column in enumerate(ordered)}, blocks, loose)
+    return Constants(ordered, {column: n for n, column in enumerate(ordered)}, blocks, irregular)
 
 
 class _Columns(dict[Column, ColumnConstants]):
-    """Columns as they come. Those of documents' values have the strings of all twigs: every test is said there, too."""
+    """Constants by column. Value columns of documents share the strings of all twigs, which repeat every test."""
 
     def __init__(self, strings: pa.Array) -> None:
         super().__init__()
@@ -101,81 +101,76 @@ class _Columns(dict[Column, ColumnConstants]):
         return self[column]
 
 
-def _source(shape: TestShape, operands: Operands, where: Where, rows: int, columns: _Columns) -> Source:
-    held = columns[shape.column]
-    held.equals &= shape.relation in (Relation.EQ, Relation.IN)
-    given = (operands.values, operands.upper)
+def _add_source(
+    shape: TestShape, operands: Operands, where: ClauseSelection, rows: int, columns: _Columns
+) -> TestSource:
+    constants = columns[shape.column]
+    constants.equals &= shape.relation in (Relation.EQ, Relation.IN)
     lots = tuple(
-        held.add(literals, shape.kind, shape.relation)
-        for literals in given
+        constants.add(literals, shape.kind, shape.relation)
+        for literals in (operands.values, operands.upper)
         if literals is not None and shape.kind is not None
     )
-    return Source(shape, operands, where, rows, lots)
+    return TestSource(shape, operands, where, rows, lots)
 
 
-def lower(compiled: Compiled, constants: Constants) -> ClauseTable:
-    """All clauses in codes."""
-    blocks = [sorted(map(_Lower(constants), block), key=_place) for block in constants.blocks]
-    loose = sorted(map(_Lower(constants), constants.loose), key=_place)
-    subscription = np.concatenate([*(block.rows for block in compiled.blocks), compiled.loose.rows])
-    twig = np.concatenate([*map(twigs_of, compiled.blocks), twigs_of(compiled.loose)])
-    table = _Table(subscription.astype(np.int32), twig, blocks, loose)
-    return table.filled()
+def lower_clauses(compiled: Compiled, constants: Constants) -> ClauseTable:
+    """Write the tests of all clauses into one table of codes."""
+    blocks = [_lower_all(block, constants) for block in constants.blocks]
+    irregular = _lower_all(constants.irregular, constants)
+    subscription = np.concatenate([*(block.rows for block in compiled.blocks), compiled.irregular.rows])
+    twig = np.concatenate([*map(twigs_of, compiled.blocks), twigs_of(compiled.irregular)])
+    return _TableBuilder(subscription.astype(np.int32), twig, blocks, irregular).build()
 
 
-def _place(test: LoweredTests) -> tuple[int, int, int]:
-    return test.column, test.form, test.op
+def _lower_all(sources: Sequence[TestSource], constants: Constants) -> list[LoweredTests]:
+    tests = [_lower(source, constants) for source in sources]
+    return sorted(tests, key=lambda test: (test.column, test.form, test.op))
 
 
-class _Lower:
-    """Lowers one source after another."""
-
-    def __init__(self, constants: Constants) -> None:
-        self._constants = constants
-
-    def __call__(self, source: Source) -> LoweredTests:
-        shape = source.shape
-        column = self._constants.columns[shape.column]
-        ends = code_bounds(shape.column, shape.kind)
-        codes = [column.codes(lot) for lot in source.lots]
-        members, offsets = None, source.operands.offsets
-        if offsets is not None:
-            members, offsets = _member_lists(codes[0], offsets)
-        low, high = _interval(shape.relation, codes, source.rows, ends)
-        return LoweredTests(
-            source.where,
-            self._constants.numbers[shape.column],
-            _form(shape),
-            _ITEMS.get(shape.relation, kernel.INSIDE) + kernel.NEGATED * shape.negated,
-            low,
-            high,
-            _share(shape, column, codes, (low, high), ends[0]),
-            members,
-            offsets,
-        )
+def _lower(source: TestSource, constants: Constants) -> LoweredTests:
+    shape = source.shape
+    column = constants.columns[shape.column]
+    bounds = code_bounds(shape.column, shape.kind)
+    codes = [column.codes(lot) for lot in source.lots]
+    members, offsets = None, source.operands.offsets
+    if offsets is not None:
+        members, offsets = _member_lists(codes[0], offsets)
+    low, high = _interval(shape.relation, codes, source.rows, bounds)
+    return LoweredTests(
+        source.where,
+        constants.numbers[shape.column],
+        _form(shape),
+        _ITEM_OPS.get(shape.relation, kernel.INSIDE) + kernel.NEGATED * shape.negated,
+        low,
+        high,
+        _share(shape, column, codes, (low, high), bounds[0]),
+        members,
+        offsets,
+    )
 
 
 def _form(shape: TestShape) -> int:
-    if not access.is_plain(shape):
+    if shape.negated or shape.relation not in _BOUND_OPS:
         return ODD_FORM
-    op = _OPS[shape.relation]
+    op = _BOUND_OPS[shape.relation]
     one_sided = op in (kernel.AT_LEAST, kernel.AT_MOST) and shape.column.aspect <= Aspect.INSTANT
-    # Two bounds keep other kinds out by themselves, one does not: no string is at most a number.
-    return form_of(op, int(shape.kind) if one_sided and shape.kind is not None else ANY_KIND)
+    # Two bounds exclude other kinds by themselves; one bound does not: no string is at most a number.
+    return make_form(op, int(shape.kind) if one_sided and shape.kind is not None else ANY_KIND)
 
 
 def _interval(
-    relation: Relation, codes: Sequence[Codes], rows: int, ends: tuple[int, int]
+    relation: Relation, codes: Sequence[Codes], rows: int, bounds: tuple[int, int]
 ) -> tuple[Codes, Codes]:
-    """Between which codes a value satisfies each row; for `in`, whose codes are members, it says nothing."""
+    """Return the codes between which a value satisfies each row; for `in`, the interval is not used."""
     if relation == Relation.EXISTS:
-        ends = 0, kernel.LAST
+        bounds = 0, kernel.LAST
     if relation in (Relation.EXISTS, Relation.IN):
-        return np.full(rows, ends[0], np.int32), np.full(rows, ends[1], np.int32)
+        return np.full(rows, bounds[0], np.int32), np.full(rows, bounds[1], np.int32)
     if relation in (Relation.LT, Relation.LE):
-        return np.full(rows, ends[0], np.int32), codes[0] - np.int32(relation == Relation.LT)
+        return np.full(rows, bounds[0], np.int32), codes[0] - np.int32(relation == Relation.LT)
     if relation in (Relation.GT, Relation.GE):
-        return codes[0] + np.int32(relation == Relation.GT), np.full(rows, ends[1], np.int32)
+        return codes[0] + np.int32(relation == Relation.GT), np.full(rows, bounds[1], np.int32)
     return codes[0], codes[-1]
 
 
@@ -186,7 +181,7 @@ def _share(
     interval: tuple[Codes, Codes],
     floor: int,
 ) -> float | Shares:
-    """How often the test holds in each row, if values are spread as the constants are."""
+    """Estimate how often the test holds in each row, assuming that values are distributed like the constants."""
     if shape.negated or shape.relation in (Relation.NE, Relation.EXISTS):
         return 1.0
     low, high = interval
@@ -197,13 +192,13 @@ def _share(
     if shape.relation is Relation.IN:
         return 1.0 / max(1, column.distinct)
     span = column.span(shape.kind)
-    wide = min(float(high.sum(dtype=np.int64)) / len(high), floor + span)
-    wide -= max(float(low.sum(dtype=np.int64)) / len(low), floor)
-    return min(1.0, max(0.0, wide / span))
+    width = min(float(high.sum(dtype=np.int64)) / len(high), floor + span)
+    width -= max(float(low.sum(dtype=np.int64)) / len(low), floor)
+    return min(1.0, max(0.0, width / span))
 
 
 def _member_lists(codes: Codes, offsets: Offsets) -> tuple[Codes, Offsets]:
-    """Each row's members as sorted codes, without repetition."""
+    """Sort the members of each row, and remove duplicates."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((codes, owner))
     codes, owner = codes[order], owner[order]
@@ -213,20 +208,20 @@ def _member_lists(codes: Codes, offsets: Offsets) -> tuple[Codes, Offsets]:
     return codes[new], starts_of(counts)
 
 
-class _Table:
-    """The table of all tests, filled test by test."""
+class _TableBuilder:
+    """Fills the clause table test by test."""
 
     def __init__(
         self,
         subscription: npt.NDArray[np.int32],
         twig: npt.NDArray[np.int32],
         blocks: Sequence[Sequence[LoweredTests]],
-        loose: Sequence[LoweredTests],
+        irregular: Sequence[LoweredTests],
     ) -> None:
-        self._subscription, self._twig, self._blocks, self._loose = subscription, twig, blocks, loose
+        self._subscription, self._twig, self._blocks, self._irregular = subscription, twig, blocks, irregular
         count = len(subscription)
         counts = np.zeros(count, np.int64)
-        for test in self._all():
+        for test in (*(test for block in blocks for test in block), *irregular):
             counts[test.where] += 1
         self._starts = starts_of(counts)
         size = int(self._starts[-1])
@@ -238,18 +233,15 @@ class _Table:
         self._set_sizes: list[npt.NDArray[np.int64]] = []
         self._set_count = 0
 
-    def _all(self) -> list[LoweredTests]:
-        return [test for block in self._blocks for test in block] + list(self._loose)
-
-    def filled(self) -> ClauseTable:
+    def build(self) -> ClauseTable:
         for block in self._blocks:
             for place, test in enumerate(block):
-                # A block's tests stand as a matrix: a strided view is much cheaper to fill than scattered places.
+                # The tests of a block are a matrix: a strided view is much cheaper to fill than scattered places.
                 first = int(self._starts[test.where.start]) + place
                 last = int(self._starts[test.where.stop])
                 self._put(test, slice(first, last, len(block)))
         following = self._starts[:-1].copy()
-        for test in self._loose:
+        for test in self._irregular:
             self._put(test, following[test.where])
             following[test.where] += 1
         set_start = starts_of(np.concatenate(self._set_sizes)) if self._set_sizes else np.zeros(1, np.int64)
@@ -263,7 +255,7 @@ class _Table:
         self._column[places], self._form[places] = test.column, test.form
         self._op[places], self._share[places] = test.op, test.share
         self._low[places], self._high[places] = test.low, test.high
-        self._signature[test.where] += mark_of(test.column, test.form)
+        self._signature[test.where] += hash_test(test.column, test.form)
         self._plain[test.where] &= test.form != ODD_FORM
         if test.members is None or test.offsets is None:
             return

@@ -1,5 +1,6 @@
-"""Tiles: clauses that no key leads to, packed so that most publications come to few of them
-(see `kernels.bitmap_filter`).
+"""Bitmap tiles: clauses without a selective key, packed so that most publications reach few tiles.
+
+The kernel that reads them is `kernels.bitmap_filter`.
 """
 
 from __future__ import annotations
@@ -12,24 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.clause_table import ClauseTable, Numbers
+from tidings.matching.index.build.clause_table import ClauseTable, Numbers
 from tidings.matching.kernels import clusters as kernel
 from tidings.matching.kernels.bitmap_filter import MOST_SLOTS, LineTests, Tiles, build_bitmaps
 from tidings.matching.kernels.vectors import TILE_ROWS, TILE_WORDS
 
 CELLS = 16
-"""Into how many cells a column's codes are divided at the most."""
+"""Most cells that the codes of a column are divided into."""
 
 LEVELS = 3
-"""How many columns one after the other divide clauses before they are cut into tiles."""
+"""Number of columns that divide clauses, one after the other, before they are cut into tiles."""
 
 MOST_COLUMNS = 256
-"""How many columns have lines somewhere: in a wide schema, the commonest."""
+"""Most columns that have bitmap lines; in a wide schema, those that rule out the most."""
 
 
 @dataclass(slots=True)
 class _Tree:
-    """Nodes in the order of a walk, and the tiles below them."""
+    """Nodes in depth-first order, and the tiles below them."""
 
     nodes: list[list[int]] = field(default_factory=list)
     tiles: list[Numbers] = field(default_factory=list)
@@ -47,20 +48,20 @@ class _Tree:
 
 
 def pack_tiles(clauses: ClauseTable, rows: Numbers) -> tuple[Numbers, Tiles]:
-    """The clauses in the order in which they stand in tiles, and the tiles. Rows count from zero."""
-    asked = _Asked.of(clauses, rows)
+    """Return the clauses in the order of tiles, and the tiles. Rows count from zero."""
+    line_columns = _LineColumns.of(clauses, rows)
     tree = _Tree()
-    _pack(tree, asked, np.arange(len(rows)), 0, 0)
+    _pack(tree, line_columns, np.arange(len(rows)), 0, 0)
     order = np.concatenate(tree.tiles)
     tile_row = starts_of([len(tile) for tile in tree.tiles])
-    slots = asked.slots(order, tile_row)
+    slots = line_columns.slots(order, tile_row)
     depth, column, low, high, skip, tile = np.array(tree.nodes, np.int32).reshape(-1, 6).T.copy()
     tile_slots, slot_column, slot_line = slots
-    lines = asked.lines(order, tile_row, slots)
+    lines = line_columns.lines(order, tile_row, slots)
     return rows[order], Tiles(
-        column=asked.columns.astype(np.int32),
-        cell_start=asked.cell_start,
-        cell=asked.cell,
+        column=line_columns.columns.astype(np.int32),
+        cell_start=line_columns.cell_start,
+        cell=line_columns.cell,
         node_depth=depth,
         node_column=column,
         node_low=low,
@@ -76,8 +77,8 @@ def pack_tiles(clauses: ClauseTable, rows: Numbers) -> tuple[Numbers, Tiles]:
     )
 
 
-def no_tiles() -> Tiles:
-    """What stands where no clause is in a tile."""
+def empty_tiles() -> Tiles:
+    """Return the arrays of a segment without tiles."""
     dtypes: dict[str, type[np.generic]] = {
         "cell_start": np.int64,
         "tile_row": np.int64,
@@ -89,38 +90,38 @@ def no_tiles() -> Tiles:
     return Tiles(*(np.zeros(0, dtypes.get(name, np.int32)) for name in Tiles._fields))
 
 
-def _pack(tree: _Tree, asked: _Asked, rows: Numbers, level: int, depth: int) -> None:
-    """Divide rows by the column that is their next, and by where they lie in it, until they fill a tile."""
+def _pack(tree: _Tree, line_columns: _LineColumns, rows: Numbers, level: int, depth: int) -> None:
+    """Divide rows by their gate of this level and by their interval in it, until they fit into a tile."""
     if len(rows) <= TILE_ROWS or level == LEVELS:
         for part in np.array_split(rows, -(-len(rows) // TILE_ROWS)):
             tree.add_tile(depth, part)
         return
-    gates, lows, highs = asked.gate[level][rows], asked.gate_low[level][rows], asked.gate_high[level][rows]
+    gates, lows, highs = line_columns.gate[level][rows], line_columns.gate_low[level][rows], line_columns.gate_high[level][rows]
     order = np.lexsort((lows, gates))
-    counts = np.bincount(gates + 1, minlength=len(asked.columns) + 1)
+    counts = np.bincount(gates + 1, minlength=len(line_columns.columns) + 1)
     rest: list[Numbers] = []
     for gate, (first, last) in enumerate(pairwise(starts_of(counts)), -1):
         mine = order[first:last]
         if gate < 0 or len(mine) < TILE_ROWS // 2:
             rest.append(mine)
             continue
-        for slab in np.array_split(mine, _slabs(len(mine), LEVELS - level)):
+        for slab in np.array_split(mine, _slab_count(len(mine), LEVELS - level)):
             node = tree.open(depth, gate, int(lows[slab].min()), int(highs[slab].max()))
-            _pack(tree, asked, rows[slab], level + 1, depth + 1)
+            _pack(tree, line_columns, rows[slab], level + 1, depth + 1)
             tree.close(node)
     remaining = rows[np.sort(np.concatenate(rest))]
     if len(remaining):
-        _pack(tree, asked, remaining, level + 1 if len(remaining) < len(rows) else LEVELS, depth)
+        _pack(tree, line_columns, remaining, level + 1 if len(remaining) < len(rows) else LEVELS, depth)
 
 
-def _slabs(rows: int, levels: int) -> int:
-    """Into how many slabs to cut rows, if `levels` columns are to share the work."""
+def _slab_count(rows: int, levels: int) -> int:
+    """Return the number of slabs to cut rows into, if `levels` columns share the work."""
     return max(1, round(math.pow(rows / TILE_ROWS, 1 / levels)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What clauses ask of the commonest columns: their tests, by clause, and the best few of each as gates."""
+class _LineColumns:
+    """Tests of the most useful columns, by clause. The gates of a clause are its LEVELS best intervals."""
 
     columns: Numbers
     cell_start: Numbers
@@ -133,26 +134,26 @@ class _Asked:
     gate_high: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, clauses: ClauseTable, rows: Numbers) -> _Asked:
+    def of(cls, clauses: ClauseTable, rows: Numbers) -> _LineColumns:
         tests, starts = clauses.tests_of(rows)
         owner = np.repeat(np.arange(len(rows)), np.diff(starts))
         positive = clauses.op[tests] < kernel.NEGATED
-        columns, number = _commonest(clauses, tests[positive])
+        columns, number = _useful_columns(clauses, tests[positive])
         numbered = np.full(len(tests), -1)
         numbered[positive] = number
         kept = np.flatnonzero(numbered >= 0)
         tests, owner, number = tests[kept], owner[kept], numbered[kept]
         starts = starts_of(np.bincount(owner, minlength=len(rows)))
-        cell_start, cell = _cells(clauses, tests, number, len(columns))
-        held = LineTests(
+        cell_start, cell = _cell_starts(clauses, tests, number, len(columns))
+        line_tests = LineTests(
             number.astype(np.int32), clauses.op[tests], clauses.low[tests], clauses.high[tests],
             clauses.set_start, clauses.set_code,
         )  # fmt: skip
-        gates = _gates(held, owner, number, len(rows))
-        return cls(columns, cell_start, cell, starts, held, 1.0 - clauses.share[tests], *gates)
+        gates = _find_gates(line_tests, owner, number, len(rows))
+        return cls(columns, cell_start, cell, starts, line_tests, 1.0 - clauses.share[tests], *gates)
 
     def slots(self, order: Numbers, tile_row: Numbers) -> tuple[Numbers, npt.NDArray[np.int32], Numbers]:
-        """For each tile the columns that rule out the most: where they begin, which they are, where their lines are."""
+        """Choose the columns of each tile that rule out the most: where each tile's slots start, columns, line offsets."""
         tiles = len(tile_row) - 1
         tile = np.empty(len(order), np.int64)
         tile[order] = np.repeat(np.arange(tiles), np.diff(tile_row))
@@ -182,8 +183,8 @@ class _Asked:
         return lines
 
 
-def _commonest(clauses: ClauseTable, tests: Numbers) -> tuple[Numbers, Numbers]:
-    """The columns whose tests rule out the most, best first, and for each test the number of its column or -1."""
+def _useful_columns(clauses: ClauseTable, tests: Numbers) -> tuple[Numbers, Numbers]:
+    """Rank columns by how much their tests rule out; return them and the rank of each test's column, or -1."""
     weight = np.bincount(clauses.column[tests], 1.0 - clauses.share[tests])
     columns = np.argsort(-weight, kind="stable")[:MOST_COLUMNS]
     columns = columns[weight[columns] > 0]
@@ -192,10 +193,10 @@ def _commonest(clauses: ClauseTable, tests: Numbers) -> tuple[Numbers, Numbers]:
     return columns, number[clauses.column[tests]]
 
 
-def _cells(
+def _cell_starts(
     clauses: ClauseTable, tests: Numbers, number: Numbers, columns: int
 ) -> tuple[Numbers, npt.NDArray[np.int32]]:
-    """The codes at which each column's cells begin, so that tests begin and end in all cells equally often."""
+    """Return the codes at which the cells of each column start, so that bounds are spread evenly over cells."""
     cells = []
     order = np.argsort(number, kind="stable")
     bounds = starts_of(np.bincount(number, minlength=columns))
@@ -206,18 +207,18 @@ def _cells(
         edges = edges[(edges > 0) & (edges <= kernel.LAST)]
         picked = edges[np.arange(1, CELLS) * len(edges) // CELLS] if len(edges) else edges
         cells.append(np.unique(picked))
-    return starts_of([len(each) for each in cells]), np.concatenate([*cells, []]).astype(np.int32)
+    return starts_of([len(starts) for starts in cells]), np.concatenate([*cells, []]).astype(np.int32)
 
 
-def _gates(tests: LineTests, owner: Numbers, number: Numbers, rows: int) -> list[npt.NDArray[np.int64]]:
-    """Each clause's best columns that it asks an interval of, one per level, with the intervals; -1 for none."""
+def _find_gates(tests: LineTests, owner: Numbers, number: Numbers, rows: int) -> list[npt.NDArray[np.int64]]:
+    """Return the best columns that each clause has an interval on, one per level, with the intervals; -1 for none."""
     inside = np.flatnonzero(tests.op == kernel.INSIDE)
     order = inside[np.lexsort((number[inside], owner[inside]))]
-    held = starts_of(np.bincount(owner[order], minlength=rows))
+    starts = starts_of(np.bincount(owner[order], minlength=rows))
     gate = np.full((LEVELS, rows), -1, np.int64)
     low, high = np.zeros((LEVELS, rows), np.int64), np.zeros((LEVELS, rows), np.int64)
     for level in range(LEVELS):
-        has = np.flatnonzero(np.diff(held) > level)
-        test = order[held[has] + level]
+        has = np.flatnonzero(np.diff(starts) > level)
+        test = order[starts[has] + level]
         gate[level, has], low[level, has], high[level, has] = number[test], tests.low[test], tests.high[test]
     return [gate, low, high]

@@ -1,9 +1,8 @@
-"""Clauses on disk: what a segment was made from, kept beside it, so that segments are merged without their texts.
+"""Clause file: the compiled clauses of a segment, stored so that segments can be merged without compiling again.
 
-Blocks stand one after the other. What their operands hold goes into one stream for each sort of thing (numbers,
-strings, instants, booleans, lengths of lists), in the order in which the blocks' tests ask for it: a million blocks of
-one row cost no more files or arrays than one block of a million rows. Loose tests follow as blocks of one test each,
-whose rows are numbers of loose clauses.
+Blocks are stored one after the other. Their operands go into one stream per type (numbers, strings, instants, booleans,
+lengths of lists), in the order of the tests: a million blocks of one row need no more files or arrays than one block of
+a million rows. Irregular tests follow as blocks of one test each, whose rows are numbers of irregular clauses.
 """
 
 from __future__ import annotations
@@ -63,24 +62,24 @@ _STREAMS = {
 
 
 def write_clauses(folder: Path, compiled: Compiled) -> None:
-    """Write the clauses of compiled subscriptions, and the domains they speak of."""
+    """Write the clauses of compiled subscriptions, and the domains they use."""
     streams: Streams = {name: [] for name in _STREAMS}
     tests: dict[TestShape, int] = {}
-    loose = [ClauseBlock((t.shape,), (t.operands,), t.clauses) for t in compiled.loose.tests]
-    blocks = (*compiled.blocks, *loose)
-    _shapes(blocks, streams, tests)
+    irregular = [ClauseBlock((t.shape,), (t.operands,), t.clauses) for t in compiled.irregular.tests]
+    blocks = (*compiled.blocks, *irregular)
+    _write_shapes(blocks, streams, tests)
     for block in blocks:
         streams["row"].append(block.rows)
         for operands in block.operands:
-            _stream(operands, streams)
-    streams["loose_row"].append(compiled.loose.rows)
-    _stream_twigs(compiled, streams)
+            _write_operands(operands, streams)
+    streams["loose_row"].append(compiled.irregular.rows)
+    _write_twigs(compiled, streams)
     arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
-    if not arrays["rest"].any():  # nearly always: numbers are the doubles they look like
+    if not arrays["rest"].any():  # nearly always: most numbers are exact doubles
         arrays["rest"] = np.empty(0, np.int64)
     head = {
-        "tests": [_plain(test) for test in tests],
-        "domains": [asdict(each) for each in compiled.domains],
+        "tests": [_test_to_json(test) for test in tests],
+        "domains": [asdict(domain) for domain in compiled.domains],
         "blocks": len(compiled.blocks),
         "names": compiled.twigs.names,
     }
@@ -88,12 +87,12 @@ def write_clauses(folder: Path, compiled: Compiled) -> None:
     write_arrays(folder / FILE, arrays)
 
 
-def _stream_twigs(compiled: Compiled, streams: Streams) -> None:
-    """The twigs, and which clause has which; nothing if all clauses are about events."""
+def _write_twigs(compiled: Compiled, streams: Streams) -> None:
+    """Write the twigs and the twig number of each clause; nothing if all clauses are about events."""
     twigs = compiled.twigs
     if not len(twigs):
         return
-    streams["twig"] += [*map(twigs_of, compiled.blocks), twigs_of(compiled.loose)]
+    streams["twig"] += [*map(twigs_of, compiled.blocks), twigs_of(compiled.irregular)]
     offsets, data = _string_buffers(twigs.strings)
     streams["twig_start"].append(twigs.starts)
     streams["twig_word"].append(twigs.words)
@@ -102,9 +101,11 @@ def _stream_twigs(compiled: Compiled, streams: Streams) -> None:
     streams["twig_string"].append(data[offsets[0] : offsets[-1]])
 
 
-def _shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestShape, int]) -> None:
-    """How many clauses and which tests each block has. `tests` numbers those that differ."""
-    seen: dict[int, int] = {}  # by identity, for blocks share them: hashing one takes as long as all the rest
+def _write_shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestShape, int]) -> None:
+    """Write the number of clauses and the tests of each block. `tests` numbers the different tests."""
+    seen: dict[
+        int, int
+    ] = {}  # by identity, as blocks share tests: hashing them would take as long as everything else
     for block in blocks:
         for test in block.shape:
             if id(test) not in seen:
@@ -114,8 +115,8 @@ def _shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestSha
     streams["test"].append(np.array([seen[id(test)] for block in blocks for test in block.shape]))
 
 
-def _stream(operands: Operands, streams: Streams) -> None:
-    """Put operands at the end of the streams."""
+def _write_operands(operands: Operands, streams: Streams) -> None:
+    """Append operands to the streams."""
     if operands.offsets is not None:
         streams["list_length"].append(np.diff(operands.offsets))
     for literals in (operands.values, operands.upper):
@@ -142,7 +143,7 @@ def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
     return np.concatenate([*arrays, np.empty(0, dtype)]).astype(dtype, copy=False)
 
 
-def _plain(test: TestShape) -> list[Any]:
+def _test_to_json(test: TestShape) -> list[Any]:
     column = test.column
     return [
         *(column.path, column.aspect, column.domain, column.of),
@@ -152,32 +153,33 @@ def _plain(test: TestShape) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class StoredClauses:
-    """What a segment was made from: its clauses as they were compiled."""
+    """The compiled clauses of a segment."""
 
     blocks: list[ClauseBlock]
-    loose: IrregularClauses
+    irregular: IrregularClauses
     twigs: Twigs
     domains: list[Domain]
 
 
 def read_clauses(folder: Path) -> StoredClauses:
-    """The clauses of a segment."""
+    """Read the clauses of a segment."""
     arrays = map_arrays(folder / FILE)
     head = json.loads(arrays["head"].tobytes())
-    tests = [_test(*plain) for plain in head["tests"]]
-    domains = [Domain(**each | {"kind": DomainKind(each["kind"])}) for each in head["domains"]]
+    tests = [_test_from_json(*fields) for fields in head["tests"]]
+    domains = [Domain(**fields | {"kind": DomainKind(fields["kind"])}) for fields in head["domains"]]
     reader = _Reader(arrays)
-    found = list(reader.blocks(tests))
-    blocks, rest = found[: head["blocks"]], found[head["blocks"] :]
-    loose = tuple(IrregularTest(b.shape[0], b.operands[0], b.rows) for b in rest)
+    stored = list(reader.blocks(tests))
+    blocks, rest = stored[: head["blocks"]], stored[head["blocks"] :]
+    rows = arrays["loose_row"]
+    irregular = IrregularClauses(rows, tuple(IrregularTest(b.shape[0], b.operands[0], b.rows) for b in rest))
     if not len(arrays["twig"]):
-        return StoredClauses(blocks, IrregularClauses(arrays["loose_row"], loose), Twigs(), domains)
+        return StoredClauses(blocks, irregular, Twigs(), domains)
     blocks = [replace(block, twigs=reader.take("twig", len(block.rows))) for block in blocks]
-    own = IrregularClauses(arrays["loose_row"], loose, reader.take("twig", len(arrays["loose_row"])))
-    return StoredClauses(blocks, own, reader.twigs(tuple(head["names"])), domains)
+    irregular = replace(irregular, twigs=reader.take("twig", len(rows)))
+    return StoredClauses(blocks, irregular, reader.twigs(tuple(head["names"])), domains)
 
 
-def _test(
+def _test_from_json(
     path: str, aspect: int, domain: str, of: int, relation: int, kind: int | None, negated: bool
 ) -> TestShape:
     column = Column(path, Aspect(aspect), domain, PublicationKind(of))
@@ -185,7 +187,7 @@ def _test(
 
 
 class _Reader:
-    """Reads each stream from its beginning to its end."""
+    """Reads each stream from start to end."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
         rest = arrays["rest"] if len(arrays["rest"]) else np.zeros(len(arrays["nearest"]), np.int64)
@@ -195,9 +197,9 @@ class _Reader:
     def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
         rows, widths = self._arrays["block_rows"].tolist(), self._arrays["block_tests"].tolist()
         for count, width in zip(rows, widths, strict=True):
-            held = self.take("row", count)
+            block_rows = self.take("row", count)
             shape = tuple(tests[number] for number in self.take("test", width).tolist())
-            yield ClauseBlock(shape, tuple(self._operands(test, count) for test in shape), held)
+            yield ClauseBlock(shape, tuple(self._operands(test, count) for test in shape), block_rows)
 
     def twigs(self, names: tuple[str, ...]) -> Twigs:
         arrays = self._arrays
@@ -224,7 +226,7 @@ class _Reader:
         return self.take("micros" if kind is Kind.INSTANT else "boolean", count)
 
     def take(self, name: str, count: int) -> Array:
-        """The next so many of a stream."""
+        """Return the next `count` items of a stream."""
         at = self._at[name]
         self._at[name] = at + count
         return self._arrays[name][at : at + count]

@@ -1,4 +1,4 @@
-"""Which columns of a segment look at which path of a batch, and what twigs call its nodes."""
+"""Path columns: which columns of a segment test which path of a batch."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tidings.matching.kernels.small_batch import Paths
 
 
 class Names(NamedTuple):
-    """Of each tag path: the kind of its last node, the number of its name and that of any name of its namespace."""
+    """For each tag path: the kind of its last node, the number of its name and of the wildcard of its namespace."""
 
     kind: npt.NDArray[np.uint8]
     name: npt.NDArray[np.int32]
     space: npt.NDArray[np.int32]
 
 
-class KnownPaths(NamedTuple):
-    """What a segment makes of a list of paths. `sought` are those whose texts are sought in the shared strings."""
+class PathColumns(NamedTuple):
+    """The columns of a list of paths. `lookup` marks paths whose texts are looked up in the shared strings."""
 
     paths: tuple[str, ...]
     of: PublicationKind
     columns: Paths
     names: Names
-    sought: npt.NDArray[np.bool_]
+    lookup: npt.NDArray[np.bool_]
 
 
-class Patterns:
-    """The columns of a segment by path, and for documents by the linear paths that match a tag path.
+class PathResolver:
+    """The columns of a segment by path; for documents, by the linear paths that match a tag path.
 
-    `hidden` are linear paths without columns of their own, whose values are looked at anywhere; `names` are those in
-    the segment's twigs.
+    `hidden` are linear paths without columns of their own, whose values count as values anywhere. `names` are the
+    names in the segment's twigs.
     """
 
     def __init__(
@@ -58,31 +58,31 @@ class Patterns:
         path_match.use(used)
         weakref.finalize(self, path_match.release, used)
 
-    def look_at(self, paths: tuple[str, ...], of: PublicationKind, codecs: Codecs) -> KnownPaths:
-        """What the segment makes of the paths of a batch."""
+    def resolve(self, paths: tuple[str, ...], of: PublicationKind, codecs: Codecs) -> PathColumns:
+        """Find the columns of the paths of a batch."""
         if of is PublicationKind.DOCUMENT:
-            lists, names = [self._of_tag_path(path) for path in paths], self._names(paths)
+            lists, names = [self._columns_of(path) for path in paths], self._names(paths)
         else:
             lists, names = [self._by_path[of].get(path, []) for path in paths], _NO_NAMES
-        sought = np.array([bool(codecs.strings.shared[numbers].any()) for numbers in lists], np.bool_)
-        return KnownPaths(paths, of, _paths(lists, self._columns, codecs), names, sought)
+        lookup = np.array([bool(codecs.strings.shared[numbers].any()) for numbers in lists], np.bool_)
+        return PathColumns(paths, of, _path_arrays(lists, self._columns, codecs), names, lookup)
 
-    def _of_tag_path(self, path: str) -> list[int]:
+    def _columns_of(self, path: str) -> list[int]:
         matching = self._path_match.matching(path)
-        found = [number for linear in matching for number in self._linear.get(linear, ())]
-        return sorted([*found, *self._anywhere] if matching & self._hidden else found)
+        numbers = [number for linear in matching for number in self._linear.get(linear, ())]
+        return sorted([*numbers, *self._anywhere] if matching & self._hidden else numbers)
 
     def _names(self, paths: Sequence[str]) -> Names:
         last = [steps_of(path)[-1] for path in paths]
         return Names(
             np.array([step.kind for step in last], np.uint8),
             np.array([self._numbers.get(step.name, -1) for step in last], np.int32),
-            np.array([_space(step.name, self._numbers) for step in last], np.int32),
+            np.array([_wildcard_number(step.name, self._numbers) for step in last], np.int32),
         )
 
 
-def _space(name: str, numbers: Mapping[str, int]) -> int:
-    """The number of any name of a name's namespace. -2 is nobody's: a name that is not known has -1."""
+def _wildcard_number(name: str, numbers: Mapping[str, int]) -> int:
+    """Return the number of the wildcard of a name's namespace. -2 matches nothing: unknown names have -1."""
     uri, brace, _ = name.rpartition("}")
     return numbers.get(f"{uri}}}*", -2) if brace else -2
 
@@ -90,8 +90,8 @@ def _space(name: str, numbers: Mapping[str, int]) -> int:
 _NO_NAMES = Names(np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
-def _paths(lists: Sequence[Sequence[int]], columns: Sequence[Column], codecs: Codecs) -> Paths:
-    """What `matching.kernels.encode.AtomArrays` says of the paths of a batch."""
+def _path_arrays(lists: Sequence[Sequence[int]], columns: Sequence[Column], codecs: Codecs) -> Paths:
+    """Return the arrays of `matching.kernels.encode.AtomArrays` about the paths of a batch."""
     low, count = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     for place, numbers in enumerate(lists):
         if len(numbers) == 1 and columns[numbers[0]].aspect == Aspect.VALUE:
