@@ -230,7 +230,7 @@ def test_linear_paths_that_nobody_asks_about_are_forgotten() -> None:
 
 @pytest.mark.parametrize("text", ["not(/a[not(.)])", "/a[not(.)]"])
 def test_what_never_or_always_holds_is_refused(text: str) -> None:
-    with pytest.raises(SubscriptionError, match=r"never hold|every document"):
+    with pytest.raises(SubscriptionError, match=r"never match|every document"):
         compile_xpath(Context(text))
 
 
