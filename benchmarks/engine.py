@@ -1,4 +1,4 @@
-"""What an engine is to the harness."""
+"""Interface between the harness and the engines that it measures."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ Counts = npt.NDArray[np.int64]
 
 
 class Engine(ABC):
-    """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
+    """Base class of engines. The harness calls prepare, build, give and match, in this order."""
 
     name: str
     role: Role = "peer"
     matches: bool = True
-    """False of those that only read (see `ReadsOnly`): what they find is compared with nothing."""
+    """False for engines that only read (see `ReadsOnly`): they have no matches to compare."""
 
     overhead: float = 0.0
     """Wall-clock seconds of a call that are not matching (planning a query, say): the harness waits so much longer."""
 
     once: bool = False
-    """True of one that takes seconds for an event: it is given the first only, and timed once."""
+    """True for engines that take seconds per event: they match the first event only, and are timed once."""
 
     patience: float = 0.0
-    """Seconds that it may take longer than others before it is stopped."""
+    """Seconds of extra time, compared with other engines, before it is stopped."""
 
     @abstractmethod
     def prepare(self, subscriptions: Subscriptions) -> None:
-        """Bring the subscriptions into the form the engine likes; not timed. May raise Unavailable."""
+        """Convert the subscriptions into the engine's own form; not timed. May raise Unavailable."""
 
     @abstractmethod
     def build(self) -> None:
-        """Take all prepared subscriptions: timed once."""
+        """Load all prepared subscriptions: timed once."""
 
     @abstractmethod
     def give(self, events: Events) -> None:
-        """Bring events into the form the engine likes, instead of those given before; not timed."""
+        """Convert events into the engine's own form, replacing the previous ones; not timed."""
 
     @abstractmethod
     def match(self) -> Any:
-        """Match the events given last: the timed call. Whatever the engine naturally answers with."""
+        """Match the current events: the timed call. Returns the engine's own form of result."""
 
     @abstractmethod
     def counts(self, answer: Any) -> Counts:
-        """How many subscriptions each event matched, from an answer."""
+        """Count the subscriptions that each event matched, from a result of `match`."""
 
     def nbytes(self) -> int | None:
-        """What the subscriptions take in memory, where that can be said."""
+        """Return the memory of the subscriptions; None if unknown."""
         return None
 
     def linear_paths(self) -> int | None:
-        """How many different linear paths the subscriptions have, if they are XPaths."""
+        """Return the number of different linear paths of the subscriptions, if they are XPaths."""
         return None
 
     def edges(self) -> int | None:
-        """How many edges the events given last have, if they are graphs and reading them is what is measured."""
+        """Return the number of edges of the current events, if they are graphs and reading them is measured."""
         return None
 
     def seconds(self) -> float | None:
-        """CPU seconds of the last `build` or `match`, where another process did the work: they count then."""
+        """Return the CPU seconds of the last `build` or `match`, if another process did the work."""
         return None
 
     def add(self, more: Subscriptions, first: int) -> int | None:
-        """Add some more to those it has; how many it took, or None where that means nothing."""
+        """Add subscriptions; return how many were added, or None if the engine does not support it."""
         return None
 
     def close(self) -> None:
-        """Let go of processes and files. Called once after `prepare`, also when that or something later failed."""
+        """Release processes and files. Called once after `prepare`, also if that or a later step failed."""
         return None
 
 
 class ReadsOnly(Engine):
-    """Takes no subscriptions, and finds nothing: what matching is compared with."""
+    """Base class of engines that only read events, as a baseline for matching."""
 
     matches = False
 

@@ -1,4 +1,4 @@
-"""What the benchmarks ask and publish. The names that the rest uses:"""
+"""Workloads of the benchmarks: generated subscriptions and publications."""
 
 from benchmarks.workloads.ads import ads
 from benchmarks.workloads.begen import begen
