@@ -78,7 +78,7 @@ class Aspect(Orm):
     def _store(self, noticed: Sequence[ObjectChange]) -> None:
         rows: list[dict[str, Any]] = []
         for each in noticed:
-            subscribers = {str(hit.subscriber) for hit in each.told.hits}
+            subscribers = {str(hit.subscriber) for hit in each.propagation.hits}
             changed = str(each.change.object)
             rows += ({"change": self._changes, "subscriber": who, "changed": changed} for who in subscribers)
             self._changes += 1

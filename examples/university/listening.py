@@ -25,10 +25,10 @@ def tell(noticed: list[ObjectChange]) -> None:
     """Called after a commit, with all that it changed."""
     for each in noticed:
         say(each.change.kind.value, str(each.change.object), *sorted(each.change.attributes))
-        whys = find_reasons(each.change.object, each.told.steps, each.told.hits)
+        whys = find_reasons(each.change.object, each.propagation.steps, each.propagation.hits)
         for who in sorted(whys, key=str):
             for why in whys[who]:
-                say(f"  {who}:", why.shown())
+                say(f"  {who}:", why.render())
 
 
 def say(*words: str) -> None:

@@ -74,7 +74,7 @@ class Expected:
 
     change: Change
     cls: str
-    told: PropagationResult
+    propagation: PropagationResult
 
 
 @dataclass
@@ -278,7 +278,9 @@ def outbox(database: Database, key: type) -> list[Expected]:
     """What the triggers wrote, as the definition says it; the outbox is empty then."""
     found = database.site.changes(most=100)
     for table in ("reached", "steps", "hits", "cuts"):  # as sets, rows that are there twice would not be seen
-        rows = sum(len(getattr(each.told, table)) for each in found)
+        rows = sum(
+            len(getattr(each.propagation, "truncations" if table == "cuts" else table)) for each in found
+        )
         assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(rows,)]
     assert database.site.forget(each.id for each in found) == len(found)
     for table in ("changes", "reached", "steps", "hits", "cuts"):
@@ -290,7 +292,7 @@ def outbox(database: Database, key: type) -> list[Expected]:
 
 def as_expected(found: Iterable[ObjectChange], key: type) -> list[Expected]:
     """Keys as the history has them, not as texts."""
-    return [Expected(_change(each.change, key), each.cls, _told(each.told, key)) for each in found]
+    return [Expected(_change(each.change, key), each.cls, _told(each.propagation, key)) for each in found]
 
 
 def _change(change: Change, key: type) -> Change:

@@ -64,7 +64,7 @@ def test_keys_are_any_texts(database: Database) -> None:
     database.run("DELETE FROM tidings_changes")
     database.run("UPDATE node SET title = 'w'")
     found = database.site.changes(most=100)
-    assert [(len(each.told.reached), len(each.told.hits)) for each in found] == [(9, 9)] * 9
+    assert [(len(each.propagation.reached), len(each.propagation.hits)) for each in found] == [(9, 9)] * 9
 
 
 def test_a_row_without_a_key_is_no_object(database: Database) -> None:

@@ -47,9 +47,9 @@ def postgres(postgres_server: Server) -> Iterator[Postgres]:
 def told_of(all: Iterable[Expected]) -> set[tuple[str, str, str, tuple[str, ...]]]:
     """Who is told of which change of which object, and because of what."""
     return {
-        (str(who), each.change.kind.value, str(each.change.object), tuple(why.shown() for why in whys))
+        (str(who), each.change.kind.value, str(each.change.object), tuple(why.render() for why in whys))
         for each in all
-        for who, whys in find_reasons(each.change.object, each.told.steps, each.told.hits).items()
+        for who, whys in find_reasons(each.change.object, each.propagation.steps, each.propagation.hits).items()
     }
 
 
@@ -214,7 +214,7 @@ def as_there(prefix: str, each: Expected) -> tuple[Change, str, PropagationResul
     def one(of: Object) -> Object:
         return Object(prefix + of.family, str(of.key))
 
-    steps = (replace(step, origin=one(step.origin), to=one(step.to)) for step in each.told.steps)
+    steps = (replace(step, origin=one(step.origin), to=one(step.to)) for step in each.propagation.steps)
     hits = (
         replace(
             hit,
@@ -222,11 +222,11 @@ def as_there(prefix: str, each: Expected) -> tuple[Change, str, PropagationResul
             object=one(hit.object),
             by=prefix + hit.by if hit.how is HitKind.CLASS else hit.by,
         )
-        for hit in each.told.hits
+        for hit in each.propagation.hits
     )
     found = replace(
-        each.told,
-        reached=frozenset(map(one, each.told.reached)),
+        each.propagation,
+        reached=frozenset(map(one, each.propagation.reached)),
         steps=frozenset(steps),
         hits=frozenset(hits),
     )
@@ -238,7 +238,7 @@ def as_there(prefix: str, each: Expected) -> tuple[Change, str, PropagationResul
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure smaller would be a hundred runs
     suppress_health_check=list(HealthCheck),
 )
-@given(st.sampled_from([UNLIMITED, Limits(1, 2), Limits(2), Limits(told=1), Limits(0)]), st.data())
+@given(st.sampled_from([UNLIMITED, Limits(1, 2), Limits(2), Limits(subscribers=1), Limits(0)]), st.data())
 def test_all_tell_whom_the_definition_tells(session, postgres, limits, data):
     histories = {f"h{number}": live(data.draw, limits, postgres) for number in range(HISTORIES)}
     placed = together([called(each.placed, prefix) for prefix, each in histories.items()])
@@ -246,7 +246,7 @@ def test_all_tell_whom_the_definition_tells(session, postgres, limits, data):
     result = derive_object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
     found: dict[int, list[Any]] = {}
     for each in result.noticed(telling=False):
-        found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.told))
+        found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.propagation))
     assert result.rejects.isEmpty()
     first = 0
     for prefix, each in histories.items():

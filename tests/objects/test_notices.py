@@ -88,11 +88,13 @@ def test_a_link_says_with_what() -> None:
 
 def test_a_limit_that_was_reached_is_said() -> None:
     short = propagate_change(GRAPH, WATCHES | {Watch(S1, "LearningMaterial")}, TITLE, Limits(steps=0))
-    [only] = all_of(replace(NEW_TITLE, told=short))
+    [only] = all_of(replace(NEW_TITLE, propagation=short))
     assert only.subscriber == str(Object("Student", "S1"))
     assert only.changed["limits"] == ["followed for 0 steps only: 2 more lead on"]
-    few = propagate_change(GRAPH, WATCHES, TITLE, Limits(told=1))
-    assert all_of(replace(NEW_TITLE, told=few))[0].changed["limits"] == ["told to the first 1 of 3 only"]
+    few = propagate_change(GRAPH, WATCHES, TITLE, Limits(subscribers=1))
+    assert all_of(replace(NEW_TITLE, propagation=few))[0].changed["limits"] == [
+        "only the first 1 of 3 subscribers were notified"
+    ]
 
 
 def test_a_class_that_the_model_has_no_more_is_told_all_the_same() -> None:

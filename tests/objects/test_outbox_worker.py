@@ -85,7 +85,7 @@ def test_the_example_of_the_paper(tidings: Tidings, university: Database, source
         {"title": "Script2"},
         {"title": "Second edition"},
     )
-    assert outbox(source.site) == 0 and list(drain_outbox(tidings, source)) == []
+    assert outbox(source.database) == 0 and list(drain_outbox(tidings, source)) == []
 
 
 def test_what_is_rolled_back_is_told_to_nobody(
@@ -116,12 +116,12 @@ def test_who_is_stopped_before_the_outbox_forgets_tells_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(source.site), "forget", stopped)
+        patched.setattr(type(source.database), "forget", stopped)
         with pytest.raises(KeyboardInterrupt):
             list(drain_outbox(tidings, source))
-    assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 1
+    assert len(told(tidings, "Student:2")) == 1 and outbox(source.database) == 1
     assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=0, repeated=3)]
-    assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 0
+    assert len(told(tidings, "Student:2")) == 1 and outbox(source.database) == 0
 
 
 AS_STUDENT_3 = {
@@ -147,11 +147,11 @@ def test_who_made_a_change_is_told_only_if_they_want_it(
 
 
 def test_a_limit_that_was_reached_is_told(tidings: Tidings, university: Database, source: OpenSource) -> None:
-    install_triggers(source.site, PLACED, Limits(told=1))
+    install_triggers(source.database, PLACED, Limits(subscribers=1))
     university.run(TITLE)
     assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=1, repeated=0)]
     [one] = tidings.notifications("Student:1")
-    assert show_limits(one) == "(told to the first 1 of 3 only)"
+    assert show_limits(one) == "(only the first 1 of 3 subscribers were notified)"
 
 
 KILLED = """
@@ -195,7 +195,7 @@ def test_several_empty_one_outbox_and_tell_once(tidings: Tidings, kept: ObjectSo
     for who in ("Student:2", "Student:3"):
         assert [number for number, *_ in told(tidings, who)] == list(range(1, 41))
     with open_source(kept) as source:
-        assert outbox(source.site) == 0
+        assert outbox(source.database) == 0
 
 
 def test_changes_are_published_as_events_once(
@@ -204,7 +204,7 @@ def test_changes_are_published_as_events_once(
     university.run(TITLE)
     university.run("INSERT INTO course VALUES (3, 'Trees', 'A3', NULL)")
     with monkeypatch.context() as patched:
-        patched.setattr(type(source.site), "forget", lambda self, ids: 1 / 0)
+        patched.setattr(type(source.database), "forget", lambda self, ids: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             list(drain_outbox(tidings, source, OutboxOptions(publish=True)))
     university.run("UPDATE course SET room = 'A4' WHERE id = 3")
@@ -273,11 +273,11 @@ def test_following_waits_out_what_cannot_be_used_for_a_while(tidings: Tidings, t
 
     def removed() -> None:
         with open_source(kept) as source:
-            remove_triggers(source.site)
+            remove_triggers(source.database)
 
     def installed() -> None:
         with open_source(kept) as source:
-            install_triggers(source.site, PLACED)
+            install_triggers(source.database, PLACED)
         happens(kept, TITLE)
 
     still = lambda: None  # noqa: E731

@@ -61,7 +61,7 @@ def because(
 ) -> dict[str, list[str]]:
     found = propagate_change(graph, watches, change)
     why = find_reasons(change.object, found.steps, found.hits)
-    return {str(who.key): [each.shown(lambda one: str(one.key)) for each in all] for who, all in why.items()}
+    return {str(who.key): [each.render(lambda one: str(one.key)) for each in all] for who, all in why.items()}
 
 
 def test_the_script_about_data_structures_changes() -> None:
@@ -172,18 +172,18 @@ def test_a_limit_of_steps_says_how_many_led_on() -> None:
     """A circle has no end of its own, but the limit that is as long as it leaves nothing out."""
     near = propagate_change(AROUND, ALL_WATCH, NEWS, Limits(steps=2))
     assert near.reached == set(RING[:3]) and {step.to for step in near.steps} == set(RING[1:3])
-    assert near.cuts == {Truncation("steps", 2, 1)}
+    assert near.truncations == {Truncation("steps", 2, 1)}
     assert propagate_change(AROUND, ALL_WATCH, NEWS, Limits(steps=3)) == propagate_change(
         AROUND, ALL_WATCH, NEWS
     )
     alone = propagate_change(AROUND, ALL_WATCH, NEWS, Limits(steps=0))
-    assert alone.reached == {RING[0]} and alone.cuts == {Truncation("steps", 0, 1)}
+    assert alone.reached == {RING[0]} and alone.truncations == {Truncation("steps", 0, 1)}
 
 
 def test_a_limit_of_those_who_are_told_takes_the_first_by_name() -> None:
-    some = propagate_change(AROUND, ALL_WATCH, NEWS, Limits(told=3))
+    some = propagate_change(AROUND, ALL_WATCH, NEWS, Limits(subscribers=3))
     assert {hit.subscriber.key for hit in some.hits} == {"10", "9", "B"}
-    assert some.cuts == {Truncation("told", 3, 4)}
-    assert propagate_change(AROUND, ALL_WATCH, NEWS, Limits(told=4)) == propagate_change(
+    assert some.truncations == {Truncation("told", 3, 4)}
+    assert propagate_change(AROUND, ALL_WATCH, NEWS, Limits(subscribers=4)) == propagate_change(
         AROUND, ALL_WATCH, NEWS
     )

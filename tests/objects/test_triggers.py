@@ -41,14 +41,14 @@ def as_said(all: list[Expected]) -> list[tuple[str, str, str, str, str]]:
             each.cls,
             str(each.change.object),
             str(sorted(each.change.attributes)),
-            str(sorted((str(one), [why.shown() for why in whys]) for one, whys in told_by(each).items())),
+            str(sorted((str(one), [why.render() for why in whys]) for one, whys in told_by(each).items())),
         )
         for each in all
     )
 
 
 def told_by(each: Expected) -> Any:
-    return find_reasons(each.change.object, each.told.steps, each.told.hits)
+    return find_reasons(each.change.object, each.propagation.steps, each.propagation.hits)
 
 
 @given(MODELS, LIMITS, st.booleans(), st.data())
@@ -79,8 +79,8 @@ def agrees(database: Database, model: Model, limits: Limits, numbered: bool, dat
         history.step(data.draw)
         found = outbox(database, int if numbered else str)
         assert as_said(found) == as_said(history.expected)
-        by_change = {(each.change, each.cls): each.told for each in history.expected}
-        assert all(each.told == by_change[each.change, each.cls] for each in found)
+        by_change = {(each.change, each.cls): each.propagation for each in history.expected}
+        assert all(each.propagation == by_change[each.change, each.cls] for each in found)
     assert database.site.labels(placed, list(history.graph.classes)) == history.labels()
 
 
@@ -106,7 +106,7 @@ def why(database: Database) -> dict[str, list[str]]:
     for each in outbox(database, int):
         for who, whys in told_by(each).items():
             found.setdefault(LABELS[who.family][who.key], []).extend(
-                reason.shown(lambda one: LABELS[one.family].get(one.key, str(one))) for reason in whys
+                reason.render(lambda one: LABELS[one.family].get(one.key, str(one))) for reason in whys
             )
     return found
 
@@ -232,7 +232,7 @@ def test_several_classes_in_one_table_below_another(database: Database) -> None:
     database.run("INSERT INTO course VALUES (1, 's', 'Sets'), (2, 'k', 'Guests')")
     database.run("INSERT INTO seminar VALUES (1, 'choice', NULL), (2, 'all', 'Emmy')")
     found = database.site.changes(most=10)
-    assert [(each.cls, len(each.told.hits)) for each in found] == [("Seminar", 0), ("Colloquium", 1)]
+    assert [(each.cls, len(each.propagation.hits)) for each in found] == [("Seminar", 0), ("Colloquium", 1)]
 
 
 LIMITED = """
@@ -366,18 +366,18 @@ def test_steps_are_followed_so_far_and_no_farther(database: Database) -> None:
     chained(database, Limits(steps=1))
     database.run("UPDATE a SET x = 1 WHERE id = 1")
     [found] = database.site.changes(most=10)
-    assert {each.key for each in found.told.reached} == {"1", "2"}
-    assert {(each.origin.key, each.to.key) for each in found.told.steps} == {("1", "2")}
-    assert found.told.cuts == {Truncation("steps", 1, 2)}
+    assert {each.key for each in found.propagation.reached} == {"1", "2"}
+    assert {(each.origin.key, each.to.key) for each in found.propagation.steps} == {("1", "2")}
+    assert found.propagation.truncations == {Truncation("steps", 1, 2)}
     assert database.site.forget([found.id]) and database.run("SELECT * FROM tidings_cuts") == []
 
 
 def test_a_limit_that_is_not_reached_leaves_no_trace(database: Database) -> None:
-    chained(database, Limits(steps=3, told=2))
+    chained(database, Limits(steps=3, subscribers=2))
     database.run("UPDATE a SET x = 1 WHERE id = 1")
     [found] = database.site.changes(most=10)
-    assert {each.key for each in found.told.reached} == set("12345")
-    assert len(found.told.steps) == 5 and not found.told.cuts
+    assert {each.key for each in found.propagation.reached} == set("12345")
+    assert len(found.propagation.steps) == 5 and not found.propagation.truncations
 
 
 def chained(database: Database, limits: Limits) -> None:
@@ -394,7 +394,7 @@ def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(databas
     """By code points B comes before a; by what PostgreSQL knows of English it does not."""
     for sql in create_tables(UNIVERSITY, "TEXT"):
         database.run(sql)
-    database.install(UNIVERSITY, Limits(told=1))
+    database.install(UNIVERSITY, Limits(subscribers=1))
     if database.dialect.name == "postgresql":
         database.run('ALTER TABLE tidings_watches ALTER subscriber_key TYPE text COLLATE "en-x-icu"')
     database.run(
@@ -402,8 +402,8 @@ def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(databas
     )
     database.run("INSERT INTO course (id) VALUES ('c')")
     [found] = database.site.changes(most=10)
-    assert {str(each.subscriber) for each in found.told.hits} == {"Student:B"}
-    assert found.told.cuts == {Truncation("told", 1, 2)}
+    assert {str(each.subscriber) for each in found.propagation.hits} == {"Student:B"}
+    assert found.propagation.truncations == {Truncation("told", 1, 2)}
 
 
 @pytest.mark.parametrize("name", ["reached", "hits", "found", "changed"])
@@ -411,7 +411,7 @@ def test_tables_may_be_called_as_parts_of_queries_are(database: Database, name: 
     placed = read_plantuml(LIMITED.replace(": next", f": {name}"))
     for sql in create_tables(placed, "INTEGER"):
         database.run(sql)
-    database.install(placed, Limits(steps=9, told=9))
+    database.install(placed, Limits(steps=9, subscribers=9))
     database.run("INSERT INTO a (id) VALUES (1), (2), (3)")
     database.run(f"INSERT INTO {name} VALUES (1, 2), (2, 3)")
     database.run("DELETE FROM tidings_changes")

@@ -55,15 +55,15 @@ def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: WatchRegis
     """Whoever is told is called by the topmost class, as notifications are."""
     assert watches.add("Student:Ana", "Seminar:Graphs") == (GRAPHS, True)
     assert watches.add("Person:1", "Course:2")[1] is False
-    assert watches.of("Person:Ana") == watches.of("Student:1") == [GRAPHS]
+    assert watches.list_watches("Person:Ana") == watches.list_watches("Student:1") == [GRAPHS]
     assert watches.remove("Person:1", "Course:Graphs")[1] is True
-    assert watches.of() == [] and watches.remove("Person:1", "Seminar:2")[1] is False
+    assert watches.list_watches() == [] and watches.remove("Person:1", "Seminar:2")[1] is False
 
 
 def test_a_class_is_not_the_one_below_it(watches: WatchRegistry) -> None:
     assert watches.add("Person:2", "Seminar")[1] and watches.add("Person:2", "Course")[1]
     assert watches.remove("Person:2", "Course")[1]
-    assert watches.of("Person:2") == [WatchDescription("Person:2", "Bo", "Seminar", None, None)]
+    assert watches.list_watches("Person:2") == [WatchDescription("Person:2", "Bo", "Seminar", None, None)]
 
 
 def test_who_is_of_another_class_is_not_found(watches: WatchRegistry) -> None:
@@ -78,5 +78,5 @@ def test_what_the_model_has_no_more_can_be_undone(database: Memory, watches: Wat
     left = replace(PLACED, model=Model({"Course": PLACED.model.classes["Course"]}))
     newer = WatchRegistry(OpenSource("school", left, database.site))
     old = WatchDescription("Person:1", "Person:1", "Course", "Course:1", "Trees")
-    assert newer.of() == newer.of("Person:1") == [old]
+    assert newer.list_watches() == newer.list_watches("Person:1") == [old]
     assert newer.remove("Person:1", "Course:1") == (old, True)

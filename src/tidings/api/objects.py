@@ -60,12 +60,12 @@ class ObjectEndpoints:
 
     def sources(self) -> list[str]:
         """Where a database is, and that of its model, stays here."""
-        return [each.name for each in self._sources.all()]
+        return [each.name for each in self._sources.list_sources()]
 
     def watches(self, source: str, who: OptionalSubscriberParameter = None) -> list[dict[str, Any]]:
         """All watches, or those of a subscriber."""
         with self._opened(source) as watches:
-            return [each.record() for each in watches.of(who)]
+            return [each.record() for each in watches.list_watches(who)]
 
     async def watch(self, source: str, request: Request) -> Response:
         """201 if it is new, 200 if it was there already."""
@@ -88,7 +88,7 @@ class ObjectEndpoints:
 
     @contextmanager
     def _opened(self, source: str) -> Iterator[WatchRegistry]:
-        with open_source(self._sources.chosen(source), self._read) as found:
+        with open_source(self._sources.select(source), self._read) as found:
             yield WatchRegistry(found)
 
 

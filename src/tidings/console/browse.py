@@ -192,7 +192,7 @@ class DiagramPages:
     ) -> Response:
         """The model of a source, or of a class of it with what it is joined to."""
         sources = SourceRegistry(self._tidings.store)
-        names = [each.name for each in sources.all()]
+        names = [each.name for each in sources.list_sources()]
         values: dict[str, Any] = {
             "sources": names,
             "source": source,
@@ -201,7 +201,7 @@ class DiagramPages:
             "drawn": None,
         }
         if names:
-            chosen = sources.chosen(source or names[0])
+            chosen = sources.select(source or names[0])
             model = self._read(chosen.model).model
             values |= {"source": chosen.name, "classes": list(model.classes)}
             values |= _drawn(lambda: model_picture.build_model_picture(model, [cls] if cls else []))

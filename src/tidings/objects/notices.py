@@ -1,4 +1,4 @@
-"""From a change to what each subscriber is told: once, whatever the number of reasons, and with all of them."""
+"""Notices: one per change and subscriber, with all reasons why the change concerns the subscriber."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ CHANGE_VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What one subscriber is told about one change. `because` has for each reason its text and the object in it that
-    concerns them; `changed` is what happened, fit for JSON."""
+    """Notification of one subscriber about one change.
+
+    `because` has one pair per reason: its text, and the object in it that concerns the subscriber. `changed` describes
+    the change in JSON values.
+    """
 
     id: str
     subscriber: str
@@ -36,78 +39,85 @@ class Notice:
 
 
 def build_notices(
-    source: str, model: Model, noticed: ObjectChange, labels: Mapping[Object, str], tell_author: bool = False
+    source: str,
+    model: Model,
+    object_change: ObjectChange,
+    labels: Mapping[Object, str],
+    tell_author: bool = False,
 ) -> Iterator[Notice]:
-    """In the order of subscribers. Who made the change knows of it, and is left out unless `tell_author`."""
-    known = {**_labels(model, noticed), **labels}
-    changed = _changed(noticed, known)
-    found = find_reasons(noticed.change.object, noticed.told.steps, noticed.told.hits)
-    for who in sorted(found, key=lambda one: (one.family, str(one.key))):
-        if who != noticed.author or tell_author:
+    """Yield the notices of a change, sorted by subscriber; the author gets one only with `tell_author`."""
+    change, result = object_change.change, object_change.propagation
+    known_labels = {**_last_label(model, object_change), **labels}
+    changed = _describe_change(object_change, known_labels)
+    reasons = find_reasons(change.object, result.steps, result.hits)
+    for subscriber in sorted(reasons, key=lambda each: (each.family, str(each.key))):
+        if subscriber != object_change.author or tell_author:
             yield Notice(
-                _id(source, noticed.id, who),
-                str(who),
-                str(noticed.change.object),
-                CHANGE_VERBS[noticed.change.kind],
-                tuple(_because(each, known) for each in found[who]),
+                _notice_id(source, object_change.id, subscriber),
+                str(subscriber),
+                str(change.object),
+                CHANGE_VERBS[change.kind],
+                tuple(_explain(reason, known_labels) for reason in reasons[subscriber]),
                 changed,
             )
 
 
-def _labels(model: Model, noticed: ObjectChange) -> Mapping[Object, str]:
-    """Objects that are gone have no row to look in: what is known of them is what they were.
+def _last_label(model: Model, object_change: ObjectChange) -> Mapping[Object, str]:
+    """Return the label that the change itself gives for its object: a deleted object has no row to look it up in.
 
-    Their class may be gone from the model, too, if that is newer than the change.
+    If the model is newer than the change, the class may have left the model, too.
     """
-    if noticed.cls not in model.classes:
+    if object_change.cls not in model.classes:
         return {}
-    values = {**(noticed.before or {}), **(noticed.after or {})}
-    said = values.get(model.label_of(noticed.cls) or "")
-    return {noticed.change.object: str(said)} if said is not None else {}
+    values = {**(object_change.before or {}), **(object_change.after or {})}
+    label = values.get(model.label_of(object_change.cls) or "")
+    return {object_change.change.object: str(label)} if label is not None else {}
 
 
-def _because(reason: Reason, labels: Mapping[Object, str]) -> tuple[str, str]:
-    return reason.shown(lambda one: labels.get(one, str(one)), to_them=True), str(reason.hit.object)
+def _explain(reason: Reason, labels: Mapping[Object, str]) -> tuple[str, str]:
+    text = reason.render(lambda each: labels.get(each, str(each)), to_subscriber=True)
+    return text, str(reason.hit.object)
 
 
-def _changed(noticed: ObjectChange, labels: Mapping[Object, str]) -> Mapping[str, Any]:
-    one = noticed.change.object
-    said = {
-        "object": str(one),
-        "class": noticed.cls,
-        "label": labels.get(one, str(one)),
-        "change": noticed.id,
-        "at": noticed.at,
-        "attributes": sorted(noticed.change.attributes),
-        "before": noticed.before,
-        "after": noticed.after,
+def _describe_change(object_change: ObjectChange, labels: Mapping[Object, str]) -> Mapping[str, Any]:
+    changed = object_change.change.object
+    description = {
+        "object": str(changed),
+        "class": object_change.cls,
+        "label": labels.get(changed, str(changed)),
+        "change": object_change.id,
+        "at": object_change.at,
+        "attributes": sorted(object_change.change.attributes),
+        "before": object_change.before,
+        "after": object_change.after,
     }
-    if noticed.association is not None:
-        other = noticed.other
-        said |= {
-            "association": noticed.association,
-            "other": str(other),
-            "other_label": _known(other, labels),
+    if object_change.association is not None:
+        description |= {
+            "association": object_change.association,
+            "other": str(object_change.other),
+            "other_label": _label(object_change.other, labels),
         }
-    if noticed.author is not None:
-        said |= {"author": str(noticed.author), "author_label": _known(noticed.author, labels)}
-    if noticed.told.cuts:
-        said["limits"] = [_limit(cut) for cut in sorted(noticed.told.cuts, key=lambda cut: cut.what)]
-    return said
+    if object_change.author is not None:
+        author = object_change.author
+        description |= {"author": str(author), "author_label": _label(author, labels)}
+    if truncations := object_change.propagation.truncations:
+        description["limits"] = [
+            _describe_truncation(each) for each in sorted(truncations, key=lambda each: each.what)
+        ]
+    return description
 
 
-def _known(one: Object | None, labels: Mapping[Object, str]) -> str | None:
-    return None if one is None else labels.get(one, str(one))
+def _label(subject: Object | None, labels: Mapping[Object, str]) -> str | None:
+    return None if subject is None else labels.get(subject, str(subject))
 
 
-def _limit(cut: Truncation) -> str:
-    """What people read where a limit was reached."""
-    if cut.what == "steps":
-        return f"followed for {cut.most:,} steps only: {cut.found:,} more lead on"
-    return f"told to the first {cut.most:,} of {cut.found:,} only"
+def _describe_truncation(truncation: Truncation) -> str:
+    if truncation.what == "steps":
+        return f"followed for {truncation.limit:,} steps only: {truncation.found:,} more lead on"
+    return f"only the first {truncation.limit:,} of {truncation.found:,} subscribers were notified"
 
 
-def _id(source: str, change: str, who: Object) -> str:
-    """Lengths keep apart what would read the same when put together."""
-    named = f"{len(source)}:{source}{len(change)}:{change}{who}".encode()
-    return OBJECT_NOTIFICATION_PREFIX + blake2b(named, digest_size=10).hexdigest()
+def _notice_id(source: str, change: str, subscriber: Object) -> str:
+    """Hash with length prefixes, so that different parts never concatenate to the same text."""
+    identity = f"{len(source)}:{source}{len(change)}:{change}{subscriber}".encode()
+    return OBJECT_NOTIFICATION_PREFIX + blake2b(identity, digest_size=10).hexdigest()

@@ -1,4 +1,4 @@
-"""A change with all that follows from it, as each of the implementations gives it: triggers, the listener, Spark."""
+"""A change with everything that follows from it, as triggers, the session listener and Spark report it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tidings.objects.reasons import Object
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """What happened and who is told of it. Keys are texts.
+    """A change and its propagation; keys of objects are strings.
 
-    `id` says which change of its source it is, and is the same when the change is read again after a crash. `before`
-    and `after` have values of attributes: of an update those that are another, otherwise all. Of a link, `association`
-    and `other` say with what; `author` is who made the change, if the program said so.
+    `id` identifies the change within its source and stays the same when it is read again after a crash. `before` and
+    `after` have values of attributes: of an update only those that differ, otherwise all. For links, `association` and
+    `other` give the association and the object at its other end. `author` made the change, if the program set one.
     """
 
     id: str
     at: str
     cls: str
     change: Change
-    told: PropagationResult
+    propagation: PropagationResult
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     association: str | None = None
@@ -33,44 +33,49 @@ class ObjectChange:
     author: Object | None = None
 
     def objects(self) -> frozenset[Object]:
-        """All that a text about it may name."""
-        more = {self.other, self.author} - {None}
-        named = self.told.reached | {hit.subscriber for hit in self.told.hits}
-        return named | frozenset(each for each in more if each is not None)
+        """Return all objects that a text about the change may mention."""
+        mentioned = self.propagation.reached | {hit.subscriber for hit in self.propagation.hits}
+        return mentioned | frozenset(each for each in (self.other, self.author) if each is not None)
 
 
-# A change as an event, for subscriptions that ask about values: `class = 'Course' and now.title = 'Trees'`.
-#
-# `before` and `after` are what the change said. Of an update that is what became another, so `now` has all values of
-# the object, as they are when it is told: those of a moment later, perhaps, and none if it is gone by then.
+# Changes are also published as events, for subscriptions on values: `class = 'Course' and now.title = 'Trees'`.
 
 
-def build_event(source: str, noticed: ObjectChange, now: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What there is not is left out: an insertion has no `before`, a deletion no `after`, a link neither."""
-    change = noticed.change
-    said = {
+def build_event(
+    source: str, object_change: ObjectChange, now: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Build the event of a change, without absent fields: an insertion has no `before`, a link neither.
+
+    `before` and `after` of an update have only the attributes that differ. `now` has all values of the object as they
+    are when the event is published: possibly a moment later, and none if the object is gone by then.
+    """
+    change = object_change.change
+    fields = {
         "source": source,
-        "class": noticed.cls,
+        "class": object_change.cls,
         "key": str(change.object.key),
         "kind": change.kind.value,
-        "at": noticed.at,
+        "at": object_change.at,
         "changed": sorted(change.attributes),
-        "before": noticed.before,
-        "after": noticed.after,
+        "before": object_change.before,
+        "after": object_change.after,
         "now": now,
-        "association": noticed.association,
-        "other": noticed.other and str(noticed.other),
-        "author": noticed.author and str(noticed.author),
+        "association": object_change.association,
+        "other": object_change.other and str(object_change.other),
+        "author": object_change.author and str(object_change.author),
     }
-    return {name: value for name, value in said.items() if value or name == "changed"}
+    return {name: value for name, value in fields.items() if value or name == "changed"}
 
 
-def derive_event_id(source: str, noticed: ObjectChange) -> str:
-    """The same change is the same publication. Lengths keep apart what would read the same when put together."""
-    named = f"{len(source)}:{source}{noticed.id}".encode()
-    return "c-" + blake2b(named, digest_size=10).hexdigest()
+def derive_event_id(source: str, object_change: ObjectChange) -> str:
+    """Derive the id of a change's event: publishing a change twice gives one publication.
+
+    The length prefix keeps apart a source and a change that concatenate to the same text as another pair.
+    """
+    identity = f"{len(source)}:{source}{object_change.id}".encode()
+    return "c-" + blake2b(identity, digest_size=10).hexdigest()
 
 
-def encode_event(source: str, noticed: ObjectChange, now: Mapping[str, Any] | None = None) -> bytes:
-    """The bytes that are published."""
-    return json.dumps(build_event(source, noticed, now), ensure_ascii=False).encode()
+def encode_event(source: str, object_change: ObjectChange, now: Mapping[str, Any] | None = None) -> bytes:
+    """Encode the event of a change as JSON."""
+    return json.dumps(build_event(source, object_change, now), ensure_ascii=False).encode()

@@ -1,8 +1,9 @@
-"""The definition: who is told about a change, by the algorithm of the paper (section 3.3), over a graph of objects.
+"""Specification of propagation: which subscribers a change concerns (the algorithm of section 3.3 of the paper).
 
-Written to be read, not to be fast: every implementation is tested against it. A change makes an object *changed*, and
-so is all that is reached from it along associations that propagate. Told are those who watch a changed object, those
-who watch its class or one above it, and those at the far end of its implicit associations. `Limits` may end it earlier.
+It runs over a graph of objects, is written to be read, not to be fast, and every implementation is tested against it. A
+change makes its object *changed*, and with it every object reached along associations that propagate. Subscribers are
+those who watch a changed object, those who watch its class or an ancestor of it, and those at the far end of its
+implicit associations. `Limits` may stop it earlier.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidings.objects.reasons import Hit, HitKind, Object, Step
 
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
-    """Two objects and the association between them, after definition 4."""
+    """Two objects and the association between them (definition 4)."""
 
     association: Association
     source: Object
@@ -30,22 +31,23 @@ class ObjectLink:
 
 @dataclass(frozen=True, slots=True)
 class ObjectGraph:
-    """Objects with the class that each is made of, and links between them (definition 2)."""
+    """Objects, each with its class, and the links between them (definition 2)."""
 
     model: Model
     classes: Mapping[Object, str] = field(default_factory=dict)
     links: frozenset[ObjectLink] = frozenset()
 
-    def is_a(self, one: Object, cls: str) -> bool:
-        return self.model.is_a(self.classes[one], cls)
+    def is_a(self, subject: Object, cls: str) -> bool:
+        return self.model.is_a(self.classes[subject], cls)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an object; an update says which attributes it changed.
+    """Kind of change of an object; for updates with the attributes that differ.
 
     LINK and UNLINK are changes of the object that the association propagates *towards*: a course has a new script,
-    while the script is what it was. None if the marks of the association do not admit them (`find_changed_end`).
+    while the script stays as it was. If the marks of the association do not admit them, there is no change
+    (`find_changed_end`).
     """
 
     kind: ChangeKind
@@ -55,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A subscriber asked to be told about an object, or with no key about all objects of a class (definition 6)."""
+    """An explicit subscription to an object, or without a key to all objects of a class (definition 6)."""
 
     subscriber: Object
     cls: str
@@ -67,13 +69,13 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a change is followed, and how many are told of it; None is no limit."""
+    """Maximum number of steps that a change is followed, and of subscribers notified; None is unlimited."""
 
     steps: int | None = None
-    told: int | None = None
+    subscribers: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, steps=(int, NoneType), told=(int, NoneType))
+        check_fields(self, steps=(int, NoneType), subscribers=(int, NoneType))
 
 
 UNLIMITED = Limits()
@@ -81,25 +83,29 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A limit was reached: `found` steps led farther than `most` of them, or so many would have been told."""
+    """A limit that was reached.
+
+    `what` is `steps` or `told`, as the outbox stores it. `found` is the number of steps that lead beyond the limit, or
+    the number of subscribers without the limit.
+    """
 
     what: str
-    most: int
+    limit: int
     found: int
 
 
 @dataclass(frozen=True, slots=True)
 class PropagationResult:
-    """All that follows from a change: what is changed with it, by which steps, who is told, and where that ended."""
+    """Consequences of a change: objects changed with it, the steps to them, hits of subscribers, limits reached."""
 
     reached: frozenset[Object]
     steps: frozenset[Step]
     hits: frozenset[Hit]
-    cuts: frozenset[Truncation] = frozenset()
+    truncations: frozenset[Truncation] = frozenset()
 
 
 def find_changed_end(association: Association, kind: ChangeKind) -> End | None:
-    """The end whose object is changed when two objects are linked or unlinked; None if nothing is."""
+    """Return the end whose object changes when two objects are linked or unlinked; None if neither does."""
     mark = association.propagates
     return mark.towards if mark is not None and mark.limits.admits(kind) else None
 
@@ -107,81 +113,91 @@ def find_changed_end(association: Association, kind: ChangeKind) -> End | None:
 def propagate_change(
     graph: ObjectGraph, watches: frozenset[Watch], change: Change, limits: Limits = UNLIMITED
 ) -> PropagationResult:
-    """Over the graph after the change, or for DELETE and UNLINK the one before it."""
-    reached = _reached(graph, change, limits.steps)
-    leaving = (step for one in reached for step in _steps(graph, change, one))
-    found = (hit for one in reached for hit in _hits(graph, watches, change, one))
-    return apply_limits(limits, reached, leaving, found)
+    """Propagate a change over the graph after it; for DELETE and UNLINK, over the graph before it."""
+    reached = _find_reached(graph, change, limits.steps)
+    steps = (step for origin in reached for step in _steps_from(graph, change, origin))
+    hits = (hit for changed in reached for hit in _hits_at(graph, watches, change, changed))
+    return apply_limits(limits, reached, steps, hits)
 
 
 def apply_limits(
     limits: Limits, reached: Iterable[Object], steps: Iterable[Step], hits: Iterable[Hit]
 ) -> PropagationResult:
-    """Of all steps that lead from what was reached, and of all who were hit there, those that the limits leave."""
-    changed, leaving, found = frozenset(reached), frozenset(steps), frozenset(hits)
-    stay, kept = (
-        frozenset(step for step in leaving if step.to in changed),
-        frozenset(_first(found, limits.told)),
+    """Keep the steps between reached objects and the hits of the first subscribers; report what was cut."""
+    changed, all_steps, all_hits = frozenset(reached), frozenset(steps), frozenset(hits)
+    kept_steps = frozenset(step for step in all_steps if step.to in changed)
+    kept_hits = frozenset(_hits_of_first(all_hits, limits.subscribers))
+    subscriber_count = len(sort_subscribers(all_hits)) if all_hits > kept_hits else 0
+    truncations = (
+        _truncation("steps", limits.steps, len(all_steps - kept_steps)),
+        _truncation("told", limits.subscribers, subscriber_count),
     )
-    cuts = (
-        _cut("steps", limits.steps, len(leaving - stay)),
-        _cut("told", limits.told, len(sort_subscribers(found)) if found > kept else 0),
+    return PropagationResult(
+        changed, kept_steps, kept_hits, frozenset(each for each in truncations if each is not None)
     )
-    return PropagationResult(changed, stay, kept, frozenset(cut for cut in cuts if cut is not None))
 
 
 def sort_subscribers(hits: Iterable[Hit]) -> list[Object]:
-    """In an order that is the same everywhere: by family, then by key as a text."""
-    return sorted({hit.subscriber for hit in hits}, key=lambda one: (one.family, str(one.key)))
+    """Sort by family, then by key as text: the same order in every implementation."""
+    return sorted({hit.subscriber for hit in hits}, key=lambda each: (each.family, str(each.key)))
 
 
-def _first(hits: frozenset[Hit], most: int | None) -> Iterator[Hit]:
-    stay = set(sort_subscribers(hits)[:most])
-    return (hit for hit in hits if hit.subscriber in stay)
+def _hits_of_first(hits: frozenset[Hit], count: int | None) -> Iterator[Hit]:
+    first = set(sort_subscribers(hits)[:count])
+    return (hit for hit in hits if hit.subscriber in first)
 
 
-def _cut(what: str, most: int | None, found: int) -> Truncation | None:
-    return Truncation(what, most, found) if most is not None and found else None
+def _truncation(what: str, limit: int | None, found: int) -> Truncation | None:
+    return Truncation(what, limit, found) if limit is not None and found else None
 
 
-def _reached(graph: ObjectGraph, change: Change, most: int | None) -> frozenset[Object]:
-    """Circles end, because nothing is reached twice."""
-    found = newest = frozenset((change.object,))
-    taken = 0
-    while newest and taken != most:
-        newest = frozenset(step.to for one in newest for step in _steps(graph, change, one)) - found
-        found, taken = found | newest, taken + 1
-    return found
+def _find_reached(graph: ObjectGraph, change: Change, max_steps: int | None) -> frozenset[Object]:
+    """Search breadth first; cycles end because no object is expanded twice."""
+    reached = frontier = frozenset((change.object,))
+    steps = 0
+    while frontier and steps != max_steps:
+        frontier = (
+            frozenset(step.to for each in frontier for step in _steps_from(graph, change, each)) - reached
+        )
+        reached, steps = reached | frontier, steps + 1
+    return reached
 
 
-def _steps(graph: ObjectGraph, change: Change, one: Object) -> Iterator[Step]:
+def _steps_from(graph: ObjectGraph, change: Change, origin: Object) -> Iterator[Step]:
     for link in graph.links:
         mark = link.association.propagates
         if (
             mark is not None
-            and link.at(mark.towards.other) == one
-            and admits_change(mark.limits, change, one)
+            and link.at(mark.towards.other) == origin
+            and admits_change(mark.limits, change, origin)
         ):
             forwards = mark.towards is End.TARGET
-            yield Step(one, link.association.name, forwards, link.at(mark.towards))
+            yield Step(origin, link.association.name, forwards, link.at(mark.towards))
 
 
-def admits_change(limits: MarkLimits, change: Change, one: Object) -> bool:
-    """Attributes limit what comes from the object that was updated. Others are changed by reference: none of theirs
-    is another, so there only the kind counts."""
-    if one == change.object:
+def admits_change(limits: MarkLimits, change: Change, subject: Object) -> bool:
+    """Return whether a mark's limits let a change pass at an object.
+
+    Limits on attributes apply at the object that was updated. Other objects change by reference: none of their own
+    attributes differ, so only the kind of change counts there.
+    """
+    if subject == change.object:
         return limits.admits(change.kind, change.attributes)
     return limits.kinds is None or change.kind in limits.kinds
 
 
-def _hits(graph: ObjectGraph, watches: frozenset[Watch], change: Change, one: Object) -> Iterator[Hit]:
+def _hits_at(graph: ObjectGraph, watches: frozenset[Watch], change: Change, changed: Object) -> Iterator[Hit]:
     for watch in watches:
-        if watch.key is None and graph.is_a(one, watch.cls):
-            yield Hit(watch.subscriber, one, HitKind.CLASS, watch.cls)
-        elif watch.key is not None and Object(graph.model.family(watch.cls), watch.key) == one:
-            yield Hit(watch.subscriber, one, HitKind.WATCHED)
+        if watch.key is None and graph.is_a(changed, watch.cls):
+            yield Hit(watch.subscriber, changed, HitKind.CLASS, watch.cls)
+        elif watch.key is not None and Object(graph.model.family(watch.cls), watch.key) == changed:
+            yield Hit(watch.subscriber, changed, HitKind.WATCHED)
     for link in graph.links:
         mark = link.association.implicit
-        if mark is not None and link.at(mark.told.other) == one and admits_change(mark.limits, change, one):
-            forwards = mark.told is End.TARGET
-            yield Hit(link.at(mark.told), one, HitKind.IMPLICIT, link.association.name, forwards)
+        if (
+            mark is not None
+            and link.at(mark.notified.other) == changed
+            and admits_change(mark.limits, change, changed)
+        ):
+            forwards = mark.notified is End.TARGET
+            yield Hit(link.at(mark.notified), changed, HitKind.IMPLICIT, link.association.name, forwards)

@@ -1,7 +1,7 @@
-"""Why somebody is told: the shortest way from the object that changed to the one that concerns them.
+"""Reasons of a notification: shortest paths from the changed object to the object that concerns the subscriber.
 
-All simple paths of a graph are exponentially many, so nobody stores them. What is stored are the steps between objects
-and who was hit at which object; a shortest path for each hit is found here, breadth first.
+A graph has exponentially many simple paths, so paths are not stored. Stored are the steps between objects and the hits
+of subscribers; a breadth-first search over the steps finds a shortest path for each hit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object is known by its key among all of its family: the topmost class above its own.
+    """An object, identified by its key within its family: the topmost ancestor of its class.
 
-    Its own class would not do. The row of a seminar is one of courses, too, and a link to it says `course`.
+    Its own class would be ambiguous: the row of a seminar is also a row of courses, and a link to it says `course`.
     """
 
     family: str
@@ -27,7 +27,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of `origin` is one of `to`; forwards is along the association, from its source to its target."""
+    """Propagation from `origin` to `to`; `forwards` if it follows the association from source to target."""
 
     origin: Object
     association: str
@@ -36,7 +36,7 @@ class Step:
 
 
 class HitKind(Enum):
-    """Why an object concerns somebody."""
+    """Why an object concerns a subscriber: a watch of the object, a watch of its class, or an association."""
 
     WATCHED = "watched"
     CLASS = "class"
@@ -45,7 +45,7 @@ class HitKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A changed object concerns a subscriber, `by` a class that is watched or an implicit association."""
+    """A changed object that concerns a subscriber; `by` names the watched class or the implicit association."""
 
     subscriber: Object
     object: Object
@@ -56,23 +56,23 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A hit and the way to it."""
+    """A hit and a shortest path to it."""
 
     path: tuple[Step, ...]
     hit: Hit
 
-    def shown(self, label: Callable[[Object], str] = str, to_them: bool = False) -> str:
+    def render(self, label: Callable[[Object], str] = str, to_subscriber: bool = False) -> str:
         """`Script2 -usedIn-> DataStructures <-attends- S3`, `Script2 -usedIn-> DataStructures (S2 watches Course)`.
 
-        Said to the subscriber, it ends with `<-attends- you` or `(you watch Course)`.
+        A text addressed to the subscriber ends with `<-attends- you` or `(you watch Course)`.
         """
         start = self.path[0].origin if self.path else self.hit.object
-        way = "".join(_arrow(each.association, each.forwards, label(each.to)) for each in self.path)
-        who = "you" if to_them else label(self.hit.subscriber)
+        path = "".join(_arrow(step.association, step.forwards, label(step.to)) for step in self.path)
+        subscriber = "you" if to_subscriber else label(self.hit.subscriber)
         if self.hit.how is HitKind.IMPLICIT:
-            return f"{label(start)}{way}{_arrow(self.hit.by, self.hit.forwards, who)}"
-        what = "it" if self.hit.how is HitKind.WATCHED else self.hit.by
-        return f"{label(start)}{way} ({who} {'watch' if to_them else 'watches'} {what})"
+            return f"{label(start)}{path}{_arrow(self.hit.by, self.hit.forwards, subscriber)}"
+        watched = "it" if self.hit.how is HitKind.WATCHED else self.hit.by
+        return f"{label(start)}{path} ({subscriber} {'watch' if to_subscriber else 'watches'} {watched})"
 
 
 def _arrow(association: str, forwards: bool, to: str) -> str:
@@ -82,28 +82,28 @@ def _arrow(association: str, forwards: bool, to: str) -> str:
 def find_reasons(
     changed: Object, steps: Collection[Step], hits: Collection[Hit]
 ) -> Mapping[Object, tuple[Reason, ...]]:
-    """For each subscriber all reasons, one a hit; shorter ones first."""
-    paths = _shortest(changed, steps)
-    found: dict[Object, list[Reason]] = {}
+    """Find the reasons of each subscriber, one per hit, shortest first."""
+    paths = _shortest_paths(changed, steps)
+    reasons: dict[Object, list[Reason]] = {}
     for hit in hits:
-        found.setdefault(hit.subscriber, []).append(Reason(paths[hit.object], hit))
-    return {who: tuple(sorted(each, key=_order)) for who, each in found.items()}
+        reasons.setdefault(hit.subscriber, []).append(Reason(paths[hit.object], hit))
+    return {subscriber: tuple(sorted(each, key=_sort_key)) for subscriber, each in reasons.items()}
 
 
-def _shortest(changed: Object, steps: Collection[Step]) -> Mapping[Object, tuple[Step, ...]]:
-    """A path to each object; of several that are equally short the first by their names: always the same one."""
-    leaving: dict[Object, list[Step]] = {}
+def _shortest_paths(changed: Object, steps: Collection[Step]) -> Mapping[Object, tuple[Step, ...]]:
+    """Find a path to each object; among equally short ones the first by name, so that the result is stable."""
+    steps_from: dict[Object, list[Step]] = {}
     for step in sorted(steps, key=lambda each: (each.association, str(each.to))):
-        leaving.setdefault(step.origin, []).append(step)
+        steps_from.setdefault(step.origin, []).append(step)
     paths: dict[Object, tuple[Step, ...]] = {changed: ()}
-    waiting = [changed]
-    for one in waiting:  # grows while it is gone through
-        for step in leaving.get(one, ()):
+    queue = [changed]
+    for origin in queue:  # grows during iteration
+        for step in steps_from.get(origin, ()):
             if step.to not in paths:
-                paths[step.to] = (*paths[one], step)
-                waiting.append(step.to)
+                paths[step.to] = (*paths[origin], step)
+                queue.append(step.to)
     return paths
 
 
-def _order(reason: Reason) -> tuple[int, str]:
-    return len(reason.path), reason.shown()
+def _sort_key(reason: Reason) -> tuple[int, str]:
+    return len(reason.path), reason.render()

@@ -1,4 +1,4 @@
-"""Databases whose objects are watched and told about: each has a name, a model, and an address without a password."""
+"""Registered databases with watched objects: each has a name, a model, and a URL without a password."""
 
 from __future__ import annotations
 
@@ -18,52 +18,56 @@ from tidings.store.store import Store
 
 ADD_COMMAND = "tidings objects add NAME --model MODEL --database URL"
 PASSWORD_HINT = (
-    "leave it out: PostgreSQL's PGPASSWORD, or a line in ~/.pgpass, says it whenever the database is opened"
+    "remove it, and set PGPASSWORD or add a line to ~/.pgpass: PostgreSQL reads these whenever it connects"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSource:
-    """A source while its database is open."""
+    """A source with its model read and its database open."""
 
     name: str
-    placed: MappedModel
-    site: ObjectDatabase
+    mapped: MappedModel
+    database: ObjectDatabase
 
 
 class SourceRegistry:
-    """The sources of a store."""
+    """Sources registered in a store."""
 
     def __init__(self, store: Store) -> None:
-        self._kept = store.object_sources
+        self._table = store.object_sources
 
     def add(self, name: str, model: str, database: str) -> OpenSource:
-        """Keep a source whose model and database can be read; one of the same name makes room.
+        """Register a source whose model and database can be read; it replaces a source of the same name.
 
-        A password is refused: whoever reads the store, or a copy of it, would have it.
+        URLs with a password are rejected: readers of the store, or of a backup, would see it.
         """
         if has_password(database):
             received = redact_url(database)
-            raise InputError("addresses are kept without a password", received=received, hint=PASSWORD_HINT)
+            raise InputError(
+                "database URLs are stored without a password", received=received, hint=PASSWORD_HINT
+            )
         source = ObjectSource(name, resolve_model_path(model), _absolute(database))
-        with open_source(source) as found:
-            self._kept.add(source)
-            return found
+        with open_source(source) as opened:
+            self._table.add(source)
+            return opened
 
     def remove(self, name: str) -> bool:
-        """Forget a source, and say whether there was one. In its database nothing changes."""
-        return self._kept.remove(name)
+        """Remove a source, and return whether there was one; its database does not change."""
+        return self._table.remove(name)
 
-    def all(self) -> list[ObjectSource]:
-        return self._kept.load()
+    def list_sources(self) -> list[ObjectSource]:
+        return self._table.load()
 
-    def chosen(self, name: str | None = None) -> ObjectSource:
-        """The source of this name, or the only one there is."""
-        known = {each.name: each for each in self.all()}
+    def select(self, name: str | None = None) -> ObjectSource:
+        """Return the source of this name, or the only one."""
+        known = {source.name: source for source in self.list_sources()}
         if not known:
-            raise Absent("no database with objects is known here", hint=ADD_COMMAND)
+            raise Absent("no database is registered", hint=ADD_COMMAND)
         if name is None and len(known) > 1:
-            raise InputError("which database?", where="--source", accepted=shorten_list(list(known)))
+            raise InputError(
+                "several databases are registered", where="--source", accepted=shorten_list(list(known))
+            )
         if name is not None and name not in known:
             hint = did_you_mean(name, list(known)) or ADD_COMMAND
             raise Absent("no such source", received=name, accepted=shorten_list(list(known)), hint=hint)
@@ -74,25 +78,25 @@ class SourceRegistry:
 def open_source(
     source: ObjectSource, read: Callable[[str], MappedModel] = read_model
 ) -> Iterator[OpenSource]:
-    """A source with its model read and its database open, until the end of a `with`."""
-    placed = read(source.model)
-    with open_database(source.database) as site:
-        yield OpenSource(source.name, placed, site)
+    """Read the model of a source and open its database until the end of the `with` block."""
+    mapped = read(source.model)
+    with open_database(source.database) as database:
+        yield OpenSource(source.name, mapped, database)
 
 
 def build_unregistered_source(model: str, database: str, name: str | None = None) -> ObjectSource:
-    """A source that is kept nowhere; it is called as its database is."""
+    """Build a source that is not registered; its default name is the name of its database."""
     detect_dialect(database)
-    called = name or get_database_name(database)
-    if not called:
+    source_name = name or get_database_name(database)
+    if not source_name:
         raise InputError(
-            "the address names no database", received=redact_url(database), accepted=DATABASE_URL_FORMS
+            "the URL has no database name", received=redact_url(database), accepted=DATABASE_URL_FORMS
         )
-    return ObjectSource(called, model, database)
+    return ObjectSource(source_name, model, database)
 
 
 def _absolute(url: str) -> str:
-    """The same for whoever stands in another folder."""
+    """Make the path of a SQLite database independent of the working directory."""
     if detect_dialect(url) != "sqlite":
         return url
     scheme, _, path = url.partition(":///")

@@ -1,8 +1,8 @@
-"""Names of subscribers that are objects: `Student:S1` is notified as `Person:1`, by the topmost class and by the key.
+"""Canonical names of subscribers that are objects: `Student:S1` is notified as `Person:1`, topmost class and key.
 
-Objects of a class share the keys of the class above it, so that a student and the person that she is are one
-subscriber. Tokens, destinations, subscriptions and preferences of another of her names would never see a notification:
-each interface resolves the names that it is given here.
+Objects of a class share the keys of its parent class, so a student and the person she is are one subscriber. Tokens,
+destinations, subscriptions and preferences under another of her names would never see a notification: therefore each
+interface resolves the names it receives here.
 """
 
 from __future__ import annotations
@@ -20,72 +20,70 @@ from tidings.store.store import Store
 
 
 class SubscriberNames:
-    """Resolves names of subscribers in the databases that were added; each name once."""
+    """Resolver of subscribers' names in the registered databases, with a cache."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._resolved: dict[str, str | InputError] = {}
 
-    def resolve(self, named: str) -> str:
-        """Return the name under which a subscriber is notified: the one given, unless it is another name of an object.
+    def resolve(self, name: str) -> str:
+        """Return the name under which a subscriber is notified: `name`, unless it is an alias of an object.
 
-        A name that has notifications or subscriptions of its own stays. It is refused if its database cannot be asked,
-        or has no such object while objects of its class are notified by the name of a class above it.
+        A name with notifications or subscriptions of its own stays as it is. Raise `InputError` if the database cannot
+        be read, or if it has no such object and objects of the class are notified by the name of an ancestor class.
         """
-        if ":" not in named or not named.isprintable():
-            return named
-        if named not in self._resolved:
+        if ":" not in name or not name.isprintable():
+            return name
+        if name not in self._resolved:
             try:
-                self._resolved[named] = self._looked_up(named)
+                self._resolved[name] = self._look_up(name)
             except InputError as problem:
-                self._resolved[named] = problem.with_traceback(None)
-        found = self._resolved[named]
-        if isinstance(found, InputError):
-            raise found
-        return found
+                self._resolved[name] = problem.with_traceback(None)
+        resolved = self._resolved[name]
+        if isinstance(resolved, InputError):
+            raise resolved
+        return resolved
 
-    def _looked_up(self, named: str) -> str:
-        cls, _, word = named.partition(":")
-        models = [*self._models_with(cls)] if cls and word else []
-        if not models or self._is_in_use(named):
-            return named
-        for source, placed in models:
-            if (name := _name_in(source, placed, named)) is not None:
-                return name
-        source, placed = models[0]
-        if (top := placed.model.family(cls)) != cls:
+    def _look_up(self, name: str) -> str:
+        cls, _, key = name.partition(":")
+        models = [*self._models_with(cls)] if cls and key else []
+        if not models or self._is_in_use(name):
+            return name
+        for source, mapped in models:
+            if (resolved := _resolve_in(source, mapped, name)) is not None:
+                return resolved
+        source, mapped = models[0]
+        if (top := mapped.model.family(cls)) != cls:
             hint = f"objects of {cls} are notified as {top}:KEY"
-            raise Absent(f"{source.name} has no such object", where="subscriber", received=named, hint=hint)
-        return named
+            raise Absent(f"{source.name} has no such object", where="subscriber", received=name, hint=hint)
+        return name
 
     def _models_with(self, cls: str) -> Iterator[tuple[ObjectSource, MappedModel]]:
         for source in self._sources:
             try:
-                placed = read_model(source.model)
+                mapped = read_model(source.model)
             except TidingsError as problem:
                 what = f"the model of {source.name} cannot be read: {problem.headline()}"
                 raise InputError(what, where="subscriber") from problem
-            if cls in placed.model.classes:
-                yield source, placed
+            if cls in mapped.model.classes:
+                yield source, mapped
 
     @cached_property
     def _sources(self) -> list[ObjectSource]:
         return self._store.object_sources.load()
 
-    def _is_in_use(self, named: str) -> bool:
+    def _is_in_use(self, name: str) -> bool:
         store = self._store
-        return bool(store.notifications.last_sequence(named)) or bool(
-            store.subscriptions.list(named, limit=1)
-        )
+        return bool(store.notifications.last_sequence(name)) or bool(store.subscriptions.list(name, limit=1))
 
 
-def _name_in(source: ObjectSource, placed: MappedModel, named: str) -> str | None:
+def _resolve_in(source: ObjectSource, mapped: MappedModel, name: str) -> str | None:
     try:
-        with open_source(source, lambda _: placed) as found:
-            return WatchRegistry(found).notified_as(named)
+        with open_source(source, lambda _: mapped) as opened:
+            return WatchRegistry(opened).resolve_subscriber(name)
     except TidingsError as problem:
         raise InputError(
-            f"{source.name} cannot be asked who {named} is: {problem.headline()}",
+            f"{name} cannot be looked up in {source.name}: {problem.headline()}",
             where="subscriber",
             hint=problem.hint,
         ) from problem

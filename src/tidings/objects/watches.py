@@ -1,4 +1,4 @@
-"""Watches as people say them: `Student:1` watches `Course:ProgrammingBasics`, or all of `Course`."""
+"""Watches by name: `Student:1` watches `Course:ProgrammingBasics`, or all objects of `Course`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUBSCRIBER_FORM = "a class and a key or label, such as Student:1"
 
 @dataclass(frozen=True, slots=True)
 class WatchDescription:
-    """A watch by the names that people know: `object` and `label` are None if it is a whole class."""
+    """A watch with names and labels; `object` and `label` are None if it watches a whole class."""
 
     subscriber: str
     subscriber_label: str
@@ -24,109 +24,119 @@ class WatchDescription:
     label: str | None
 
     def record(self) -> dict[str, str | None]:
-        """For machines, who may call a class a class."""
+        """Return the fields for JSON, where `cls` is called `class`."""
         return {("class" if name == "cls" else name): value for name, value in asdict(self).items()}
 
 
 class WatchRegistry:
-    """Who watches what in a source."""
+    """Watches stored in the database of a source."""
 
     def __init__(self, source: OpenSource) -> None:
-        self._site, self._placed = source.site, source.placed
+        self._database, self._mapped = source.database, source.mapped
 
     def add(self, subscriber: str, what: str) -> tuple[WatchDescription, bool]:
-        """From now on a subscriber is told about an object or a class; False if they were before."""
-        cls, word = _parted(subscriber)
-        who = Object(cls, self._site.find(self._placed, cls, word))
-        cls, word = _named(what)
-        watch = Watch(who, cls, self._site.find(self._placed, cls, word) if word else None)
-        is_new = not self._same(watch) and self._site.watch(who, cls, _key(watch))
-        return self._shown([watch])[0], is_new
+        """Watch an object or a class; the second value is False if the subscriber watched it before."""
+        cls, key_or_label = _split_subscriber(subscriber)
+        watcher = Object(cls, self._database.find(self._mapped, cls, key_or_label))
+        cls, key_or_label = _split_watched(what)
+        key = self._database.find(self._mapped, cls, key_or_label) if key_or_label else None
+        watch = Watch(watcher, cls, key)
+        is_new = not self._find_equal(watch) and self._database.watch(watcher, cls, _key(watch))
+        return self._describe([watch])[0], is_new
 
     def remove(self, subscriber: str, what: str) -> tuple[WatchDescription, bool]:
-        """It is watched no more; False if it was not. An object that is gone may still be named by its key."""
-        who = self._known(subscriber)
-        cls, word = _named(what)
-        watch = Watch(who, cls, word or None)
-        same = self._same(watch)
-        if word and not same:
-            watch = replace(watch, key=self._site.find(self._placed, cls, word))
-            same = self._same(watch)
-        for each in same:
-            self._site.unwatch(each.subscriber, each.cls, _key(each))
-        return self._shown([watch])[0], bool(same)
+        """Stop watching; the second value is False if it was not watched.
 
-    def of(self, subscriber: str | None = None) -> list[WatchDescription]:
-        """All watches, or those of one subscriber."""
-        if subscriber is None:
-            return self._shown(self._site.watches())
-        return self._shown(self._watches_of(self._known(subscriber)))
-
-    def notified_as(self, named: str) -> str | None:
-        """The name that notifications of a subscriber have: by the topmost class, and by the key. None if there is no
-        such object, and it watches nothing.
+        A deleted object can still be given by its key.
         """
-        cls, word = _parted(named)
-        key = (
-            word if self._site.watches(Object(cls, word)) else self._site.find_if_any(self._placed, cls, word)
-        )
-        return None if key is None else str(self._name(Object(cls, key)))
+        watcher = self._find_watcher(subscriber)
+        cls, key_or_label = _split_watched(what)
+        watch = Watch(watcher, cls, key_or_label or None)
+        watches = self._find_equal(watch)
+        if key_or_label and not watches:
+            watch = replace(watch, key=self._database.find(self._mapped, cls, key_or_label))
+            watches = self._find_equal(watch)
+        for each in watches:
+            self._database.unwatch(each.subscriber, each.cls, _key(each))
+        return self._describe([watch])[0], bool(watches)
 
-    def _known(self, named: str) -> Object:
-        """Who watches something is known by a key, though there may be no such object any more."""
-        cls, word = _parted(named)
-        if self._site.watches(Object(cls, word)):
-            return Object(cls, word)
-        return Object(cls, self._site.find(self._placed, cls, word))
+    def list_watches(self, subscriber: str | None = None) -> list[WatchDescription]:
+        """List all watches, or those of one subscriber."""
+        if subscriber is None:
+            return self._describe(self._database.watches())
+        return self._describe(self._watches_of(self._find_watcher(subscriber)))
 
-    def _watches_of(self, who: Object) -> list[Watch]:
-        """A student who is a person may have been named as either."""
-        model, name = self._placed.model, self._name(who)
-        below = model.subclasses_of(name.family) if name.family in model.classes else ()
-        return [each for cls in (name.family, *below) for each in self._site.watches(Object(cls, who.key))]
+    def resolve_subscriber(self, name: str) -> str | None:
+        """Return the name in a subscriber's notifications: topmost class and key.
 
-    def _same(self, watch: Watch) -> list[Watch]:
-        """Those of the same subscriber about the same object or class."""
+        None if there is no such object and it watches nothing.
+        """
+        cls, key_or_label = _split_subscriber(name)
+        if self._database.watches(Object(cls, key_or_label)):
+            return str(self._canonical(Object(cls, key_or_label)))
+        key = self._database.find_if_any(self._mapped, cls, key_or_label)
+        return None if key is None else str(self._canonical(Object(cls, key)))
+
+    def _find_watcher(self, name: str) -> Object:
+        """Find a subscriber; one that watches something is found by its key even if its object is deleted."""
+        cls, key_or_label = _split_subscriber(name)
+        if self._database.watches(Object(cls, key_or_label)):
+            return Object(cls, key_or_label)
+        return Object(cls, self._database.find(self._mapped, cls, key_or_label))
+
+    def _watches_of(self, watcher: Object) -> list[Watch]:
+        """List a subscriber's watches under every class: a student who is a person may have been named as either."""
+        model, canonical = self._mapped.model, self._canonical(watcher)
+        below = model.subclasses_of(canonical.family) if canonical.family in model.classes else ()
         return [
-            each for each in self._watches_of(watch.subscriber) if self._about(each) == self._about(watch)
+            watch
+            for cls in (canonical.family, *below)
+            for watch in self._database.watches(Object(cls, watcher.key))
         ]
 
-    def _about(self, watch: Watch) -> Object:
-        return Object(watch.cls, None) if watch.key is None else self._name(Object(watch.cls, watch.key))
+    def _find_equal(self, watch: Watch) -> list[Watch]:
+        """Find the watches of the same subscriber on the same object or class."""
+        subject = self._subject(watch)
+        return [each for each in self._watches_of(watch.subscriber) if self._subject(each) == subject]
 
-    def _shown(self, watches: Iterable[Watch]) -> list[WatchDescription]:
-        given = list(watches)
-        named = {self._name(each.subscriber) for each in given}
-        named |= {self._name(Object(each.cls, each.key)) for each in given if each.key is not None}
-        labels = self._site.labels(self._placed, named)
-        return [self._watched(each, lambda one: labels.get(one, str(one))) for each in given]
+    def _subject(self, watch: Watch) -> Object:
+        return Object(watch.cls, None) if watch.key is None else self._canonical(Object(watch.cls, watch.key))
 
-    def _watched(self, watch: Watch, label: Callable[[Object], str]) -> WatchDescription:
-        who = self._name(watch.subscriber)
+    def _describe(self, watches: Iterable[Watch]) -> list[WatchDescription]:
+        listed = list(watches)
+        named = {self._canonical(watch.subscriber) for watch in listed}
+        named |= {self._canonical(Object(watch.cls, watch.key)) for watch in listed if watch.key is not None}
+        labels = self._database.labels(self._mapped, named)
+        return [self._describe_watch(watch, lambda each: labels.get(each, str(each))) for watch in listed]
+
+    def _describe_watch(self, watch: Watch, label: Callable[[Object], str]) -> WatchDescription:
+        watcher = self._canonical(watch.subscriber)
         if watch.key is None:
-            return WatchDescription(str(who), label(who), watch.cls, None, None)
-        what = self._name(Object(watch.cls, watch.key))
-        return WatchDescription(str(who), label(who), watch.cls, str(what), label(what))
+            return WatchDescription(str(watcher), label(watcher), watch.cls, None, None)
+        watched = self._canonical(Object(watch.cls, watch.key))
+        return WatchDescription(str(watcher), label(watcher), watch.cls, str(watched), label(watched))
 
-    def _name(self, one: Object) -> Object:
-        """Notifications call a subscriber by the topmost class; a model may have lost a class since."""
-        model = self._placed.model
-        return Object(model.family(one.family), one.key) if one.family in model.classes else one
-
-
-def _parted(named: str) -> tuple[str, str]:
-    cls, _, word = named.partition(":")
-    if not cls or not word:
-        raise InputError("this names no subscriber", received=named, accepted=SUBSCRIBER_FORM)
-    return cls, word
+    def _canonical(self, subject: Object) -> Object:
+        """Name an object by its topmost class, as notifications do; its class may have left the model since."""
+        model = self._mapped.model
+        if subject.family not in model.classes:
+            return subject
+        return Object(model.family(subject.family), subject.key)
 
 
-def _named(what: str) -> tuple[str, str]:
-    cls, colon, word = what.partition(":")
-    if not cls or (colon and not word):
-        accepted = "a class, or with a key or label one of its objects: Course, Course:1, Course:Trees"
-        raise InputError("this names nothing that can be watched", received=what, accepted=accepted)
-    return cls, word
+def _split_subscriber(name: str) -> tuple[str, str]:
+    cls, _, key_or_label = name.partition(":")
+    if not cls or not key_or_label:
+        raise InputError("not a subscriber", received=name, accepted=SUBSCRIBER_FORM)
+    return cls, key_or_label
+
+
+def _split_watched(what: str) -> tuple[str, str]:
+    cls, colon, key_or_label = what.partition(":")
+    if not cls or (colon and not key_or_label):
+        accepted = "a class, or one of its objects by key or label: Course, Course:1, Course:Trees"
+        raise InputError("not a class or an object", received=what, accepted=accepted)
+    return cls, key_or_label
 
 
 def _key(watch: Watch) -> str | None:

@@ -77,11 +77,11 @@ def drain_outbox(
     tidings: Tidings, source: OpenSource, how: OutboxOptions = DEFAULT_OPTIONS
 ) -> Iterator[Drained]:
     """Tell all that is in an outbox, some at a time; what has come out is told and forgotten there."""
-    while noticed := source.site.changes(how.batch):
+    while noticed := source.database.changes(how.batch):
         published, refused = _publish(tidings, source, noticed) if how.publish else (0, 0)
-        labels = source.site.labels(source.placed, {one for each in noticed for one in each.objects()})
-        told = tidings.tell(source.name, source.placed.model, noticed, labels, how.tell_author)
-        source.site.forget(each.id for each in noticed)
+        labels = source.database.labels(source.mapped, {one for each in noticed for one in each.objects()})
+        told = tidings.tell(source.name, source.mapped.model, noticed, labels, how.tell_author)
+        source.database.forget(each.id for each in noticed)
         dead = told.dead + refused
         yield Drained(source.name, len(noticed), told.new, told.repeated, dead, published)
 
@@ -112,7 +112,7 @@ def _values(source: OpenSource, noticed: Iterable[ObjectChange]) -> Iterator[Map
     keys: dict[str, set[str]] = {}
     for cls, key in changed:
         keys.setdefault(cls, set()).add(key)
-    found = {cls: source.site.values(source.placed, cls, those) for cls, those in keys.items()}
+    found = {cls: source.database.values(source.mapped, cls, those) for cls, those in keys.items()}
     return (found[cls].get(key) for cls, key in changed)
 
 
@@ -194,7 +194,7 @@ class OutboxWorker(Worker):
         self._follower = OutboxFollower(tidings, how, poll)
 
     def run_once(self) -> None:
-        self._follower.step(self._sources.all(), _log_outbox_event, self.stopping)
+        self._follower.step(self._sources.list_sources(), _log_outbox_event, self.stopping)
         self.stopping.wait(self._poll)
 
     def close(self) -> None:

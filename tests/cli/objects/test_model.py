@@ -48,11 +48,11 @@ def test_everything_that_is_wrong_is_told_at_once(tidings: Tidings) -> None:
     assert done.exit_code == 2
     assert done.stderr == (
         "error: a.puml: 2 problems\n"
-        "  ab is implicit, and neither A nor B is a subscriber (line 3, column 15); accepted: an end whose class or a "
-        "class above it is a subscriber\n"
+        "  ab is implicit, and neither A nor B is a subscriber (line 3, column 15); accepted: an end whose class or "
+        "ancestor class is a subscriber\n"
         "    A -- B : ab <<implicit>>\n"
         "                  ^^^^^^^^   mark A or B as subscriber\n"
-        "  no class has this name (line 4, column 6); received C; accepted: A, B\n"
+        "  no such class (line 4, column 6); received C; accepted: A, B\n"
         "    A -- C : ac\n"
         "         ^\n"
     )
@@ -73,14 +73,14 @@ def test_a_program_in_the_folder_is_found_by_its_name(tidings: Tidings) -> None:
     ("what", "expected"),
     [
         ("nowhere.puml", "no file 'nowhere.puml'"),
-        ("readme.txt", "no idea what is in 'readme.txt'"),
+        ("readme.txt", "'readme.txt' has no known suffix of a model"),
         ("program.py", "program.py:Base reads the classes in it"),
         ("nowhere.py:Base", "no file 'nowhere.py'"),
         ("no.such.module:Base", "'no.such.module' cannot be imported; received ModuleNotFoundError"),
         ("program.py:Base", "'program.py' cannot be imported; received ZeroDivisionError: division by zero"),
         ("empty.py:Base", "'empty.py:Base' has no such name; received Base"),
         ("empty.py:Bass", "did you mean 'Bases'?"),
-        ("empty.py:Bases", "nothing that classes are mapped by (the model); received ()"),
+        ("empty.py:Bases", "not a declarative base (the model); received ()"),
         ("latin.puml", "latin.puml is not UTF-8 (byte 6)"),
         ("broken.xmi", "broken.xmi: not well-formed XML"),
         ("long.uml", "long.uml: the text is too long"),
@@ -110,7 +110,7 @@ def test_show(tidings: Tidings) -> None:
     assert [
         "usedIn",
         "LearningMaterial * → * Course",
-        "a change of LearningMaterial is one of Course",
+        "a change of LearningMaterial is also a change of Course",
         "used_in (learning_material_id, course_id)",
     ] in rows
     told = [
@@ -155,7 +155,7 @@ def test_changes_go_up() -> None:
         ("Course", "Student", "implicit", "end"),
         ("Lecturer", "Course", "plain", ""),
     }
-    assert "Student is told about Course" in picture.description
+    assert "Student is notified about Course" in picture.description
 
 
 def test_circles_loops_and_subclasses_are_drawn() -> None:
@@ -187,7 +187,7 @@ def test_large_models_are_drawn_in_part() -> None:
         Association(f"to {i}", "C0", name, propagates=PropagatesMark(End.TARGET))
         for i, name in enumerate(classes)
     )
-    with pytest.raises(InputError, match="too much for one picture; received 61 classes"):
+    with pytest.raises(InputError, match="too many classes for one picture; received 61 classes"):
         build_model_picture(Model(classes, every))
     assert len(build_model_picture(Model(classes, every), ["C7"]).boxes) == 2
     with pytest.raises(Absent, match="no such class"):

@@ -149,8 +149,8 @@ def test_who_is_gone_can_be_unwatched_by_the_key(tidings: Tidings, university: O
 
 
 REFUSED = [
-    (["watch", "--as", "Student", "Course"], "this names no subscriber; received Student"),
-    (["watch", "--as", "Student:1", "Course:"], "this names nothing that can be watched"),
+    (["watch", "--as", "Student", "Course"], "not a subscriber; received Student"),
+    (["watch", "--as", "Student:1", "Course:"], "not a class or an object"),
     (["watch", "--as", "Student:1", "Curse"], "no such class can be watched; received Curse"),
     (["watch", "--as", "Student:1", "Course:Data"], "there is no such Course; received Data"),
     (["watch", "--as", "Course:1", "Course"], "objects of this class cannot be told"),
@@ -158,7 +158,7 @@ REFUSED = [
     (["watch", "--as", "Student:1", "Course", "--model", PUML], "which database?"),
     (["model", "tell", PUML], "a model and a database belong together"),
     (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "no database can be at this address"),
-    (["model", "tell", PUML, "--from", "postgresql://localhost"], "the address names no database"),
+    (["model", "tell", PUML, "--from", "postgresql://localhost"], "the URL has no database name"),
     (
         ["objects", "add", "x", "--model", "none.puml", "--database", "sqlite:///university.db"],
         "none.puml",
@@ -188,7 +188,7 @@ def test_databases_are_listed_and_forgotten(tidings: Tidings, university: Object
     assert json.loads(tidings("objects", "list", "--json").stdout) == kept
     tidings("objects", "add", "other", "--model", PUML, "--database", university.database)
     asked = tidings("watch", "--as", "Student:1", "Course")
-    assert asked.exit_code == 2 and "which database? (--source)" in asked.stderr
+    assert asked.exit_code == 2 and "several databases are registered (--source)" in asked.stderr
     assert tidings("objects", "remove", "other").stdout == "other  forgotten\n"
     assert tidings("objects", "remove", "other").exit_code == 3
     tidings("objects", "remove", "university")
@@ -267,7 +267,7 @@ def test_notifications_database_that_is_away_is_named(
 ) -> None:
     (tmp_path / "university.db").rename(tmp_path / "elsewhere.db")
     said = tidings("notifications", "--as", "Student:S1").stderr
-    assert "university cannot be asked who Student:S1 is" in said and "nothing for Student:S1 yet" in said
+    assert "Student:S1 cannot be looked up in university" in said and "nothing for Student:S1 yet" in said
 
 
 ANY_NAME = ("Student:1", "Student:S1", "Person:S1")
@@ -325,7 +325,7 @@ def test_token_while_the_database_is_away_is_refused(
 ) -> None:
     (tmp_path / "school.db").rename(tmp_path / "elsewhere.db")
     done = tidings("token", "make", "phone", "--as", "Student:1")
-    assert done.exit_code == 2 and "school cannot be asked who Student:1 is" in done.stderr
+    assert done.exit_code == 2 and "Student:1 cannot be looked up in school" in done.stderr
     assert tidings("token", "make", "phone", "--as", "ana").exit_code == 0
 
 

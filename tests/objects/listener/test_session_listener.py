@@ -81,8 +81,8 @@ def test_the_paper_s_university(engine: Engine) -> None:
 
 
 def why(change: ObjectChange) -> dict[str, list[str]]:
-    found = find_reasons(change.change.object, change.told.steps, change.told.hits)
-    return {str(who): sorted(each.shown() for each in all) for who, all in found.items()}
+    found = find_reasons(change.change.object, change.propagation.steps, change.propagation.hits)
+    return {str(who): sorted(each.render() for each in all) for who, all in found.items()}
 
 
 class School:
@@ -207,7 +207,7 @@ def test_a_course_goes_with_its_chapters_and_its_links_are_not_told_besides(scho
     assert school.said() == [["delete Chapter:1", "delete Chapter:2", "delete Course:1"]]
     by_object = {str(each.change.object): each for each in changes}
     assert by_object["Course:1"].before == {"title": "Basics", "gives": 1}
-    assert {str(one) for one in by_object["Chapter:1"].told.reached} == {"Chapter:1", "Course:1"}
+    assert {str(one) for one in by_object["Chapter:1"].propagation.reached} == {"Chapter:1", "Course:1"}
 
 
 def leaves_by_reference(session: Session) -> str:
@@ -306,7 +306,7 @@ def test_references_in_a_circle_are_seen_when_they_are_written_afterwards() -> N
         one.next, two.next = two, one
         session.commit()
     assert sorted(map(_said, told)) == ["link Node:1 next Node:2", "link Node:2 next Node:1"]
-    assert all({str(one) for one in each.told.reached} == {"Node:1", "Node:2"} for each in told)
+    assert all({str(one) for one in each.propagation.reached} == {"Node:1", "Node:2"} for each in told)
 
 
 def test_what_is_inserted_has_no_links_but_those_in_its_row(school: School) -> None:
@@ -317,7 +317,7 @@ def test_what_is_inserted_has_no_links_but_those_in_its_row(school: School) -> N
         session.add(Script(id=UUID(int=2), title="New", used_in=[course]))
         session.add(Chapter(id=3, title="Graphs", course=course))
     [changes] = school.told
-    reached = {_said(each): {str(one) for one in each.told.reached} for each in changes}
+    reached = {_said(each): {str(one) for one in each.propagation.reached} for each in changes}
     new = f"Script:{UUID(int=2).hex}"
     assert reached == {
         "insert Chapter:3": {"Chapter:3", "Course:1"},
@@ -463,11 +463,11 @@ def test_watches_of_what_there_is_not_are_refused(school: School, watch: Watch, 
 
 
 def test_limits_are_told_where_they_are_reached(school: School) -> None:
-    school.listen(limits=Limits(steps=0, told=1))
+    school.listen(limits=Limits(steps=0, subscribers=1))
     with school.sessions.begin() as session:
         session.get_one(Chapter, 1).title = "Queues"
         session.get_one(Course, 1).title = "More"
-    cuts = {_said(each): each.told.cuts for each in school.told[0]}
+    cuts = {_said(each): each.propagation.truncations for each in school.told[0]}
     assert cuts == {
         "update Chapter:1 title": {Truncation("steps", 0, 1)},
         "update Course:1 title": frozenset(),

@@ -174,13 +174,13 @@ def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(data
     database.run("UPDATE course SET title = 'Sets'")
     found = site.changes(most=10)
     assert [each.change.kind.value for each in found] == ["insert", "update"]
-    assert [{str(hit.subscriber) for hit in each.told.hits} for each in found] == [{"Student:1"}] * 2
+    assert [{str(hit.subscriber) for hit in each.propagation.hits} for each in found] == [{"Student:1"}] * 2
 
 
 def test_limits_are_part_of_what_is_installed(site: ObjectDatabase) -> None:
     install_triggers(site, PLACED, Limits(steps=3))
     assert find_differences(site, PLACED, Limits(steps=3)) == ()
-    for other in (Limits(steps=4), Limits(steps=3, told=1), Limits()):
+    for other in (Limits(steps=4), Limits(steps=3, subscribers=1), Limits()):
         assert {each.name for each in find_differences(site, PLACED, other)} == {"tidings_changes_told"}
 
 

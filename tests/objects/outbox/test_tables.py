@@ -23,8 +23,8 @@ def test_a_change_comes_with_all_that_follows_from_it(university: Database) -> N
         {"title": "Second edition"},
     )
     assert found.at.endswith("Z") and found.id.startswith(found.at)
-    because = find_reasons(script, found.told.steps, found.told.hits)
-    assert [each.shown() for each in because[Object("Student", "3")]] == [
+    because = find_reasons(script, found.propagation.steps, found.propagation.hits)
+    assert [each.render() for each in because[Object("Student", "3")]] == [
         "LearningMaterial:2 -usedIn-> Course:2 <-attends- Student:3"
     ]
 
@@ -53,7 +53,7 @@ def test_what_is_held_at_once_is_bounded(university: Database, monkeypatch: pyte
     """But one change is always read, however much follows from it."""
     university.run("UPDATE course SET room = 'B1'")
     both = university.site.changes(most=10)
-    rows = [len(each.told.reached | each.told.steps | each.told.hits) for each in both]
+    rows = [len(each.propagation.reached | each.propagation.steps | each.propagation.hits) for each in both]
     assert len(rows) == 2
     for most, expected in ((sum(rows), both), (sum(rows) - 1, both[:1]), (1, both[:1])):
         monkeypatch.setattr(tables, "MAX_ROWS", most)
@@ -66,7 +66,7 @@ def test_changes_of_an_outbox_made_anew_have_other_ids(university: Database) -> 
     [old] = university.site.changes(most=10)
     university.run("UPDATE tidings_changes SET at = '2001-02-03T04:05:06Z'")
     [new] = university.site.changes(most=10)
-    assert new.id != old.id and new.told == old.told
+    assert new.id != old.id and new.propagation == old.propagation
     assert university.site.forget([old.id]) == 0 and university.site.changes(most=10) == [new]
     assert university.site.forget([new.id]) == 1 and university.site.changes(most=10) == []
 

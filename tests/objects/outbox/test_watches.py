@@ -20,7 +20,7 @@ def test_watched_until_it_is_watched_no_more(university: Database) -> None:
     assert site.watches(S3) == [Watch(S3, "Course"), Watch(S3, "Lecturer", "7")]
     university.run("INSERT INTO lecturer VALUES (7, 'Ada', '4711')")
     [found] = site.changes(most=10)
-    assert {hit.subscriber for hit in found.told.hits} == {S3}
+    assert {hit.subscriber for hit in found.propagation.hits} == {S3}
     assert site.unwatch(S3, "Lecturer", "7") and not site.unwatch(S3, "Lecturer", "7")
     assert site.watches(S3) == [Watch(S3, "Course")]
 

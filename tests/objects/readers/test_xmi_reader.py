@@ -335,7 +335,7 @@ def test_places_are_said_by_stereotypes() -> None:
 
 
 def test_the_profile_is_no_model_and_has_all_marks() -> None:
-    assert "there is no class in it" in said(PROFILE.read_bytes())
+    assert "the model has no classes" in said(PROFILE.read_bytes())
     for word in (
         "subscriber",
         "implicit",
@@ -358,23 +358,23 @@ def test_the_profile_is_no_model_and_has_all_marks() -> None:
                 cls("A"), cls("B"), association("ab", "A", "B"), applied='<t:implicit base_Association="ab"/>'
             ),
             "the model: ab is implicit, and neither A nor B is a subscriber (line 7); "
-            "accepted: an end whose class or a class above it is a subscriber; mark A or B as subscriber",
+            "accepted: an end whose class or ancestor class is a subscriber; mark A or B as subscriber",
         ),
         (
             document(cls("A"), association("aa", "A", "Z")),
-            "the model: no class has this name (line 4); received Z; accepted: A",
+            "the model: no such class (line 4); received Z; accepted: A",
         ),
         (
             document(cls("A"), '<packagedElement xmi:type="uml:AssociationClass" xmi:id="c" name="C"/>'),
-            "the model: an association that is a class, too (line 4); received C; "
-            "a class between the two, with an association to each",
+            "the model: association classes are not supported (line 4); received C; "
+            "model a class between the two, with an association to each",
         ),
         (
             document(cls("A"), '<packagedElement xmi:type="uml:Association" xmi:id="c" memberEnd="x"/>'),
             "the model: 2 problems\n"
-            "  an end that is not there (line 4); received x\n"
+            "  an end of the association does not exist (line 4); received x\n"
             "  an association has two ends (line 4); received 0 ends; accepted: 2; "
-            "an association between three classes is a class with three associations",
+            "model an association between three classes as a class with three associations",
         ),
         (
             document(cls("A"), association("aa", "A", "A").replace('value="*"', 'value="x"', 1)),
@@ -382,26 +382,26 @@ def test_the_profile_is_no_model_and_has_all_marks() -> None:
         ),
         (
             document(cls("A"), association("aa", "A", "A").replace('type="A"', "", 1)),
-            "the model: nothing says of which class the objects at this end are (line 4)",
+            "the model: this end has no class (line 4)",
         ),
         (
             document(cls("A"), applied='<t:subscribe base_Class="A"/><t:other base_Class="A"/>'),
             "the model: 2 problems\n"
-            f"  no mark of this name (line 5); received subscribe; accepted: {MARKS}; did you mean 'subscriber'?\n"
-            f"  no mark of this name (line 5); received other; accepted: {MARKS}",
+            f"  unknown mark (line 5); received subscribe; accepted: {MARKS}; did you mean 'subscriber'?\n"
+            f"  unknown mark (line 5); received other; accepted: {MARKS}",
         ),
         (
             document(cls("A"), applied='<t:subscriber base_Class="B"/>'),
-            "the model: subscriber is applied to what is not there (line 5); received B",
+            "the model: subscriber is applied to an element that does not exist (line 5); received B",
         ),
         (
             document(cls("A"), applied='<t:propagates base_Class="A"/>'),
-            "the model: no mark of a class (line 5); received propagates; accepted: stored, subscriber",
+            "the model: not a mark of a class (line 5); received propagates; accepted: stored, subscriber",
         ),
         (
             document(cls("A"), cls("A").replace('id="A"', 'id="A2"')),
-            "the model: there is a class of this name already (line 4); received A; classes are known by their names "
-            "alone, whatever package they are in",
+            "the model: duplicate class name (line 4); received A; names of classes are unique in a model, "
+            "whatever their packages",
         ),
         (
             document('<packagedElement xmi:type="uml:Class" xmi:id="a"/>'),

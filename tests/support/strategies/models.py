@@ -95,7 +95,7 @@ def _limits(draw: st.DrawFn, model: Model, near: str) -> MarkLimits:
 
 def tags(mark: ImplicitMark | PropagatesMark) -> dict[str, str]:
     """The tagged values of a mark; the end is always said."""
-    end = {"told": mark.told} if isinstance(mark, ImplicitMark) else {"towards": mark.towards}
+    end = {"told": mark.notified} if isinstance(mark, ImplicitMark) else {"towards": mark.towards}
     said = {word: each.value for word, each in end.items()}
     if mark.limits.attributes is not None:
         said["attributes"] = " ".join(sorted(mark.limits.attributes))

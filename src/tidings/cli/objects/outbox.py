@@ -111,7 +111,7 @@ def _sources(
         accepted = "MODEL --from URL, or neither: tidings objects add remembers them"
         raise InputError("a model and a database belong together", where="model tell", accepted=accepted)
     kept = SourceRegistry(tidings.store)
-    return [kept.chosen(name)] if name is not None else (kept.all() or [kept.chosen()])
+    return [kept.select(name)] if name is not None else (kept.list_sources() or [kept.select()])
 
 
 def _once(tidings: Tidings, source: ObjectSource, how: OutboxOptions, as_json: bool, alone: bool) -> int:

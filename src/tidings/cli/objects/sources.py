@@ -60,12 +60,12 @@ def add(
 
     with open_tidings(home, store) as tidings:
         sources = SourceRegistry(tidings.store)
-        placed = sources.add(name, model, database).placed
-        kept = sources.chosen(name)
+        mapped = sources.add(name, model, database).mapped
+        kept = sources.select(name)
     if as_json:
         output.print_json(asdict(kept))
     else:
-        output.print_line((name, "bold cyan"), summarize_model(placed.model))
+        output.print_line((name, "bold cyan"), summarize_model(mapped.model))
 
 
 def list_sources(
@@ -79,7 +79,7 @@ def list_sources(
     from tidings.objects.sources import ADD_COMMAND, SourceRegistry
 
     with open_tidings(home, store) as tidings:
-        found = SourceRegistry(tidings.store).all()
+        found = SourceRegistry(tidings.store).list_sources()
     if as_json:
         for one in found:
             output.print_json(asdict(one))

@@ -114,7 +114,7 @@ def watches(
       tidings watches --as Student:1
     """
     with _watches(home, store, source, model, database) as kept:
-        found = kept.of(subscriber)
+        found = kept.list_watches(subscriber)
     if as_json:
         for one in found:
             output.print_json(one.record())
@@ -157,4 +157,4 @@ def choose_source(
         accepted = "--source NAME, or --model MODEL with --database URL"
         raise InputError("which database?", accepted=accepted)
     with open_tidings(home, store) as tidings:
-        return SourceRegistry(tidings.store).chosen(source)
+        return SourceRegistry(tidings.store).select(source)

@@ -150,6 +150,6 @@ def limit_hits(hits: DataFrame, most: int | None) -> tuple[DataFrame, DataFrame]
     if most is None:
         return hits, hits.groupBy("change").agg(F.count("*").alias("found")).where(F.lit(False))
     each = Window.partitionBy("change").orderBy("subscriber_family", "subscriber_key")
-    placed = hits.withColumn("place", F.dense_rank().over(each))
-    found = placed.groupBy("change").agg(F.max("place").alias("found")).where(F.col("found") > most)
-    return placed.where(F.col("place") <= most).drop("place"), found
+    ranked = hits.withColumn("place", F.dense_rank().over(each))
+    found = ranked.groupBy("change").agg(F.max("place").alias("found")).where(F.col("found") > most)
+    return ranked.where(F.col("place") <= most).drop("place"), found

@@ -73,8 +73,8 @@ def _cores(session: SparkSession) -> int:
 
 
 def _once(changes: DataFrame) -> DataFrame:
-    placed = changes.where(F.col("sequence").isNotNull())
-    said = placed.withColumn("was", F.to_json("before")).withColumn("is", F.to_json("after"))
+    positioned = changes.where(F.col("sequence").isNotNull())
+    said = positioned.withColumn("was", F.to_json("before")).withColumn("is", F.to_json("after"))
     once = said.dropDuplicates(["sequence", "table", "op", "was", "is"]).drop("was", "is")
     return changes.where(F.col("sequence").isNull()).union(once)
 

@@ -1,4 +1,4 @@
-"""A placed model as small tables, which every join gets whole: so plans are the same size for all models.
+"""A mapped model as small tables, which every join gets whole: so plans are the same size for all models.
 
 `tables` are those of objects, of links and of watches; `ways` are marked associations in the direction of their marks;
 `members` say which rows make an object one of a class below the topmost; `above` has each class with those above it.
@@ -78,21 +78,21 @@ class ModelTables:
     """The small tables of a model: as rows for whoever plans, and as tables that are sent to all tasks."""
 
     session: SparkSession
-    places: RelationalView
+    view: RelationalView
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
 
     @classmethod
-    def of(cls, session: SparkSession, placed: MappedModel) -> ModelTables:
-        places = RelationalView(placed)
+    def of(cls, session: SparkSession, mapped: MappedModel) -> ModelTables:
+        view = RelationalView(mapped)
         rows = {
-            "tables": list(_tables(places)),
-            "ways": list(_ways(places)),
-            "members": list(_members(places)),
-            "above": list(_above(places)),
-            "families": list(_families(places)),
-            "labels": list(_labels(places)),
+            "tables": list(_tables(view)),
+            "ways": list(_ways(view)),
+            "members": list(_members(view)),
+            "above": list(_above(view)),
+            "families": list(_families(view)),
+            "labels": list(_labels(view)),
         }
-        return cls(session, places, rows)
+        return cls(session, view, rows)
 
     def frame(self, name: str) -> DataFrame:
         table = pa.Table.from_pylist([dict(row) for row in self.rows[name]], _SCHEMAS[name])
@@ -102,9 +102,9 @@ class ModelTables:
         return self.frame("ways").where(F.col("propagates") == propagates)
 
 
-def _tables(places: RelationalView) -> Iterator[dict[str, Any]]:
+def _tables(view: RelationalView) -> Iterator[dict[str, Any]]:
     known = set()
-    for rows in places.rows():
+    for rows in view.rows():
         known.add(rows.table)
         columns = [{"name": name, "column": column} for name, column in rows.columns]
         yield {
@@ -116,33 +116,33 @@ def _tables(places: RelationalView) -> Iterator[dict[str, Any]]:
             "several": rows.has_others,
             "columns": columns,
         }
-    yield from _link_tables(places, known)
+    yield from _link_tables(view, known)
     yield {
         "table": WATCH_TABLE_NAME,
         "holds": WATCHED,
         "id_columns": list(WATCH_COLUMNS),
-        "classes": list(places.model.classes),
-        "subscribers": [name for name in places.model.classes if places.model.is_subscriber(name)],
+        "classes": list(view.model.classes),
+        "subscribers": [name for name in view.model.classes if view.model.is_subscriber(name)],
     }
 
 
-def _link_tables(places: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
+def _link_tables(view: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
     """A row of links is known by what it links. Tables of associations without marks say nothing to anybody."""
     columns: dict[str, list[str]] = {}
-    for way in _all_ways(places):
+    for way in _all_ways(view):
         if way.relation.table not in known:
             columns.setdefault(way.relation.table, []).extend((way.relation.source, way.relation.target))
     for table, found in columns.items():
         yield {"table": table, "holds": LINKS, "id_columns": list(dict.fromkeys(found))}
 
 
-def _all_ways(places: RelationalView) -> list[DirectedAssociation]:
-    return [*places.propagating(), *places.implicit()]
+def _all_ways(view: RelationalView) -> list[DirectedAssociation]:
+    return [*view.propagating(), *view.implicit()]
 
 
-def _ways(places: RelationalView) -> Iterator[dict[str, Any]]:
-    count = len(places.propagating())
-    for number, way in enumerate(_all_ways(places)):
+def _ways(view: RelationalView) -> Iterator[dict[str, Any]]:
+    count = len(view.propagating())
+    for number, way in enumerate(_all_ways(view)):
         limits = way.limits
         yield {
             "way": number,
@@ -153,8 +153,8 @@ def _ways(places: RelationalView) -> Iterator[dict[str, Any]]:
             "far_column": way.far,
             "near_family": way.near_family,
             "far_family": way.far_family,
-            "near_table": places.placed.tables[way.near_class].name,
-            "far_table": places.placed.tables[way.far_class].name,
+            "near_table": view.mapped.tables[way.near_class].name,
+            "far_table": view.mapped.tables[way.far_class].name,
             "association": way.name,
             "forwards": way.forwards,
             "kinds": None if limits.kinds is None else sorted(kind.value for kind in limits.kinds),
@@ -162,9 +162,9 @@ def _ways(places: RelationalView) -> Iterator[dict[str, Any]]:
         }
 
 
-def _members(places: RelationalView) -> Iterator[dict[str, Any]]:
+def _members(view: RelationalView) -> Iterator[dict[str, Any]]:
     """All objects of a family are of its topmost class, so that one needs no row. Of several the lowest counts."""
-    model, tables = places.model, places.placed.tables
+    model, tables = view.model, view.mapped.tables
     for place, name in enumerate(model.classes):
         table, family = tables[name], model.family(name)
         kept = table.discriminator
@@ -180,20 +180,20 @@ def _members(places: RelationalView) -> Iterator[dict[str, Any]]:
         }
 
 
-def _above(places: RelationalView) -> Iterator[dict[str, Any]]:
-    for name in places.model.classes:
-        for each in places.model.lineage(name):
+def _above(view: RelationalView) -> Iterator[dict[str, Any]]:
+    for name in view.model.classes:
+        for each in view.model.lineage(name):
             yield {"class": name, "over": each.name}
 
 
-def _families(places: RelationalView) -> Iterator[dict[str, Any]]:
-    for name in places.model.classes:
-        yield {"class": name, "family": places.model.family(name)}
+def _families(view: RelationalView) -> Iterator[dict[str, Any]]:
+    for name in view.model.classes:
+        yield {"class": name, "family": view.model.family(name)}
 
 
-def _labels(places: RelationalView) -> Iterator[dict[str, Any]]:
+def _labels(view: RelationalView) -> Iterator[dict[str, Any]]:
     """By what people know objects, where that lies in the table of the class itself; the lowest class says it."""
-    model, tables = places.model, places.placed.tables
+    model, tables = view.model, view.mapped.tables
     for name in model.classes:
         label = model.label_of(name)
         if label is not None and label in tables[name].columns:

@@ -1,7 +1,7 @@
 """Whom changes of rows concern, by what a model says: for a whole log at once.
 
     with_links = {"attends": spark.read.parquet("attends"), "used_in": spark.read.parquet("used_in")}
-    result = object_changes(spark, placed, log, base=with_links)
+    result = object_changes(spark, mapped, log, base=with_links)
     result.told.show()
 
 `log` has a row for each change: `table`, `op` (Debezium's r, c, u, d), `before` and `after` (texts by column), and
@@ -31,14 +31,14 @@ REQUIRED_COLUMNS = ("table", "op", "before", "after")
 
 def derive_object_changes(
     session: SparkSession,
-    placed: MappedModel,
+    mapped: MappedModel,
     log: DataFrame,
     order: Sequence[str],
     base: Mapping[str, DataFrame] | None = None,
     limits: Limits = UNLIMITED,
 ) -> ChangeResults:
     """What follows from each change of a log, which is ordered by the columns `order`."""
-    relations = ModelTables.of(session, placed)
+    relations = ModelTables.of(session, mapped)
     known = BaseTables.of(relations, base or {})
     ordered = number_changes(_whole(log, order), relations)
     moving, staying = known.split(ordered)

@@ -47,14 +47,14 @@ class ChangeResults:
 
     @property
     def model(self) -> Model:
-        return self.relations.places.model
+        return self.relations.view.model
 
     @property
     def hits(self) -> DataFrame:
         return self._hits().distinct()
 
     def _hits(self) -> DataFrame:
-        return limit_hits(self.found, self.limits.told)[0]
+        return limit_hits(self.found, self.limits.subscribers)[0]
 
     @property
     def told(self) -> DataFrame:
@@ -74,7 +74,7 @@ class ChangeResults:
     @property
     def cuts(self) -> DataFrame:
         """Which limits ended something: change, what, found."""
-        told = limit_hits(self.found, self.limits.told)[1].select(
+        told = limit_hits(self.found, self.limits.subscribers)[1].select(
             "change", F.lit("told").alias("what"), "found"
         )
         if self.limits.steps is None:

@@ -52,13 +52,13 @@ class MappedTables:
     """A declarative base and its model."""
 
     def __init__(self, base: Any) -> None:
-        self.placed: MappedModel = read_sqlalchemy(base)
-        self._places = RelationalView(self.placed)
-        mapped: registry = base if isinstance(base, registry) else base.registry
-        self.mappers = {mapper.class_.__name__: mapper for mapper in mapped.mappers}
+        self.mapped: MappedModel = read_sqlalchemy(base)
+        self._view = RelationalView(self.mapped)
+        classes: registry = base if isinstance(base, registry) else base.registry
+        self.mappers = {mapper.class_.__name__: mapper for mapper in classes.mappers}
         self._tables = {table.fullname: table for mapper in self.mappers.values() for table in _all(mapper)}
-        self.propagating = tuple(map(self._trail, self._places.propagating()))
-        self.implicit = tuple(map(self._trail, self._places.implicit()))
+        self.propagating = tuple(map(self._trail, self._view.propagating()))
+        self.implicit = tuple(map(self._trail, self._view.implicit()))
         names = self.model.classes
         self.tables_of = {name: frozenset(self._lineage_tables(name)) for name in names}
         self.attributes = {name: tuple(self._attributes(name)) for name in names}
@@ -67,7 +67,7 @@ class MappedTables:
 
     @property
     def model(self) -> Model:
-        return self.placed.model
+        return self.mapped.model
 
     def class_of(self, mapper: Mapper[Any]) -> str | None:
         """None if the model has no such class: a session may have others, of other bases."""
@@ -93,8 +93,8 @@ class MappedTables:
         return frozenset(above.name for name in subscribers for above in self.model.lineage(name))
 
     def key(self, cls: str) -> AnyColumn:
-        placed = self.placed.tables[cls]
-        return self.column(placed.name, placed.key)
+        table = self.mapped.tables[cls]
+        return self.column(table.name, table.key)
 
     def column(self, table: str, name: str) -> AnyColumn:
         """By its name in the database; in a table of SQLAlchemy it may have another one."""
@@ -103,7 +103,7 @@ class MappedTables:
     def discriminator(self, cls: str) -> tuple[AnyColumn, AnyColumn] | None:
         """Key and discriminator, in a table that has both: of a class below others that may be the table of a class
         above it."""
-        said = self.placed.tables[cls].discriminator
+        said = self.mapped.tables[cls].discriminator
         if said is None:
             return None
         above = (self.key(each.name) for each in self.model.lineage(cls))
@@ -111,7 +111,7 @@ class MappedTables:
 
     def members(self, family: str) -> list[str]:
         """Classes before those below them."""
-        return sorted(self._places.members(family), key=lambda each: len(list(self.model.lineage(each))))
+        return sorted(self._view.members(family), key=lambda each: len(list(self.model.lineage(each))))
 
     def _lineage_tables(self, cls: str) -> Iterator[Table]:
         return (self.key(each.name).table for each in self.model.lineage(cls))
@@ -119,10 +119,10 @@ class MappedTables:
     def _attributes(self, cls: str) -> Iterator[tuple[str, AnyColumn]]:
         """What counts as an attribute, inherited ones too: values, and references that do not propagate."""
         for each in self.model.lineage(cls):
-            table = self.placed.tables[each.name]
+            table = self.mapped.tables[each.name]
             yield from ((name, self.column(table.name, column)) for name, column in table.columns.items())
-        for reference in self.placed.references_of(cls):
-            link = self.placed.link(reference)
+        for reference in self.mapped.references_of(cls):
+            link = self.mapped.link(reference)
             assert isinstance(link, ForeignKey)
             yield reference.name, self.column(link.table, link.column)
 
@@ -130,7 +130,7 @@ class MappedTables:
         """Columns of the object's rows in which a link that propagates is."""
         names = {each.name for each in self.model.lineage(cls)}
         for trail in self.propagating:
-            link = self.placed.link(trail.way.relation.association)
+            link = self.mapped.link(trail.way.relation.association)
             if isinstance(link, ForeignKey) and trail.way.relation.association.at(link.owner) in names:
                 yield trail, self.column(link.table, link.column)
 

@@ -83,7 +83,7 @@ class DatabaseSnapshot:
 
     def _rows_of(self, cls: str, objects: Sequence[Object]) -> Iterator[Object]:
         """Those that have a row of the class: a table with several classes says in a column of which."""
-        family, said = self.tables.model.family(cls), self.tables.placed.tables[cls].discriminator
+        family, said = self.tables.model.family(cls), self.tables.mapped.tables[cls].discriminator
         place = None if cls == family else self.tables.discriminator(cls)
         key, *kept = (self.tables.key(cls),) if place is None else place
         for its_key, *values in self._select(key, kept, objects):
@@ -99,7 +99,7 @@ class DatabaseSnapshot:
             label = self.tables.model.label_of(cls)
             found[one] = str(one.key)
             if label is not None:
-                named.setdefault(self.tables.column(*self.tables.placed.column(cls, label)), []).append(one)
+                named.setdefault(self.tables.column(*self.tables.mapped.column(cls, label)), []).append(one)
         for column, some in named.items():
             for key, label in self._select(self._key_beside(column), (column,), some):
                 one = self.object(some[0].family, key)

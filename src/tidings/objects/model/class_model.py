@@ -1,7 +1,8 @@
-"""The model graph: classes, associations between them, and the marks that say whom a change concerns.
+"""Model graph: classes, associations between them, and marks that decide whom a change concerns.
 
-After definitions 1, 5, 7 and 8 of the paper on semantic notification: classes are vertices, associations are edges with
-cardinalities; some classes are *subscribers*, some associations are *implicit* subscriptions, some *propagate* changes.
+It follows definitions 1, 5, 7 and 8 of the paper on semantic notification: classes are vertices, associations are edges
+with cardinalities; some classes are *subscribers*, some associations are *implicit* subscriptions, some *propagate*
+changes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import Enum
 
 
 class ChangeKind(Enum):
-    """What may happen to an object, or to a link between two."""
+    """Kinds of changes of an object or of a link between two objects."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -34,7 +35,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A value that objects of a class have. The key of an object is none: it says which object it is, and stays."""
+    """A value of the objects of a class. The key is not an attribute: it identifies an object and never changes."""
 
     name: str
     type: str | None = None
@@ -42,7 +43,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
-    """A class with its own attributes; `parents` has one name at most, because a table has one."""
+    """A class with its own attributes; it has at most one parent, because a row refers to one parent row."""
 
     name: str
     attributes: tuple[Attribute, ...] = ()
@@ -57,7 +58,7 @@ class ModelClass:
 
 @dataclass(frozen=True, slots=True)
 class Cardinality:
-    """How many objects at an end belong to one at the other; `most` is None for any number."""
+    """Number of objects at one end per object at the other; `most` is None if unlimited."""
 
     least: int = 0
     most: int | None = None
@@ -67,7 +68,7 @@ class Cardinality:
         return self.most == 1
 
     def __str__(self) -> str:
-        """`*`, `1`, `0..1`, `2..*`: what UML writes."""
+        """`*`, `1`, `0..1`, `2..*`, as in UML."""
         if self.most is None:
             return f"{self.least}..*" if self.least else "*"
         return str(self.most) if self.least == self.most else f"{self.least}..{self.most}"
@@ -78,13 +79,13 @@ ANY_CARDINALITY = Cardinality()
 
 @dataclass(frozen=True, slots=True)
 class MarkLimits:
-    """Limits: which kinds of change count, and of an update which attributes; None is no limit."""
+    """Limits of a mark to kinds of change, and for updates to attributes; None is unlimited."""
 
     attributes: frozenset[str] | None = None
     kinds: frozenset[ChangeKind] | None = None
 
     def admits(self, kind: ChangeKind, attributes: frozenset[str] = frozenset()) -> bool:
-        """Whether a change counts; `attributes` are those that an update changed."""
+        """Return whether a change counts; `attributes` are those that an update changed."""
         if self.kinds is not None and kind not in self.kinds:
             return False
         return kind is not ChangeKind.UPDATE or self.attributes is None or bool(self.attributes & attributes)
@@ -92,15 +93,15 @@ class MarkLimits:
 
 @dataclass(frozen=True, slots=True)
 class ImplicitMark:
-    """The objects at the end `told` are subscribers of those at the other end."""
+    """Mark of an implicit subscription: objects at the end `notified` subscribe to those at the other end."""
 
-    told: End
+    notified: End
     limits: MarkLimits = MarkLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class PropagatesMark:
-    """A change of an object counts as a change of the objects that are linked to it at the end `towards`."""
+    """Mark of propagation: a change of an object is also a change of the objects linked to it at `towards`."""
 
     towards: End
     limits: MarkLimits = MarkLimits()
@@ -108,9 +109,9 @@ class PropagatesMark:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Links from objects of a class to those of another, or of the same.
+    """Links from objects of a class to objects of another class, or of the same class.
 
-    `source_cardinality` is how many sources one target has, as UML writes it beside the source.
+    `source_cardinality` is the number of sources per target, which UML writes beside the source.
     """
 
     name: str
@@ -130,60 +131,60 @@ class Association:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """Classes by name, and associations. In which order they were written makes no difference."""
+    """Classes by name, and associations; their order does not matter for equality."""
 
     classes: Mapping[str, ModelClass]
     associations: tuple[Association, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and self._said() == other._said()
+        return isinstance(other, Model) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._identity())
 
-    def _said(self) -> tuple[object, ...]:
+    def _identity(self) -> tuple[object, ...]:
         classes = (
-            (each.name, frozenset(each.attributes), each.parents, each.subscriber, each.label)
-            for each in self.classes.values()
+            (cls.name, frozenset(cls.attributes), cls.parents, cls.subscriber, cls.label)
+            for cls in self.classes.values()
         )
         return frozenset(classes), frozenset(self.associations)
 
     def lineage(self, name: str) -> Iterator[ModelClass]:
-        """A class and those above it, upwards."""
-        at: str | None = name
-        while at is not None:
-            yield self.classes[at]
-            at = self.classes[at].parent
+        """Yield a class, its parent, and so on up to the topmost class."""
+        current: str | None = name
+        while current is not None:
+            yield self.classes[current]
+            current = self.classes[current].parent
 
     def family(self, name: str) -> str:
-        """The topmost class above a class: among its objects a key stands for one."""
+        """Return the topmost ancestor of a class; keys are unique within it."""
         return [each.name for each in self.lineage(name)][-1]
 
     def is_a(self, name: str, above: str) -> bool:
         return any(each.name == above for each in self.lineage(name))
 
     def subclasses_of(self, name: str) -> tuple[str, ...]:
-        """The classes below a class, the class itself not counted."""
+        """Return all descendants of a class, without the class itself."""
         return tuple(each for each in self.classes if each != name and self.is_a(each, name))
 
     def attributes_of(self, name: str) -> tuple[Attribute, ...]:
-        """Inherited attributes first."""
-        above = list(self.lineage(name))
-        return tuple(attribute for each in reversed(above) for attribute in each.attributes)
+        """Return own and inherited attributes, inherited ones first."""
+        lineage = list(self.lineage(name))
+        return tuple(attribute for cls in reversed(lineage) for attribute in cls.attributes)
 
     def associations_of(self, name: str) -> tuple[Association, ...]:
-        """The associations that objects of a class take part in, at either end, inherited ones included."""
+        """Return the associations with a class at either end, inherited ones included."""
         names = {each.name for each in self.lineage(name)}
         return tuple(each for each in self.associations if each.source in names or each.target in names)
 
     def is_subscriber(self, name: str) -> bool:
-        """Whether the class or one above it is marked."""
+        """Return whether the class or an ancestor is marked as subscriber."""
         return any(each.subscriber for each in self.lineage(name))
 
     def label_of(self, name: str) -> str | None:
-        """The attribute by which people know objects of a class; None is the key."""
-        said = next((each.label for each in self.lineage(name) if each.label is not None), None)
-        if said is not None:
-            return said
-        known = {attribute.name for attribute in self.attributes_of(name)}
-        return next((each for each in ("name", "title") if each in known), None)
+        """Return the attribute that names objects of a class for people; None if it is the key."""
+        label = next((cls.label for cls in self.lineage(name) if cls.label is not None), None)
+        if label is not None:
+            return label
+        attributes = {attribute.name for attribute in self.attributes_of(name)}
+        return next((each for each in ("name", "title") if each in attributes), None)

@@ -1,7 +1,7 @@
-"""What a model says before it is checked: names, marks and tagged values as they were written, each with its place.
+"""Draft of a model: names, marks and tagged values as written, each with its location, before validation.
 
-The three readers make drafts and nothing else, so that a mark means the same in each of them: what it means, what it
-may be limited to and what is refused is decided once, in `checking`.
+The three readers only build drafts. What a mark means, how it may be limited and what is rejected is decided once for
+all of them, in `validation`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.objects.model.problems import Finding, SourceLocation
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A word, and where it was written."""
+    """A word and its location."""
 
     text: str
     at: SourceLocation
@@ -30,7 +30,7 @@ TaggedValues = Mapping[str, SourceText]
 
 @dataclass(frozen=True, slots=True)
 class DraftMark:
-    """A stereotype: its name in small letters, and its tagged values."""
+    """A stereotype: its name in lower case and its tagged values."""
 
     name: str
     at: SourceLocation
@@ -57,7 +57,7 @@ class DraftClass:
 
 @dataclass(frozen=True, slots=True)
 class DraftEnd:
-    """An end of an association; `role` is what the objects there are called, if somebody said it."""
+    """An end of an association; `role` names the objects there, if the model gives a role."""
 
     cls: SourceText
     cardinality: Cardinality = ANY_CARDINALITY
@@ -66,7 +66,7 @@ class DraftEnd:
 
 @dataclass(frozen=True, slots=True)
 class DraftAssociation:
-    """`name` is None if nobody said one. `owner` and `has_table` are how it is held, if the reader knows."""
+    """An association as written; `owner` and `has_table` say how it is stored, if the reader knows."""
 
     name: str | None
     at: SourceLocation
@@ -77,18 +77,19 @@ class DraftAssociation:
     has_table: bool = False
 
     @property
-    def called(self) -> str:
-        """Without a name: the role or class of the one that is referred to. `Order "1" -- "*" Item` is `order`.
+    def effective_name(self) -> str:
+        """The name, or by default the role or class of the referenced end: `Order "1" -- "*" Item` is `order`.
 
-        Of links it is the target's. Always the target's would call that one `item`, and the one of a product, too.
+        For a link table it is the target's. Using the target's everywhere would name that association `item`, and one
+        from a product to its items, too.
         """
-        far = self.end(End.TARGET if self.holder is None else self.holder.other)
-        plain = far.cls.text
-        return self.name or far.role or plain[:1].lower() + plain[1:]
+        referenced = self.end(End.TARGET if self.owning_end is None else self.owning_end.other)
+        cls = referenced.cls.text
+        return self.name or referenced.role or cls[:1].lower() + cls[1:]
 
     @property
-    def holder(self) -> End | None:
-        """The end whose table has the other's key; None if links have a table, as many need one, or as it is said."""
+    def owning_end(self) -> End | None:
+        """The end whose table has the foreign key; None if the links have a table of their own."""
         if self.has_table or find_tag(self.marks, "table") is not None:
             return None
         return self.owner or find_owning_end(self.source.cardinality, self.target.cardinality)
@@ -99,9 +100,9 @@ class DraftAssociation:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All of it, and what the reader found wrong already.
+    """All classes and associations, and the problems that the reader found.
 
-    It is not whole if something was not understood at all: then nothing is said about what seems to be missing.
+    It is not whole if parts could not be parsed: then nothing is reported as missing.
     """
 
     classes: tuple[DraftClass, ...] = ()
@@ -111,26 +112,23 @@ class Draft:
 
 
 def find_tag(marks: DraftMarks, key: str) -> SourceText | None:
-    """A tagged value, whichever mark has it."""
+    """Return a tagged value of any of the marks."""
     return next((mark.tags[key] for mark in marks if key in mark.tags), None)
 
 
 def find_mark(marks: DraftMarks, name: str) -> DraftMark | None:
-    return next((each for each in marks if each.name == name), None)
-
-
-# A draft as checks look at it: by name, upwards, and by the ends that marks point to.
+    return next((mark for mark in marks if mark.name == name), None)
 
 
 DEFAULT_KEY = "id"
-"""What the key of a class is called if nobody says otherwise."""
+"""Name of the key column of a class without a `key` tag."""
 
 
 class _ClassPosition(NamedTuple):
-    """Where a class is in the tree of classes, and what it inherits.
+    """Position of a class in the inheritance tree, and what it inherits.
 
-    `first` numbers the classes in the order of a walk from the roots down, `last` is the highest number below the
-    class: another one is below it if its number is between the two.
+    `first` numbers the classes in depth-first order, `last` is the highest number among its descendants: a class is a
+    descendant if its number is between the two.
     """
 
     first: int
@@ -140,10 +138,10 @@ class _ClassPosition(NamedTuple):
 
 
 class DraftView:
-    """A draft as checks look at it: by name, and upwards, also where classes run in a circle.
+    """Queries that checks need on a draft: by name, and along inheritance, even if it has cycles.
 
-    What a class inherits is found in one walk over the tree of all classes: going up from each of them takes quadratic
-    time in a chain of classes. Classes with several parents or in a circle, which will be refused, are in no tree.
+    What classes inherit is computed in one traversal of the inheritance tree: walking up from each class would take
+    quadratic time on a long chain. Classes with several parents or in a cycle are rejected later; they are in no tree.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -151,128 +149,128 @@ class DraftView:
 
     @cached_property
     def classes(self) -> Mapping[str, DraftClass]:
-        found: dict[str, DraftClass] = {}
-        for each in self.draft.classes:
-            found.setdefault(each.name.text, each)
-        return found
+        by_name: dict[str, DraftClass] = {}
+        for cls in self.draft.classes:
+            by_name.setdefault(cls.name.text, cls)
+        return by_name
 
-    def upwards(self, name: str) -> Iterator[DraftClass]:
-        """Yield a class and all above it, each once; nothing if there is no such class."""
-        waiting, seen = [name], set[str]()
-        for each in waiting:  # grows while it is gone through
+    def lineage(self, name: str) -> Iterator[DraftClass]:
+        """Yield a class and all its ancestors, each once; nothing if there is no such class."""
+        queue, seen = [name], set[str]()
+        for each in queue:  # grows during iteration
             if each in self.classes and each not in seen:
                 seen.add(each)
                 yield self.classes[each]
-                waiting += (parent.text for parent in self.classes[each].parents)
-
-    def lineage(self, name: str) -> list[DraftClass]:
-        """List a class and all above it, each once; empty if there is no such class."""
-        return list(self.upwards(name))
+                queue += (parent.text for parent in self.classes[each].parents)
 
     def parents(self, name: str) -> set[str]:
-        """Return the classes right above a class, without those that there are not."""
+        """Return the parents of a class that exist."""
         return {each.text for each in self.classes[name].parents if each.text in self.classes}
 
     @cached_property
     def _tree(self) -> Mapping[str, _ClassPosition]:
-        below: dict[str, list[str]] = {}
+        children: dict[str, list[str]] = {}
         for name in self.classes:
             for parent in self.parents(name):
-                below.setdefault(parent, []).append(name)
+                children.setdefault(parent, []).append(name)
         roots = [name for name in self.classes if not self.parents(name)]
-        found: dict[str, _ClassPosition] = {}
-        waiting = [(root, DEFAULT_KEY, False) for root in reversed(roots)]
+        positions: dict[str, _ClassPosition] = {}
+        stack = [(root, DEFAULT_KEY, False) for root in reversed(roots)]
         order: list[str] = []
-        while waiting:
-            name, key, is_subscriber = waiting.pop()
+        while stack:
+            name, key, is_subscriber = stack.pop()
             marks = self.classes[name].marks
-            said = find_tag(marks, "key")
-            key, is_subscriber = (
-                said.text if said else key,
-                is_subscriber or bool(find_mark(marks, "subscriber")),
-            )
-            found[name] = _ClassPosition(len(order), len(order), key, is_subscriber)
+            key_tag = find_tag(marks, "key")
+            key = key_tag.text if key_tag else key
+            is_subscriber = is_subscriber or bool(find_mark(marks, "subscriber"))
+            positions[name] = _ClassPosition(len(order), len(order), key, is_subscriber)
             order.append(name)
-            alone = [child for child in below.get(name, ()) if len(self.parents(child)) == 1]
-            waiting += ((child, key, is_subscriber) for child in alone)
+            only_children = [child for child in children.get(name, ()) if len(self.parents(child)) == 1]
+            stack += ((child, key, is_subscriber) for child in only_children)
         for name in reversed(order):  # children come after their parents
             for parent in self.parents(name):
-                found[parent] = found[parent]._replace(last=max(found[parent].last, found[name].last))
-        return found
+                last = max(positions[parent].last, positions[name].last)
+                positions[parent] = positions[parent]._replace(last=last)
+        return positions
 
-    def is_below(self, name: str, above: str) -> bool:
-        """Return whether a class is another one or below it."""
-        mine, other = self._tree.get(name), self._tree.get(above)
-        if mine is not None and other is not None:
-            return other.first <= mine.first <= other.last
-        return any(each.name.text == above for each in self.upwards(name))
+    def is_below(self, name: str, ancestor: str) -> bool:
+        """Return whether a class is another class or one of its descendants."""
+        position, above = self._tree.get(name), self._tree.get(ancestor)
+        if position is not None and above is not None:
+            return above.first <= position.first <= above.last
+        return any(cls.name.text == ancestor for cls in self.lineage(name))
 
     def key(self, cls: DraftClass) -> str:
-        if (place := self._tree.get(cls.name.text)) is not None:
-            return place.key
-        said = (find_tag(each.marks, "key") for each in self.upwards(cls.name.text))
-        return next((each.text for each in said if each is not None), DEFAULT_KEY)
+        if (position := self._tree.get(cls.name.text)) is not None:
+            return position.key
+        tags = (find_tag(each.marks, "key") for each in self.lineage(cls.name.text))
+        return next((tag.text for tag in tags if tag is not None), DEFAULT_KEY)
 
     def own_attributes(self, cls: DraftClass) -> list[DraftAttribute]:
-        """Without the key, which says which object it is, and does not change."""
+        """List the attributes of a class itself, without the key, which never changes."""
         key = self.key(cls) if cls.attributes else DEFAULT_KEY
-        return [each for each in cls.attributes if each.name.text != key]
+        return [attribute for attribute in cls.attributes if attribute.name.text != key]
 
     def attributes(self, name: str) -> list[str]:
-        """Inherited ones included."""
-        return [each.name.text for cls in self.upwards(name) for each in self.own_attributes(cls)]
+        """List own and inherited attributes."""
+        return [each.name.text for cls in self.lineage(name) for each in self.own_attributes(cls)]
 
     def references(self, name: str) -> list[str]:
-        """Associations that count as attributes: those of which the table of the class has a column."""
-        held = (each for cls in self.upwards(name) for each in self._held.get(cls.name.text, ()))
-        return [called for _, called in sorted(held)]
+        """List the associations that count as attributes: the table of the class has their foreign key."""
+        references = (each for cls in self.lineage(name) for each in self._references.get(cls.name.text, ()))
+        return [association for _, association in sorted(references)]
 
     @cached_property
-    def _held(self) -> Mapping[str, list[tuple[int, str]]]:
-        """Of each class the associations that its own table has a column of, with their places in the draft."""
-        found: dict[str, list[tuple[int, str]]] = {}
+    def _references(self) -> Mapping[str, list[tuple[int, str]]]:
+        """By class, the associations with a foreign key in its own table, with their positions in the draft."""
+        by_class: dict[str, list[tuple[int, str]]] = {}
         for number, each in enumerate(self.draft.associations):
-            if each.holder is not None and find_mark(each.marks, "propagates") is None:
-                found.setdefault(each.end(each.holder).cls.text, []).append((number, each.called))
-        return found
+            if each.owning_end is not None and find_mark(each.marks, "propagates") is None:
+                owner = each.end(each.owning_end).cls.text
+                by_class.setdefault(owner, []).append((number, each.effective_name))
+        return by_class
 
     def is_subscriber(self, name: str) -> bool:
-        if (place := self._tree.get(name)) is not None:
-            return place.is_subscriber
-        return any(find_mark(each.marks, "subscriber") for each in self.upwards(name))
+        if (position := self._tree.get(name)) is not None:
+            return position.is_subscriber
+        return any(find_mark(cls.marks, "subscriber") for cls in self.lineage(name))
 
 
-def find_pointed_end(view: DraftView, said: DraftAssociation, marked: DraftMark) -> End | None:
-    """The end that is told or counts as changed: said by its end, class or role, or the one that it must be."""
-    word = marked.tags.get("told") or marked.tags.get("towards")
-    if word is not None:
-        return next((end for end in End if word.text in list_end_names(said, end)), None)
-    if marked.name == "propagates":
+def find_far_end(view: DraftView, association: DraftAssociation, mark: DraftMark) -> End | None:
+    """Return the end that is notified, or that changes are propagated to.
+
+    A tag gives it as an end, class or role. By default `propagates` points to the target, and `implicit` to the only
+    end that is a subscriber.
+    """
+    tag = mark.tags.get("told") or mark.tags.get("towards")
+    if tag is not None:
+        return next((end for end in End if tag.text in list_end_names(association, end)), None)
+    if mark.name == "propagates":
         return End.TARGET
-    can = [end for end in End if view.is_subscriber(said.end(end).cls.text)]
-    return can[0] if len(can) == 1 else None
+    subscribers = [end for end in End if view.is_subscriber(association.end(end).cls.text)]
+    return subscribers[0] if len(subscribers) == 1 else None
 
 
-def find_near_end(view: DraftView, said: DraftAssociation, marked: DraftMark) -> End | None:
-    """The end whose changes the mark is about."""
-    end = find_pointed_end(view, said, marked)
+def find_near_end(view: DraftView, association: DraftAssociation, mark: DraftMark) -> End | None:
+    """Return the end whose changes the mark is about."""
+    end = find_far_end(view, association, mark)
     return None if end is None else end.other
 
 
-def list_end_names(said: DraftAssociation, end: End) -> list[str]:
-    """An end may be called by its class or role, unless the other end is called the same."""
-    here, there = said.end(end), said.end(end.other)
-    own = {here.cls.text, here.role} - {there.cls.text, there.role, None}
+def list_end_names(association: DraftAssociation, end: End) -> list[str]:
+    """List the names of an end: also its class and role, unless the other end has the same."""
+    near, far = association.end(end), association.end(end.other)
+    own = {near.cls.text, near.role} - {far.cls.text, far.role, None}
     return [end.value, *(each for each in own if each and each not in (e.value for e in End))]
 
 
 def list_limiting_names(view: DraftView, cls: str) -> list[str]:
-    """What a mark about changes of a class may be limited to."""
+    """List the names that a mark about changes of a class may be limited to."""
     return [*view.attributes(cls), *view.references(cls)]
 
 
 def split_names(text: str, known: Collection[str]) -> list[str]:
-    """The names in a text, parted by blanks; names may have blanks themselves: the longest that is known counts."""
+    """Split a text into names at blanks; names may contain blanks themselves: the longest known one wins."""
     words, names = text.split(), list[str]()
     while words:
         sizes = (size for size in range(len(words), 1, -1) if " ".join(words[:size]) in known)

@@ -1,6 +1,6 @@
-"""A model as a picture: changes go up along its lines, from what changes to who is told.
+"""Diagram of a model: changes flow upwards along its lines, from changed objects to subscribers.
 
-Subscribers and implicit associations have one colour, propagating associations another; the words say it, too.
+Subscribers and implicit associations have one colour, propagating associations another; labels say the same.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tidings.objects.model.class_model import Association, Model, ModelClass
 from tidings.objects.model.summary import describe_marks, list_marks
 
 MAX_CLASSES = 60
-"""So many classes are drawn at most: beyond, those that no mark touches are left out, then somebody has to choose."""
+"""In larger models, classes without marked associations are left out; if that is not enough, `--class` is required."""
 
 SPACING = 1.6
-"""Lines have names here."""
+"""Wider than the default, because lines have names."""
 
 PICTURE_TITLE = "Whom a change concerns"
 MODEL_STYLE = Path(__file__).with_name("model.css").read_text()
 
 
 def build_model_picture(model: Model, names: Collection[str] = ()) -> Picture:
-    """The picture of a model, or of some classes with what they are joined to."""
-    classes = _drawn_classes(model, names)
+    """Build the picture of a model, or of some classes and their neighbours."""
+    classes = _select_classes(model, names)
     lines = [each for each in _lines(model) if {each.start, each.end} <= classes]
     upwards = list(_upwards(lines))
     layers = _layers(classes, upwards)
@@ -36,7 +36,7 @@ def build_model_picture(model: Model, names: Collection[str] = ()) -> Picture:
     boxes = tuple(
         _box(model, each, layers[each.name], loops) for each in model.classes.values() if each.name in classes
     )
-    edges = tuple(_edge(line, is_turned) for line, is_turned in upwards)
+    edges = tuple(_edge(line, is_reversed) for line, is_reversed in upwards)
     hidden = len(model.classes) - len(classes)
     notes = (_counts(model), *_legend(lines), *(f"{each} more are not drawn." for each in [hidden] if each))
     described = " ".join((*notes, *_sentences(model)))
@@ -44,15 +44,15 @@ def build_model_picture(model: Model, names: Collection[str] = ()) -> Picture:
 
 
 def _counts(model: Model) -> str:
-    said = f"{plural(len(model.classes), 'class')}, {plural(len(model.associations), 'association')}"
+    counts = f"{plural(len(model.classes), 'class')}, {plural(len(model.associations), 'association')}"
     implicit = sum(each.implicit is not None for each in model.associations)
     propagating = sum(each.propagates is not None for each in model.associations)
-    return f"{said}: {implicit} implicit, {propagating} propagating. Changes go along the arrows."
+    return f"{counts}: {implicit} implicit, {propagating} propagating. Changes follow the arrows."
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that wants to lead up from one class to another."""
+    """A line that should lead upwards from one class to another."""
 
     start: str
     end: str
@@ -62,10 +62,10 @@ class _Line:
     beside_end: str = ""
 
 
-def _drawn_classes(model: Model, names: Collection[str]) -> set[str]:
+def _select_classes(model: Model, names: Collection[str]) -> set[str]:
     for name in names:
         if name not in model.classes:
-            raise Absent("there is no such class", received=name, hint=did_you_mean(name, model.classes))
+            raise Absent("no such class", received=name, hint=did_you_mean(name, model.classes))
     if names:
         near = {
             each
@@ -80,15 +80,18 @@ def _drawn_classes(model: Model, names: Collection[str]) -> set[str]:
     else:
         chosen = set(model.classes)
     if len(chosen) > MAX_CLASSES:
-        received, hint = f"{len(chosen)} classes", "--class NAME draws a class and what it is joined to"
+        received, hint = f"{len(chosen)} classes", "--class NAME draws a class and its neighbours"
         raise InputError(
-            "too much for one picture", received=received, accepted=f"at most {MAX_CLASSES}", hint=hint
+            "too many classes for one picture",
+            received=received,
+            accepted=f"at most {MAX_CLASSES}",
+            hint=hint,
         )
     return chosen
 
 
 def _lines(model: Model) -> list[_Line]:
-    """Those that say where changes go come first: they get the direction that they want."""
+    """List all lines, marked ones first: these get the direction they should have."""
     inherits = [
         _Line(each.name, parent, "inherits", "is a")
         for each in model.classes.values()
@@ -103,7 +106,7 @@ def _line(association: Association) -> _Line:
     if association.propagates is not None:
         kind, towards = "propagates", association.propagates.towards
     elif association.implicit is not None:
-        kind, towards = "implicit", association.implicit.told
+        kind, towards = "implicit", association.implicit.notified
     label = " ".join((association.name, *(f"«{each}»" for each in list_marks(association))))
     ends = (association.source, association.target)
     beside = (str(association.source_cardinality), str(association.target_cardinality))
@@ -113,30 +116,32 @@ def _line(association: Association) -> _Line:
 
 
 def _upwards(lines: list[_Line]) -> Iterator[tuple[_Line, bool]]:
-    """Lines with whether they are turned: what would close a circle leads down."""
+    """Yield lines and whether they are reversed: a line that would close a cycle leads downwards."""
     above: dict[str, set[str]] = {}
     for line in lines:
         if line.start == line.end:
             continue
-        is_turned = line.start in _reached(above, line.end)
-        low, high = (line.end, line.start) if is_turned else (line.start, line.end)
+        is_reversed = line.start in _find_reachable(above, line.end)
+        low, high = (line.end, line.start) if is_reversed else (line.start, line.end)
         above.setdefault(low, set()).add(high)
-        yield line, is_turned
+        yield line, is_reversed
 
 
-def _reached(above: dict[str, set[str]], start: str) -> set[str]:
-    waiting, found = [start], {start}
-    for each in waiting:  # grows while it is gone through
-        new = above.get(each, set()) - found
-        found |= new
-        waiting += new
-    return found
+def _find_reachable(above: dict[str, set[str]], start: str) -> set[str]:
+    queue, reachable = [start], {start}
+    for each in queue:  # grows during iteration
+        new = above.get(each, set()) - reachable
+        reachable |= new
+        queue += new
+    return reachable
 
 
 def _layers(classes: set[str], upwards: list[tuple[_Line, bool]]) -> dict[str, int]:
-    """As low as possible, above all from which a line leads up."""
+    """Assign layers as low as possible, each above the starts of its incoming lines."""
     layers = dict.fromkeys(classes, 0)
-    pairs = [(line.end, line.start) if turned else (line.start, line.end) for line, turned in upwards]
+    pairs = [
+        (line.end, line.start) if is_reversed else (line.start, line.end) for line, is_reversed in upwards
+    ]
     for _ in classes:
         for low, high in pairs:
             layers[high] = max(layers[high], layers[low] + 1)
@@ -144,16 +149,16 @@ def _layers(classes: set[str], upwards: list[tuple[_Line, bool]]) -> dict[str, i
 
 
 def _box(model: Model, cls: ModelClass, layer: int, loops: list[_Line]) -> Box:
-    """A line from a class to itself is a word in its box; below a subscriber all are subscribers, and look so."""
+    """Draw a class; a line to itself is text in its box. Descendants of a subscriber look like subscribers."""
     own = [f"↻ {each.label}" for each in loops if each.start == cls.name]
     text = " · ".join((*(each.name for each in cls.attributes), *own))
     kind = "subscriber" if model.is_subscriber(cls.name) else "class"
     return Box(cls.name, layer, kind, cls.name, text, "«subscriber»" if cls.subscriber else "")
 
 
-def _edge(line: _Line, is_turned: bool) -> Edge:
-    head = "" if line.kind == "plain" else "start" if is_turned else "end"
-    if is_turned:
+def _edge(line: _Line, is_reversed: bool) -> Edge:
+    head = "" if line.kind == "plain" else "start" if is_reversed else "end"
+    if is_reversed:
         return Edge(line.end, line.start, line.label, line.kind, head, line.beside_end, line.beside_start)
     return Edge(line.start, line.end, line.label, line.kind, head, line.beside_start, line.beside_end)
 
@@ -161,18 +166,18 @@ def _edge(line: _Line, is_turned: bool) -> Edge:
 def _legend(lines: list[_Line]) -> Iterator[str]:
     kinds = {each.kind for each in lines}
     if "propagates" in kinds:
-        yield "«propagates» (orange): a change counts as one of what the arrow leads to."
+        yield "«propagates» (orange): a change is also a change of the object at the arrowhead."
     if "implicit" in kinds:
-        yield "«implicit» (green): who the arrow leads to is told."
+        yield "«implicit» (green): the object at the arrowhead is notified."
 
 
 def _sentences(model: Model) -> Iterator[str]:
-    """The picture for those who listen to it."""
+    """Describe the picture for screen readers."""
     for cls in model.classes.values():
         kind = "subscriber" if cls.subscriber else "class"
         above = f", a {cls.parent}" if cls.parent else ""
-        has = ", ".join(each.name for each in cls.attributes)
-        yield f"{cls.name}: {kind}{above}{' with ' if has else ''}{has}."
-    for each in model.associations:
-        does = "".join(f"; {said}" for said in describe_marks(each))
-        yield f"{each.source} {each.name} {each.target}{does}."
+        attributes = ", ".join(each.name for each in cls.attributes)
+        yield f"{cls.name}: {kind}{above}{' with ' if attributes else ''}{attributes}."
+    for association in model.associations:
+        effects = "".join(f"; {effect}" for effect in describe_marks(association))
+        yield f"{association.source} {association.name} {association.target}{effects}."

@@ -1,4 +1,4 @@
-"""Cardinalities as people and tools write them."""
+"""Notation shared by the readers: cardinalities, stereotypes with their tagged values, and names of types."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _RANGE = re.compile(r"\s*(?:([0-9]{1,9})\s*\.\.\.?\s*)?([0-9]{1,9}|\*|[nNmM]|man
 
 
 def parse_cardinality(text: str) -> Cardinality | None:
-    """The cardinality that a text says; None if it says none."""
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    """Parse a cardinality; None if the text is not one."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
         return None
-    least = None if found[1] is None else int(found[1])
-    if found[2].lower() in _MANY:
+    least = None if match[1] is None else int(match[1])
+    if match[2].lower() in _MANY:
         return Cardinality(least or 0)
-    most = int(found[2])
-    made = Cardinality(most if least is None else least, most)
-    return made if made.least <= most and most > 0 else None
+    most = int(match[2])
+    cardinality = Cardinality(most if least is None else least, most)
+    return cardinality if cardinality.least <= most and most > 0 else None
 
 
 _CROWS_FEET = {
@@ -40,18 +40,15 @@ _CROWS_FEET = {
 
 
 def parse_arrowhead(head: str) -> Cardinality:
-    """What the head of a line says beside it: crow's feet, and that a part belongs to one whole at most."""
+    """Return the cardinality of an arrowhead: crow's feet; with a composition diamond at most one whole."""
     return _CROWS_FEET.get(head, ANY_CARDINALITY)
 
 
 def find_owning_end(source: Cardinality, target: Cardinality) -> End | None:
-    """Whose table has the other's key; None for many to many. One to one it is the source's."""
+    """Return the end whose table has the foreign key: the source for one to one, None for many to many."""
     if target.is_one:
         return End.SOURCE
     return End.TARGET if source.is_one else None
-
-
-# The marks by name: which there are, what they are put on, and which tagged values they take.
 
 
 _CLASS = frozenset(("label", "table", "key"))
@@ -69,16 +66,13 @@ STEREOTYPE_NAMES = ("subscriber", "implicit", "propagates", "stored")
 
 
 def normalize_stereotype(name: str) -> str | None:
-    """The mark of a name: tools like to begin stereotypes with a capital."""
+    """Return the mark of a name, which may begin with a capital, as many tools write it; None if it is none."""
     return next((each for each in STEREOTYPE_NAMES if each == name[:1].lower() + name[1:]), None)
 
 
 def suggest_stereotype(name: str) -> str | None:
-    """The mark that a stereotype was meant to be: `subscribr` is near one, `entity` is somebody else's."""
+    """Suggest the mark that was probably meant: `subscribr` is close to one, `entity` is of another profile."""
     return closest(name.lower(), STEREOTYPE_NAMES, 0.75)
-
-
-# Types of attributes by one name each: databases, UML tools and people have many.
 
 
 _TYPE_NAMES = {
@@ -97,7 +91,10 @@ _FOREIGN = re.compile(r"\A(?:EA[A-Za-z]*_|.*[#.:/])", re.DOTALL)
 
 
 def normalize_type(written: str | None) -> str | None:
-    """`varchar(40)`, `String` and `EString` are `string`; what nobody knows stays as it was written."""
+    """Map the spellings of databases and UML tools to one name; unknown types stay as written.
+
+    `varchar(40)`, `String` and `EString` are `string`.
+    """
     plain = _LENGTH.sub("", written.strip()).strip() if written else ""
     if not plain:
         return None

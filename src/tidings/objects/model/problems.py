@@ -1,7 +1,4 @@
-"""What is wrong with a model: every finding at once, each with its place.
-
-Whoever writes a model mends it in one go; a reader that stops at the first problem makes that a conversation.
-"""
+"""Problems of a model, all reported at once, each with its location, so that the author can fix them in one go."""
 
 from __future__ import annotations
 
@@ -11,16 +8,16 @@ from dataclasses import dataclass
 from tidings.core.text import plural
 from tidings.errors import InputError, Place, TidingsError
 
-SHOWN, TOLD = 20, 100
-"""How many findings a message lists, and how many the facts for machines."""
+MAX_SHOWN, MAX_FACTS = 20, 100
+"""Maximum numbers of findings in a message, and in the facts of the API."""
 
 SourceLocation = Place | str
-"""Where something was written: in a text, or `line 7`, or `Course.materials`."""
+"""A place in a text, or a description such as `line 7` or `Course.materials`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, and where."""
+    """One problem and its location."""
 
     at: SourceLocation
     what: str
@@ -29,7 +26,7 @@ class Finding:
     hint: str | None = None
 
     def error(self) -> TidingsError:
-        """The finding alone, for its words."""
+        """Return the finding as an error of its own."""
         place, where = (self.at, None) if isinstance(self.at, Place) else (None, self.at)
         return InputError(
             self.what,
@@ -42,7 +39,7 @@ class Finding:
 
 
 class ModelError(InputError):
-    """A model that makes no sense: says a single finding itself, and lists several below a line that counts them."""
+    """An invalid model: the message is the only finding, or the number of findings followed by a list."""
 
     findings: tuple[Finding, ...]
 
@@ -62,7 +59,7 @@ class ModelError(InputError):
         )
 
     def named(self, name: str) -> ModelError:
-        """The same, of a model of another name."""
+        """Return a copy under another name of the model."""
         return ModelError(self.findings, name)
 
     def message(self) -> str:
@@ -70,18 +67,18 @@ class ModelError(InputError):
 
     def _lines(self) -> Iterator[str]:
         if len(self.findings) > 1:
-            for finding in self.findings[:SHOWN]:
+            for finding in self.findings[:MAX_SHOWN]:
                 yield from (f"  {line}" for line in finding.error().message().split("\n"))
-        if len(self.findings) > SHOWN:
-            yield f"  and {len(self.findings) - SHOWN:,} more"
+        if len(self.findings) > MAX_SHOWN:
+            yield f"  and {len(self.findings) - MAX_SHOWN:,} more"
 
     def facts(self) -> dict[str, object]:
-        problems = [finding.error().facts() for finding in self.findings[:TOLD]]
+        problems = [finding.error().facts() for finding in self.findings[:MAX_FACTS]]
         for each in problems:
             del each["error"]
         return super().facts() | {"problems": problems}
 
 
 def _order(finding: Finding) -> tuple[int, int]:
-    """By line in a text; what has no line stays in the order in which it was found."""
+    """Sort by position in a text; findings without one keep their order."""
     return (finding.at.line, finding.at.column) if isinstance(finding.at, Place) else (0, 0)

@@ -1,4 +1,4 @@
-"""Names and texts in SQL: quoted, of a length that databases take, and ours told from those of others."""
+"""SQL names and literals: quoting, length limits, and the prefix of everything that Tidings installs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from hashlib import sha256
 from tidings.core.suggest import printable
 
 NAME_PREFIX = "tidings_"
-"""Everything that is installed begins with it, and nothing else is ever touched."""
+"""Prefix of everything that is installed; nothing else is ever changed."""
 
 MAX_NAME_LENGTH = 60
-"""PostgreSQL cuts names after 63 bytes without a word; two that differ behind that would be one."""
+"""PostgreSQL silently truncates names after 63 bytes; two names that differ only behind that would be one."""
 
 MAX_COMMENT_LENGTH = 300
 
 
 def quote_name(name: str) -> str:
-    """A name of the user's, whatever it is: `"order"`, or with a schema `"sales"."order"`."""
+    """Quote a name of the user's: `"order"`, or with a schema `"sales"."order"`."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
 
 
 def quote_literal(value: str | int | None) -> str:
-    """A value as SQL writes it."""
+    """Write a value as an SQL literal."""
     if value is None:
         return "NULL"
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
@@ -34,9 +34,9 @@ def quote_literals(values: Iterable[str | int]) -> str:
 
 
 def build_name(*parts: str) -> str:
-    """A name of ours that says what it is about: `tidings_used_in_linked`.
+    """Build a descriptive name with our prefix: `tidings_used_in_linked`.
 
-    What is too long or has other letters gets a hash of all of it, so that two things never share a name.
+    A name that is too long or has other characters ends with a hash of all parts, so that names never collide.
     """
     whole = "_".join(parts)
     plain = re.sub(r"[^a-z0-9_]+", "_", whole.lower())
@@ -51,5 +51,5 @@ def indent_sql(sql: str, by: int = 4) -> str:
 
 
 def format_comment(words: str) -> str:
-    """One line, whatever names are in it: what is behind a line break would be a statement."""
+    """Write a comment of one line: a line break in a name would turn the rest into a statement."""
     return f"-- {printable(words, MAX_COMMENT_LENGTH)}"

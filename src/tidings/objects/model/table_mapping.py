@@ -1,13 +1,13 @@
-"""Where a model lies in a database: a table for each class, a column or a table for each association.
+"""Mapping of a model to tables: a table for each class, a column or a link table for each association.
 
-SQLAlchemy's mappings bring it along (`from_sqlalchemy`). Diagrams say nothing about tables, so theirs is by convention:
+SQLAlchemy classes bring their mapping along (`sqlalchemy_reader`). Diagrams do not, so theirs follows a convention:
 
     class LearningMaterial        table learning_material, key id, a column for each attribute
-    a class below another         a table of its own, with the key of its parent's row as its key
+    a subclass                    a table of its own; its key is the key of the parent's row
     many to many, `used in`       table used_in with learning_material_id and course_id
     one at an end, `gives`        column gives_id in the table at the other end, or lecturer_id if that end has a role
 
-Tagged values say otherwise: table, key, column, source_column, target_column.
+Tagged values override it: table, key, column, source_column, target_column.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from tidings.objects.model.problems import Finding, ModelError, SourceLocation
 
 @dataclass(frozen=True, slots=True)
 class Discriminator:
-    """Several classes in one table: rows of this class have the value in the column; None if it has no rows itself.
+    """Column that distinguishes the classes of one table, and its value for a class; None if it has no own rows.
 
-    Where the classes of a table are below one with a table of its own, the column is in that one: `table` and its
-    `key`, if it is another.
+    If the classes share a subtable, the column is in the table of the parent class: `table`, with its `key` column.
     """
 
     column: str
@@ -46,9 +45,9 @@ class Discriminator:
 
 @dataclass(frozen=True, slots=True)
 class ClassTable:
-    """The table of a class; `columns` has its own attributes, inherited ones are where the parent's are.
+    """Table of a class; `columns` maps its own attributes, inherited ones are in the parent's table.
 
-    `parent_key` is the column of the parent's table that `key` refers to, if the two have tables of their own.
+    `parent_key` is the column of the parent's table that `key` refers to, if the parent has another table.
     """
 
     name: str
@@ -69,7 +68,7 @@ class LinkTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A column of the table of the class at the end `owner`, with the key of the object at the other end."""
+    """A column in the table of the class at the end `owner`, with the key of the object at the other end."""
 
     table: str
     column: str
@@ -81,7 +80,7 @@ LinkStorage = LinkTable | ForeignKey
 
 @dataclass(frozen=True, slots=True)
 class MappedModel:
-    """A model and where it lies: tables by class, links by source class and name of the association."""
+    """A model and its storage: tables by class, links by source class and name of the association."""
 
     model: Model
     tables: Mapping[str, ClassTable]
@@ -91,7 +90,7 @@ class MappedModel:
         return self.links[association.source, association.name]
 
     def references_of(self, cls: str) -> tuple[Association, ...]:
-        """Associations that count as attributes of a class: its table has a column of them; they do not propagate."""
+        """Return the associations that count as attributes of a class: foreign keys that do not propagate."""
         names = {each.name for each in self.model.lineage(cls)}
         return tuple(
             each
@@ -102,7 +101,7 @@ class MappedModel:
         )
 
     def column(self, cls: str, attribute: str) -> tuple[str, str]:
-        """Table and column of an attribute, which may be inherited."""
+        """Return table and column of an attribute, which may be inherited."""
         owner = next(
             each.name
             for each in self.model.lineage(cls)
@@ -112,136 +111,140 @@ class MappedModel:
 
 
 def map_by_convention(draft: Draft, model: Model) -> MappedModel:
-    """Where a checked draft lies; refused if two things would lie in one place."""
+    """Map a validated draft to tables by the convention; raise `ModelError` if tables or columns collide."""
     by_name = {each.name.text: each for each in draft.classes}
     keys = _keys(model, by_name)
     tables = {name: _class_table(model, by_name[name], keys) for name in model.classes}
     links = {
-        (said.source.cls.text, said.called): _link(said, each, tables)
-        for said, each in zip(draft.associations, model.associations, strict=True)
+        (draft_association.source.cls.text, association.name): _link(draft_association, association, tables)
+        for draft_association, association in zip(draft.associations, model.associations, strict=True)
     }
-    placed = MappedModel(model, tables, links)
-    findings = (*_collisions(draft, placed), *_misplaced(draft))
+    mapped = MappedModel(model, tables, links)
+    findings = (*_collisions(draft, mapped), *_misused_column_tags(draft))
     if findings:
         raise ModelError(findings)
-    return placed
+    return mapped
 
 
 def _class_table(model: Model, draft: DraftClass, keys: Mapping[str, str]) -> ClassTable:
     cls = model.classes[draft.name.text]
     own = {each.name for each in cls.attributes}
     columns = {
-        each.name.text: _said(each.marks, "column") or each.name.text
-        for each in draft.attributes
-        if each.name.text in own
+        attribute.name.text: _tag(attribute.marks, "column") or attribute.name.text
+        for attribute in draft.attributes
+        if attribute.name.text in own
     }
     parent_key = None if cls.parent is None else keys[cls.parent]
-    table = _said(draft.marks, "table") or to_snake_case(cls.name)
+    table = _tag(draft.marks, "table") or to_snake_case(cls.name)
     return ClassTable(table, keys[cls.name], columns, parent_key)
 
 
 def _keys(model: Model, drafts: Mapping[str, DraftClass]) -> dict[str, str]:
-    """The key of each class: its own, or that of the class above it."""
-    found: dict[str, str] = {}
+    """Return the key of each class: its own, or its parent's."""
+    keys: dict[str, str] = {}
     for name in model.classes:
-        way: list[str] = []
+        path: list[str] = []
         above: str | None = name
-        while above is not None and above not in found:
-            way.append(above)
+        while above is not None and above not in keys:
+            path.append(above)
             above = model.classes[above].parent
-        key = DEFAULT_KEY if above is None else found[above]
-        for each in reversed(way):
-            key = found[each] = _said(drafts[each].marks, "key") or key
-    return found
+        key = DEFAULT_KEY if above is None else keys[above]
+        for cls in reversed(path):
+            key = keys[cls] = _tag(drafts[cls].marks, "key") or key
+    return keys
 
 
-def _link(said: DraftAssociation, association: Association, tables: Mapping[str, ClassTable]) -> LinkStorage:
-    owner = said.holder
+def _link(draft: DraftAssociation, association: Association, tables: Mapping[str, ClassTable]) -> LinkStorage:
+    owner = draft.owning_end
     if owner is None:
-        return _link_table(said)
-    far = said.target if owner is End.SOURCE else said.source
-    column = _said(said.marks, "column") or f"{to_snake_case(far.role or said.called)}_id"
+        return _link_table(draft)
+    far = draft.target if owner is End.SOURCE else draft.source
+    column = _tag(draft.marks, "column") or f"{to_snake_case(far.role or association.name)}_id"
     return ForeignKey(tables[association.at(owner)].name, column, owner)
 
 
-def _link_table(said: DraftAssociation) -> LinkTable:
-    table = _said(said.marks, "table") or _links_name(said)
-    is_loop = said.source.cls.text == said.target.cls.text
-    source = _said(said.marks, "source_column") or _link_column(said.source, is_loop, "source")
-    target = _said(said.marks, "target_column") or _link_column(said.target, is_loop, "target")
+def _link_table(draft: DraftAssociation) -> LinkTable:
+    table = _tag(draft.marks, "table") or _link_table_name(draft)
+    is_loop = draft.source.cls.text == draft.target.cls.text
+    source = _tag(draft.marks, "source_column") or _link_column(draft.source, is_loop, "source")
+    target = _tag(draft.marks, "target_column") or _link_column(draft.target, is_loop, "target")
     return LinkTable(table, source, target)
 
 
-def _links_name(said: DraftAssociation) -> str:
-    """Without a word of its own it cannot be called as its target, whose table has that name."""
-    if said.name or said.target.role:
-        return to_snake_case(said.called)
-    return f"{to_snake_case(said.source.cls.text)}_{to_snake_case(said.target.cls.text)}"
+def _link_table_name(draft: DraftAssociation) -> str:
+    """Name a link table; by default after both classes, since the table of the target has the target's name."""
+    if draft.name or draft.target.role:
+        return to_snake_case(draft.effective_name)
+    return f"{to_snake_case(draft.source.cls.text)}_{to_snake_case(draft.target.cls.text)}"
 
 
-def _link_column(end: DraftEnd, is_loop: bool, word: str) -> str:
-    """A class that is linked to itself cannot give both columns its name."""
-    return f"{to_snake_case((end.role or word) if is_loop else end.cls.text)}_id"
+def _link_column(end: DraftEnd, is_loop: bool, default: str) -> str:
+    """Name a column after its class, unless a class is linked to itself: then the two columns would collide."""
+    return f"{to_snake_case((end.role or default) if is_loop else end.cls.text)}_id"
 
 
-def _said(marks: DraftMarks, key: str) -> str | None:
-    found = find_tag(marks, key)
-    return None if found is None else found.text
+def _tag(marks: DraftMarks, key: str) -> str | None:
+    tag = find_tag(marks, key)
+    return None if tag is None else tag.text
 
 
 def to_snake_case(name: str) -> str:
     """`LearningMaterial` is learning_material, `used in` is used_in, `HTTPServer` is http_server."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"\W+", "_", parted).strip("_").lower() or "_"
+    separated = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"\W+", "_", separated).strip("_").lower() or "_"
 
 
-def _collisions(draft: Draft, placed: MappedModel) -> Iterator[Finding]:
-    """Databases take `Course` and `course` for one name, so these must differ, too."""
-    spots = {each.name.text: each.name.at for each in draft.classes}
-    taken = {table.name.lower(): f"the class {name}" for name, table in reversed(list(placed.tables.items()))}
+def _collisions(draft: Draft, mapped: MappedModel) -> Iterator[Finding]:
+    """Find tables and columns of the same name, ignoring case: databases treat `Course` and `course` alike."""
+    locations = {cls.name.text: cls.name.at for cls in draft.classes}
+    tables = {table.name.lower(): f"the class {name}" for name, table in reversed([*mapped.tables.items()])}
     columns: dict[tuple[str, str], str] = {}
-    for name, table in placed.tables.items():
-        if taken[table.name.lower()] != f"the class {name}":
-            yield _same_table(spots[name], table.name, taken[table.name.lower()])
+    for name, table in mapped.tables.items():
+        if tables[table.name.lower()] != f"the class {name}":
+            yield _table_collision(locations[name], table.name, tables[table.name.lower()])
         columns[table.name.lower(), table.key.lower()] = "the key"
         for attribute, column in table.columns.items():
-            yield from _column(columns, spots[name], table.name, column, f"the attribute {attribute}")
-    for said in draft.associations:
-        link = placed.links[said.source.cls.text, said.called]
-        if isinstance(link, ForeignKey):
-            yield from _column(columns, said.at, link.table, link.column, f"the association {said.called}")
-            continue
-        if link.name.lower() in taken:
-            yield _same_table(said.at, link.name, taken[link.name.lower()])
-        taken.setdefault(link.name.lower(), f"the association {said.called} of {said.source.cls.text}")
-        if link.source.lower() == link.target.lower():
-            what, accepted = (
-                "both ends would lie in one column",
-                "source_column and target_column that differ",
-            )
-            yield Finding(said.at, what, printable(link.source), accepted)
-
-
-def _misplaced(draft: Draft) -> Iterator[Finding]:
-    """Columns are said of a table that there is."""
+            what = f"the attribute {attribute}"
+            yield from _column_collision(columns, locations[name], table.name, column, what)
     for each in draft.associations:
-        for key in ("column",) if each.holder is None else ("source_column", "target_column"):
-            said = find_tag(each.marks, key)
-            if said is not None:
-                held = "a table of links" if each.holder is None else "one column"
-                accepted = "source_column and target_column" if each.holder is None else "column"
-                yield Finding(said.at, f"{printable(each.called)} lies in {held}", key, accepted)
+        name, source = each.effective_name, each.source.cls.text
+        link = mapped.links[source, name]
+        if isinstance(link, ForeignKey):
+            what = f"the association {name}"
+            yield from _column_collision(columns, each.at, link.table, link.column, what)
+            continue
+        if link.name.lower() in tables:
+            yield _table_collision(each.at, link.name, tables[link.name.lower()])
+        tables.setdefault(link.name.lower(), f"the association {name} of {source}")
+        if link.source.lower() == link.target.lower():
+            accepted = "source_column and target_column that differ"
+            yield Finding(
+                each.at, "both ends would be stored in one column", printable(link.source), accepted
+            )
 
 
-def _same_table(spot: SourceLocation, table: str, other: str) -> Finding:
-    what = f"this would lie in the table of {printable(other)}"
-    return Finding(spot, what, printable(table), hint="say another one: <<stored {table = ...}>>")
+def _misused_column_tags(draft: Draft) -> Iterator[Finding]:
+    """Find tags for columns that do not exist: `column` of a link table, `source_column` of a foreign key."""
+    for each in draft.associations:
+        has_table = each.owning_end is None
+        for key in ("column",) if has_table else ("source_column", "target_column"):
+            tag = find_tag(each.marks, key)
+            if tag is not None:
+                storage = "a link table" if has_table else "one column"
+                accepted = "source_column and target_column" if has_table else "column"
+                what = f"{printable(each.effective_name)} is stored in {storage}"
+                yield Finding(tag.at, what, key, accepted)
 
 
-def _column(
-    columns: dict[tuple[str, str], str], spot: SourceLocation, table: str, column: str, what: str
+def _table_collision(at: SourceLocation, table: str, other: str) -> Finding:
+    what = f"this would be stored in the table of {printable(other)}"
+    return Finding(at, what, printable(table), hint="set another table: <<stored {table = ...}>>")
+
+
+def _column_collision(
+    columns: dict[tuple[str, str], str], at: SourceLocation, table: str, column: str, what: str
 ) -> Iterator[Finding]:
     before = columns.setdefault((table.lower(), column.lower()), what)
     if before is not what:
-        said = f"{printable(what)} would lie in the column of {printable(before)}"
-        yield Finding(spot, said, printable(f"{table}.{column}"), hint="say another one: {column = ...}")
+        problem = f"{printable(what)} would be stored in the column of {printable(before)}"
+        yield Finding(at, problem, printable(f"{table}.{column}"), hint="set another column: {column = ...}")

@@ -41,9 +41,9 @@ class SchemaDifference:
 
 
 def find_differences(
-    site: ObjectDatabase, placed: MappedModel, limits: Limits = UNLIMITED
+    site: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
-    pieces = generate_schema(placed, site.dialect, limits)
+    pieces = generate_schema(mapped, site.dialect, limits)
     found, wanted = site.found(), {(piece.what, piece.name) for piece in pieces}
     tables = set(site.tables([piece.name for piece in pieces if piece.what is SchemaObjectKind.TABLE]))
     differing = []
@@ -75,11 +75,11 @@ def _columns(site: ObjectDatabase, table: SchemaObject) -> Iterator[SchemaDiffer
 
 
 def install_triggers(
-    site: ObjectDatabase, placed: MappedModel, limits: Limits = UNLIMITED
+    site: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
     """What was changed, all in one transaction."""
-    _check(site, placed)
-    found = find_differences(site, placed, limits)
+    _check(site, mapped)
+    found = find_differences(site, mapped, limits)
     gone = [each for each in found if each.state is not InstallationState.MISSING and not _is_replaced(each)]
     made = [_make(each) for each in found if each.piece is not None]
     if found:
@@ -128,14 +128,14 @@ def _folded(site: ObjectDatabase, name: str) -> str:
     return name.lower() if site.dialect.name == "sqlite" else name
 
 
-def _check(site: ObjectDatabase, placed: MappedModel) -> None:
+def _check(site: ObjectDatabase, mapped: MappedModel) -> None:
     """A trigger that names a column that is not there would only fail later, and with it whoever changes a row.
 
     Names are quoted where they are used: for SQLite large letters make no difference then, for PostgreSQL they do.
     """
     missing = [
         f"{printable(table)}.{printable(column)}"
-        for table, columns in _needed(placed).items()
+        for table, columns in _needed(mapped).items()
         for there in [{_folded(site, each) for each in site.columns(table)}]
         for column in columns
         if _folded(site, column) not in there
@@ -149,14 +149,14 @@ def _check(site: ObjectDatabase, placed: MappedModel) -> None:
         )
 
 
-def _needed(placed: MappedModel) -> dict[str, list[str]]:
+def _needed(mapped: MappedModel) -> dict[str, list[str]]:
     needed: dict[str, list[str]] = {}
-    for table in placed.tables.values():
+    for table in mapped.tables.values():
         kept = table.discriminator
         needed.setdefault(table.name, []).extend((table.key, *table.columns.values()))
         if kept is not None:
             needed.setdefault(kept.table or table.name, []).append(kept.column)
-    for link in placed.links.values():
+    for link in mapped.links.values():
         if isinstance(link, LinkTable):
             needed.setdefault(link.name, []).extend((link.source, link.target))
         elif isinstance(link, ForeignKey):

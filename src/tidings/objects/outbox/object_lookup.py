@@ -25,15 +25,15 @@ MAX_KEYS_PER_QUERY = 10_000
 class ObjectLookup(DatabaseConnection):
     """Objects and their labels: `Course:2` is DataStructures."""
 
-    def labels(self, placed: MappedModel, objects: Collection[Object]) -> Mapping[Object, str]:
+    def labels(self, mapped: MappedModel, objects: Collection[Object]) -> Mapping[Object, str]:
         """By which value people know them: that of the label of their class, or their key if there is none.
 
         Objects that are gone are not in it.
         """
         self.need_outbox()
         found: dict[Object, str] = {}
-        for family, keys in _by_family(placed.model, objects):
-            names = _LabelQueries(RelationalView(placed), self.dialect, family)
+        for family, keys in _by_family(mapped.model, objects):
+            names = _LabelQueries(RelationalView(mapped), self.dialect, family)
             for key, label in self._named(names, keys):
                 found[Object(family, key)] = label or key
         return found
@@ -45,20 +45,20 @@ class ObjectLookup(DatabaseConnection):
         except self.unfit:  # somebody may watch who cannot exist: Student:abc, where keys are numbers
             return [(key, label) for key, label in self.ask(names.where(names.reads_as_one_of("$1")), asked)]
 
-    def find(self, placed: MappedModel, cls: str, word: str) -> str:
+    def find(self, mapped: MappedModel, cls: str, word: str) -> str:
         """The key of the object of a class that somebody names: by its key, or by its label if only one has it."""
-        found = self.find_if_any(placed, cls, word)
+        found = self.find_if_any(mapped, cls, word)
         if found is not None:
             return found
-        names = _LabelQueries(RelationalView(placed), self.dialect, placed.model.family(cls))
+        names = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
         near = self.ask(f"{names.where(names.is_a(cls))} LIMIT {MOST_COMPARED + 1}")
-        raise _unknown(placed.model, cls, word, [str(label) for _, label in near if label])
+        raise _unknown(mapped.model, cls, word, [str(label) for _, label in near if label])
 
-    def find_if_any(self, placed: MappedModel, cls: str, word: str) -> str | None:
+    def find_if_any(self, mapped: MappedModel, cls: str, word: str) -> str | None:
         """The same; None if there is no such object. A label that several have is refused."""
         self.need_outbox()
-        check_class(placed.model, cls)
-        names = _LabelQueries(RelationalView(placed), self.dialect, placed.model.family(cls))
+        check_class(mapped.model, cls)
+        names = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
         for condition in (names.has_key("$1"), names.has_label("$1")):
             keys = self._keys(names.where(condition, names.is_a(cls)), word)
             if len(keys) == 1:
@@ -117,12 +117,12 @@ def _by_family(model: Model, objects: Collection[Object]) -> Iterator[tuple[str,
 class _LabelQueries:
     """Queries for the keys and labels of a family, over its topmost table as `t`."""
 
-    places: RelationalView
+    view: RelationalView
     dialect: Dialect
     family: str
 
     def where(self, *conditions: str) -> str:
-        table = quote_name(self.places.placed.tables[self.family].name)
+        table = quote_name(self.view.mapped.tables[self.family].name)
         columns = f"{self.dialect.kept(self._key)}, {self._label()}"
         return f"SELECT {columns} FROM {table} AS t WHERE {' AND '.join(conditions)}"
 
@@ -141,24 +141,24 @@ class _LabelQueries:
         return f"{self._label()} = {label}"
 
     def is_a(self, cls: str) -> str:
-        return self.places.is_a(cls, self._key) or "1 = 1"
+        return self.view.is_a(cls, self._key) or "1 = 1"
 
     @property
     def _key(self) -> str:
-        return f"t.{quote_name(self.places.placed.tables[self.family].key)}"
+        return f"t.{quote_name(self.view.mapped.tables[self.family].key)}"
 
     def _label(self) -> str:
         """Classes below may have labels of their own; that of the lowest that an object is of counts."""
-        below = self.places.below(self.family)
+        below = self.view.below(self.family)
         cases = "".join(f" WHEN {self.is_a(cls)} THEN {self._value(cls)}" for cls in below)
         last = self._value(self.family)
         return f"CASE{cases} ELSE {last} END" if cases else last
 
     def _value(self, cls: str) -> str:
-        attribute = self.places.model.label_of(cls)
+        attribute = self.view.model.label_of(cls)
         if attribute is None:
             return self.dialect.shown("NULL")
-        tables = [self.places.placed.tables[each.name] for each in self.places.model.lineage(cls)]
+        tables = [self.view.mapped.tables[each.name] for each in self.view.model.lineage(cls)]
         table = next(each for each in tables if attribute in each.columns)
         column = quote_name(table.columns[attribute])
         if table.name == tables[-1].name:
@@ -177,14 +177,14 @@ ValuesByKey = Mapping[str, Mapping[str, Any]]
 class ValueReader(DatabaseConnection):
     """Rows as objects."""
 
-    def values(self, placed: MappedModel, cls: str, keys: Collection[str]) -> ValuesByKey:
+    def values(self, mapped: MappedModel, cls: str, keys: Collection[str]) -> ValuesByKey:
         """Of objects of a class. Those that are gone are not in it, and neither is a class that the model has not."""
         found: dict[str, dict[str, Any]] = {}
-        if cls in placed.model.classes:
-            asked, family = json.dumps(sorted(keys)), placed.model.family(cls)
-            for each in placed.model.lineage(cls):
-                for key, *row in self.ask(self._query(placed.tables[each.name], family), asked):
-                    names = placed.tables[each.name].columns
+        if cls in mapped.model.classes:
+            asked, family = json.dumps(sorted(keys)), mapped.model.family(cls)
+            for each in mapped.model.lineage(cls):
+                for key, *row in self.ask(self._query(mapped.tables[each.name], family), asked):
+                    names = mapped.tables[each.name].columns
                     found.setdefault(key, {}).update(zip(names, row, strict=True))
         return found
 

@@ -1,6 +1,6 @@
-"""The lines of a PlantUML diagram: comments blanked out, presentation left out, blocks with their ends.
+"""Lines of a PlantUML diagram, without comments and presentation.
 
-Only what is presentation is left out. A word that nobody knows might mean something, so it is refused.
+Only known presentation is skipped. An unknown word might have a meaning, so the parser rejects it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_LINE = 2_000
-"""Longer lines are refused before a pattern goes back and forth over them."""
+"""Longer lines are rejected before regular expressions backtrack over them."""
 
 _COMMENT = re.compile(r"/'.*?(?:'/|\Z)|^[ \t]*'[^\n]*", re.DOTALL | re.MULTILINE)
 
 _NOTE = r"(?:floating\s+)?note\b"
 _NAMED_NOTE = r"\s*\"[^\"]*\"\s*as\b"
 _NOTE_HEAD = r"(?:\"[^\"]*\"|::|[^:])*+"
-"""What a note is at. The colon before its text is neither in quotes nor a member's: `note right of A::"m(x : int)"`."""
+"""Position of a note. The colon before its text is not in quotes and not in `::`: `note right of A::"m(x : int)"`."""
 
 PRESENTATION = re.compile(
     r"@(?:start|end)\w*\b|(?:hide|show|remove|restore|skinparam|skin|scale|caption|title|mainframe|header|footer|legend"
@@ -41,14 +41,14 @@ BLOCKS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
         (rf"{_NOTE}(?!{_NAMED_NOTE}){_NOTE_HEAD}$", r"end\s*note"),
     )
 )
-"""What begins a block of presentation, and what ends it."""
+"""Begin and end of blocks of presentation."""
 
 GROUP = re.compile(
     r"(?:package|namespace|together|rectangle|folder|frame|node|cloud|database|component|card|storage)\b[^{]*"
     r"(?:\{[^{}]*\}[^{]*)*\{\s*(\}?)\s*$",
     re.IGNORECASE,
 )
-"""What has classes in it; the braces that are closed again are those of stereotypes."""
+"""Begin of a group of classes; braces that are closed on the same line belong to stereotypes."""
 
 _FIRST = re.compile(r"\w*")
 _CLASS_NAME = re.compile(r"(?:abstract|class|dataclass|entity|exception|record|struct)\s+(?:class\s+)?(\w+)")
@@ -58,7 +58,7 @@ _SKINPARAM_DEPTH = re.compile(r"[{}]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without blanks around it, and where it starts in the text; `unended` if it begins what never ends."""
+    """A stripped line and its offset in the text; `unended` if it begins a block that is never closed."""
 
     text: str
     start: int
@@ -66,12 +66,12 @@ class Line:
 
 
 def blank_comments(text: str) -> str:
-    """The same text with blanks for comments, so that everything else stays at its place."""
-    return _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    """Replace comments by blanks, so that all offsets stay the same."""
+    return _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)
 
 
 def split_lines(text: str) -> Iterator[Line]:
-    """All lines that have something in them."""
+    """Yield all lines that are not blank."""
     start = 0
     for row in text.split("\n"):
         stripped = row.strip()
@@ -81,43 +81,43 @@ def split_lines(text: str) -> Iterator[Line]:
 
 
 def find_note_names(text: str) -> frozenset[str]:
-    """Notes that have a name can be joined to classes by lines, which say nothing."""
-    return _found(text, _NOTE_NAME)
+    """Find named notes: lines from these to classes have no meaning."""
+    return _find_names(text, _NOTE_NAME)
 
 
 def find_class_names(text: str) -> frozenset[str]:
-    """The names behind `class`."""
-    return _found(text, _CLASS_NAME)
+    """Find the names after `class` and its synonyms."""
+    return _find_names(text, _CLASS_NAME)
 
 
-def _found(text: str, pattern: re.Pattern[str]) -> frozenset[str]:
-    short = (line.text for line in split_lines(text) if len(line.text) <= MAX_LINE)
-    return frozenset(found[1] for each in short if (found := pattern.match(each)))
+def _find_names(text: str, pattern: re.Pattern[str]) -> frozenset[str]:
+    lines = (line.text for line in split_lines(text) if len(line.text) <= MAX_LINE)
+    return frozenset(match[1] for line in lines if (match := pattern.match(line)))
 
 
-def skip_presentation(waiting: Iterator[Line], classes: frozenset[str]) -> Iterator[Line]:
-    """The lines that are no presentation. `page "*" -- "1" Site` is none where `page` is a class.
+def skip_presentation(lines: Iterator[Line], classes: frozenset[str]) -> Iterator[Line]:
+    """Yield the lines that are not presentation. `page "*" -- "1" Site` is not, where `page` is a class.
 
-    Members of classes are taken from `waiting` by whoever sees the class begin: `title : String` is a member there.
+    The caller consumes the members of a class from `lines` itself: there `title : String` is a member.
     """
-    for line in waiting:
+    for line in lines:
         if len(line.text) > MAX_LINE or _FIRST.match(line.text)[0] in classes:  # type: ignore[index]  # it matches everything
             yield line
             continue
         end = next((end for begin, end in BLOCKS if begin.match(line.text)), None)
         if end is not None:
-            if not _skip(waiting, line, end):
+            if not _skip_block(lines, line, end):
                 yield Line(line.text, line.start, unended=True)
         elif not PRESENTATION.match(line.text):
             yield line
 
 
-def _skip(waiting: Iterator[Line], line: Line, end: re.Pattern[str]) -> bool:
-    """Leave out a block; false if its end never comes. Braces in it may be nested."""
+def _skip_block(lines: Iterator[Line], line: Line, end: re.Pattern[str]) -> bool:
+    """Skip a block, in which braces may be nested; return False if it is never closed."""
     if end.search(line.text):
         return end.pattern != r"\}" or "{" not in line.text
     depth = 1
-    for each in waiting:
+    for each in lines:
         if end.pattern != r"\}":
             if end.match(each.text):
                 return True

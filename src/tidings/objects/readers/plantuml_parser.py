@@ -1,10 +1,10 @@
-"""PlantUML's class diagrams: classes with members, inheritance, associations with cardinalities, stereotypes.
+"""Parser of PlantUML class diagrams: classes with members, inheritance, associations, stereotypes.
 
     class Student <<subscriber>> { name : String }
     Student "*" -- "*" Course : attends <<implicit>> >
 
-`parse` gives what the lines of a diagram say (`plantuml_tree`). The grammar of a line is `plantuml.lark`; which lines
-there are is in `plantuml_lines`. What is not understood is in the tree, too: all of it is told at once.
+`parse_diagram` builds the tree in `plantuml_tree`. The grammar of a line is `plantuml.lark`; `plantuml_lines` splits
+the text. Syntax problems are part of the tree, so that all of them are reported at once.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ from tidings.objects.readers.plantuml_tree import (
     unquote_name,
 )
 
-MAX_LENGTH, MOST_PUZZLES = 300_000, 100
-"""Of a text in which nothing is understood, so many lines are enough to be told."""
+MAX_LENGTH = 300_000
+MAX_PROBLEMS = 100
+"""Parsing stops after this many problems: the text is probably not a class diagram."""
 
 CLASS_KEYWORDS = frozenset(("abstract", "class", "dataclass", "entity", "exception", "record", "struct"))
-"""Kinds of declarations that have objects. Interfaces have none, and enumerations are types of attributes."""
+"""Declarations that have objects. Interfaces have none, and enumerations are types of attributes."""
 
 _DECLARES = re.compile(
     r"(?:abstract\s+class|static\s+class|abstract|class|dataclass|entity|enum|exception|interface|record|struct)(?=[\s\"])"
@@ -67,7 +68,7 @@ _FORMS = {
     "relation": 'such as Student "*" -- "*" Course : attends <<implicit>>',
     "member": "such as name : String",
 }
-_WORDS = (
+_KEYWORDS = (
     "class",
     "abstract class",
     "entity",
@@ -82,150 +83,155 @@ _WORDS = (
 
 
 def parse_diagram(text: str) -> Diagram:
-    """What a diagram says."""
+    """Parse a diagram."""
     refuse_unreadable(text, MAX_LENGTH)
-    return _Reader(text).read()
+    return _DiagramParser(text).parse()
 
 
-class _Reader:
-    """Goes through the lines; what it finds it puts where it belongs."""
+class _DiagramParser:
+    """State of the parser while it goes through the lines."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.plain = blank_comments(text)
-        self.declared: list[Declaration] = []
+        self.declarations: list[Declaration] = []
         self.members: list[Member] = []
-        self.related: list[Relationship] = []
-        self.puzzles: list[SyntaxProblem] = []
+        self.relationships: list[Relationship] = []
+        self.problems: list[SyntaxProblem] = []
         self.others = set(find_note_names(self.plain))
         self.groups: list[Line] = []
 
-    def read(self) -> Diagram:
-        waiting = split_lines(self.plain)
-        for line in skip_presentation(waiting, find_class_names(self.plain)):
+    def parse(self) -> Diagram:
+        lines = split_lines(self.plain)
+        for line in skip_presentation(lines, find_class_names(self.plain)):
             if line.unended or len(line.text) > MAX_LINE:
                 what = (
-                    "this is never ended" if line.unended else f"a line of more than {MAX_LINE:,} characters"
+                    "this block is never closed"
+                    if line.unended
+                    else f"a line of more than {MAX_LINE:,} characters"
                 )
-                self._puzzle(line, what)
+                self._add_problem(line, what)
             elif _DECLARES.match(line.text):
-                self._declaration(line, waiting)
+                self._parse_declaration(line, lines)
             else:
-                self._line(line)
-            if len(self.puzzles) >= MOST_PUZZLES:
+                self._parse_line(line)
+            if len(self.problems) >= MAX_PROBLEMS:
                 break
         for group in self.groups:
-            self._puzzle(group, "this is never closed", "a line } behind what is in it")
+            self._add_problem(group, "this group is never closed", "a line } after its contents")
         return Diagram(
             self.text,
-            tuple(self.declared),
+            tuple(self.declarations),
             tuple(self.members),
-            tuple(self.related),
+            tuple(self.relationships),
             frozenset(self.others),
-            tuple(self.puzzles),
+            tuple(self.problems),
         )
 
-    def _line(self, line: Line) -> None:
+    def _parse_line(self, line: Line) -> None:
         member = _MEMBER_LINE.fullmatch(line.text)
-        if found := GROUP.match(line.text):
-            if not found[1]:
+        if group := GROUP.match(line.text):
+            if not group[1]:
                 self.groups.append(line)
         elif line.text == "}":
             if self.groups:
                 self.groups.pop()
             else:
-                self._puzzle(line, "this } closes nothing")
+                self._add_problem(line, "this } closes nothing")
         elif line.text.startswith("!"):
-            self._puzzle(line, "the preprocessor is not run, and nothing is included", "the diagram itself")
+            self._add_problem(line, "preprocessor directives are not supported", "the preprocessed diagram")
         elif _ASSOCIATION_CLASS.match(line.text):
-            hint = "a class between the two, with an association to each"
-            self._puzzle(line, "an association that is a class, too", hint=hint)
+            hint = "declare a class between the two, with an association to each"
+            self._add_problem(line, "association classes are not supported", hint=hint)
         elif member:
             owner = unquote_name(member[1], line.start)
-            self._member(Line(member[2].strip(), line.start + member.start(2)), owner)
+            self._parse_member(Line(member[2].strip(), line.start + member.start(2)), owner)
         else:
-            self._relation(line)
+            self._parse_relationship(line)
 
-    def _declaration(self, line: Line, waiting: Iterator[Line]) -> None:
-        tree = self._parsed("declaration", line)
+    def _parse_declaration(self, line: Line, lines: Iterator[Line]) -> None:
+        tree = self._parse_statement("declaration", line)
         if tree is None:
             if line.text.endswith("{"):
-                list(_body(waiting, line))  # its lines are members, and no more mistakes
+                list(_members_until_brace(lines, line))  # skip the body: its lines are not further problems
             return
-        made = replace(build_declaration(tree, line.start), within=self._within())
+        declaration = replace(build_declaration(tree, line.start), packages=self._enclosing_packages())
         body = next((each for each in tree.children if isinstance(each, Token) and each.type == "BODY"), None)
-        rows = list(_rows(body, line, waiting)) if body is not None else []
-        if rows and rows[-1].unended:
-            self._puzzle(line, "this class is never closed", "a line } behind its members")
-            rows.pop()
-        if made.kind not in CLASS_KEYWORDS:
-            self.others.add(made.name.text)
+        members = list(_body_lines(body, line, lines)) if body is not None else []
+        if members and members[-1].unended:
+            self._add_problem(line, "this class is never closed", "a line } after its members")
+            members.pop()
+        if declaration.kind not in CLASS_KEYWORDS:
+            self.others.add(declaration.name.text)
             return
-        self.declared.append(made)
-        for row in rows:
-            self._member(row, made.name)
+        self.declarations.append(declaration)
+        for member in members:
+            self._parse_member(member, declaration.name)
 
-    def _within(self) -> tuple[str, ...]:
-        """The packages around: two classes of one name may be in two of them."""
+    def _enclosing_packages(self) -> tuple[str, ...]:
+        """Return the open packages: two packages may have classes of the same name."""
         return tuple(each.text for each in self.groups if _PACKAGE.match(each.text))
 
-    def _member(self, line: Line, owner: Word) -> None:
+    def _parse_member(self, line: Line, owner: Word) -> None:
         text = line.text
         if not text or _SEPARATOR.match(text) or _METHOD.match(text) or _STATIC.search(text):
             return
-        tree = self._parsed("member", line)
+        tree = self._parse_statement("member", line)
         if tree is not None:
-            self._attribute(tree, line, owner)
+            self._add_attribute(tree, line, owner)
 
-    def _attribute(self, tree: Tree[Token], line: Line, owner: Word) -> None:
-        """`String name`, `name : String`, `odd name : String`: without a colon the last word is the name."""
+    def _add_attribute(self, tree: Tree[Token], line: Line, owner: Word) -> None:
+        """Add `String name`, `name : String`, `odd name : String`: without a colon the last word is the name."""
         tokens = [each for each in tree.children if isinstance(each, Token)]
-        words = [each for each in tokens if each.type == "TYPED"]
-        typed = [build_word(each, line.start) for each in words]
-        behind = next((str(each) for each in tokens if each.type == "TYPE"), None)
-        named = typed if behind else typed[-1:]
-        text = _ARRAY.sub("", " ".join(each.text for each in named))
-        name = Word(text, named[0].start, named[-1].end)
-        if not _NAME.fullmatch(text) and not words[-1].startswith('"'):
-            self.puzzles.append(
+        word_tokens = [each for each in tokens if each.type == "TYPED"]
+        words = [build_word(each, line.start) for each in word_tokens]
+        type_after_colon = next((str(each) for each in tokens if each.type == "TYPE"), None)
+        name_words = words if type_after_colon else words[-1:]
+        text = _ARRAY.sub("", " ".join(word.text for word in name_words))
+        name = Word(text, name_words[0].start, name_words[-1].end)
+        if not _NAME.fullmatch(text) and not word_tokens[-1].startswith('"'):
+            self.problems.append(
                 SyntaxProblem(replace(name, text=line.text), "not a name of an attribute", _FORMS["member"])
             )
             return
-        type = behind or " ".join(each.text for each in typed[:-1]) or None
+        type = type_after_colon or " ".join(word.text for word in words[:-1]) or None
         self.members.append(Member(owner, name, type, build_stereotypes(tree, line.start)))
 
-    def _relation(self, line: Line) -> None:
-        tree = self._parsed("relation", line)
+    def _parse_relationship(self, line: Line) -> None:
+        tree = self._parse_statement("relation", line)
         if tree is not None:
-            self.related.append(build_relationship(tree, line.start))
+            self.relationships.append(build_relationship(tree, line.start))
 
-    def _parsed(self, form: str, line: Line) -> Tree[Token] | None:
+    def _parse_statement(self, form: str, line: Line) -> Tree[Token] | None:
         try:
             return _parser().parse(line.text, start=form)
         except UnexpectedInput as unexpected:
-            self._not_understood(form, line, unexpected)
+            self._add_syntax_problem(form, line, unexpected)
             return None
 
-    def _not_understood(self, form: str, line: Line, unexpected: UnexpectedInput) -> None:
+    def _add_syntax_problem(self, form: str, line: Line, unexpected: UnexpectedInput) -> None:
+        """Report the unexpected word; if the line has no arrow, the whole line, with a hint on its first word."""
         at = unexpected.pos_in_stream
         at = len(line.text) if at is None or at < 0 else min(at, len(line.text))
-        found = re.compile(r"\w+|\S|$").search(line.text, at)
-        start, end = found.span() if found else (at, at)
-        first = re.match(r"\w*", line.text)
-        known = form == "relation" and first is not None and re.search(r"-|\.\.|==", line.text) is None
-        hint = _near(first[0]) if known and first else None
-        if known:
+        unexpected_word = re.compile(r"\w+|\S|$").search(line.text, at)
+        start, end = unexpected_word.span() if unexpected_word else (at, at)
+        hint = None
+        if form == "relation" and re.search(r"-|\.\.|==", line.text) is None:
             start, end = 0, len(line.text)
+            first_word = re.match(r"\w*", line.text)
+            hint = _suggest_keyword(first_word[0]) if first_word else None
         word = Word(line.text[start:end], line.start + start, line.start + max(end, start + 1))
-        self.puzzles.append(SyntaxProblem(word, "this is not understood", _FORMS[form], hint))
+        self.problems.append(SyntaxProblem(word, "syntax error", _FORMS[form], hint))
 
-    def _puzzle(self, line: Line, what: str, accepted: str | None = None, hint: str | None = None) -> None:
+    def _add_problem(
+        self, line: Line, what: str, accepted: str | None = None, hint: str | None = None
+    ) -> None:
         word = Word(line.text, line.start, line.start + min(len(line.text), MAX_LINE))
-        self.puzzles.append(SyntaxProblem(word, what, accepted, hint))
+        self.problems.append(SyntaxProblem(word, what, accepted, hint))
 
 
-def _near(word: str) -> str | None:
-    meant = closest(word.lower(), _WORDS, 0.7)
+def _suggest_keyword(word: str) -> str | None:
+    meant = closest(word.lower(), _KEYWORDS, 0.7)
     return f"did you mean '{meant}'?" if meant else None
 
 
@@ -241,8 +247,8 @@ def _parser() -> Lark:
     )
 
 
-def _rows(body: Token, line: Line, waiting: Iterator[Line]) -> Iterator[Line]:
-    """The members in the braces of a class, on the same line or below; the last is `unended` if they never close."""
+def _body_lines(body: Token, line: Line, lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield the members of a class, on the same line or below; the last is `unended` if the brace is not closed."""
     rest, start = body[1:], line.start + (body.start_pos or 0) + 1
     if rest.count("}") > rest.count("{"):
         inside = rest[: rest.rindex("}")]
@@ -252,11 +258,11 @@ def _rows(body: Token, line: Line, waiting: Iterator[Line]) -> Iterator[Line]:
         return
     if rest.strip():
         yield Line(rest.strip(), start + len(rest) - len(rest.lstrip()))
-    yield from _body(waiting, line)
+    yield from _members_until_brace(lines, line)
 
 
-def _body(waiting: Iterator[Line], line: Line) -> Iterator[Line]:
-    for each in waiting:
+def _members_until_brace(lines: Iterator[Line], line: Line) -> Iterator[Line]:
+    for each in lines:
         if each.text.count("}") > each.text.count("{"):
             before = each.text[: each.text.rindex("}")].strip()
             if before:

@@ -1,10 +1,11 @@
-"""Models from class diagrams of PlantUML.
+"""Reader of models in PlantUML class diagrams.
 
     class Student <<subscriber>> { name : String }
     Student "*" -- "*" Course : attends <<implicit>> >
     LearningMaterial "*" --> "*" Course : usedIn <<propagates {attributes = title, kinds = update link}>>
 
-An association leads where its label is read to (`>`, `<`), else where its arrow points, else from left to right.
+An association leads in the reading direction of its label (`>`, `<`), else where its arrow points, else from left to
+right.
 """
 
 from __future__ import annotations
@@ -52,19 +53,19 @@ _ARRAY = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 def read_plantuml(text: str) -> MappedModel:
-    """The model of a diagram, placed by convention."""
-    made = draft_plantuml(text)
-    return map_by_convention(made, validate_draft(made))
+    """Read the model of a diagram, and map it to tables by convention."""
+    draft = draft_plantuml(text)
+    return map_by_convention(draft, validate_draft(draft))
 
 
 def draft_plantuml(text: str) -> Draft:
-    """What a diagram says, not yet checked."""
-    return _DraftBuilder(parse_diagram(text)).draft()
+    """Read a diagram into a draft, not yet validated."""
+    return _DraftBuilder(parse_diagram(text)).build()
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrow:
-    """The ends of a line as they are drawn."""
+    """The heads and the style of a line."""
 
     left: str
     right: str
@@ -77,7 +78,7 @@ class _Arrow:
 
     @property
     def is_dependency(self) -> bool:
-        """A dotted line without diamonds or crow's feet: one class uses the other, and nothing is stored."""
+        """Whether the line is dotted, without diamonds or crow's feet: one class uses the other, nothing is stored."""
         return self.is_dotted and {self.left, self.right} <= _POINTS | {""}
 
     @property
@@ -90,123 +91,135 @@ class _DraftBuilder:
         self.diagram = diagram
         self.findings = [
             Finding(self._place(each.at), each.what, printable(each.at.text), each.accepted, each.hint)
-            for each in diagram.puzzles
+            for each in diagram.problems
         ]
         self.classes: dict[str, DraftClass] = {}
         self.packages: dict[str, tuple[str, ...]] = {}
 
-    def draft(self) -> Draft:
-        for declared in self.diagram.declared:
-            self._declare(declared)
+    def build(self) -> Draft:
+        for declaration in self.diagram.declarations:
+            self._add_declaration(declaration)
         for member in self.diagram.members:
             self._add_member(member)
-        associations = tuple(made for each in self.diagram.related for made in self._relate(each))
-        is_whole = not self.diagram.puzzles
+        associations = tuple(
+            association
+            for relationship in self.diagram.relationships
+            for association in self._add_relationship(relationship)
+        )
+        is_whole = not self.diagram.problems
         return Draft(tuple(self.classes.values()), associations, tuple(self.findings), is_whole)
 
     def _place(self, word: Word) -> Place:
         return Place.at(self.diagram.text, word.start, word.end)
 
-    def _said(self, word: Word) -> SourceText:
-        return SourceText(_simple(word.text), self._place(word))
+    def _class_name(self, word: Word) -> SourceText:
+        return SourceText(_without_package(word.text), self._place(word))
 
-    def _declare(self, declared: Declaration) -> None:
-        """A class may be declared in several pieces, as PlantUML has it."""
-        said = self._said(declared.name)
-        if self.packages.setdefault(said.text, declared.within) != declared.within:
-            what, hint = "there is a class of this name already", "classes are known by their names alone"
+    def _add_declaration(self, declaration: Declaration) -> None:
+        """Add a class, or to a class: PlantUML allows several declarations of one class."""
+        name = self._class_name(declaration.name)
+        if self.packages.setdefault(name.text, declaration.packages) != declaration.packages:
+            hint = "names of classes are unique in a model, whatever their packages"
             self.findings.append(
-                Finding(said.at, f"{what}, in another package", printable(said.text), hint=hint)
+                Finding(name.at, "duplicate class name, in another package", printable(name.text), hint=hint)
             )
-        before = self.classes.get(said.text, DraftClass(said))
-        parents = [self._said(each) for each in declared.extends if not self._is_other(each)]
-        marks = (*before.marks, *self._marks(declared.stereotypes))
-        self.classes[said.text] = replace(before, parents=(*before.parents, *parents), marks=marks)
+        before = self.classes.get(name.text, DraftClass(name))
+        parents = [self._class_name(each) for each in declaration.extends if not self._is_other(each)]
+        marks = (*before.marks, *self._marks(declaration.stereotypes))
+        self.classes[name.text] = replace(before, parents=(*before.parents, *parents), marks=marks)
 
     def _is_other(self, word: Word) -> bool:
-        """Whether it is an interface, an enumeration or a note."""
-        return _simple(word.text) in self.diagram.others and _simple(word.text) not in self.classes
+        """Return whether a word names an interface, an enumeration or a note."""
+        name = _without_package(word.text)
+        return name in self.diagram.others and name not in self.classes
 
     def _add_member(self, member: Member) -> None:
-        owner = _simple(member.owner.text)
+        owner = _without_package(member.owner.text)
         if self._is_other(member.owner):
             return
         if owner not in self.classes:
-            self._undeclared(member.owner)
+            self._add_undeclared(member.owner)
             return
         cls = self.classes[owner]
         written = member.type and _ARRAY.sub("", member.type)
         name = SourceText(member.name.text, self._place(member.name))
-        made = DraftAttribute(name, normalize_type(written), tuple(self._marks(member.stereotypes)))
-        self.classes[owner] = replace(cls, attributes=(*cls.attributes, made))
+        attribute = DraftAttribute(name, normalize_type(written), tuple(self._marks(member.stereotypes)))
+        self.classes[owner] = replace(cls, attributes=(*cls.attributes, attribute))
 
-    def _undeclared(self, word: Word) -> None:
-        what = "this class is declared nowhere"
-        hint = f"a line of its own: class {printable(_simple(word.text))}"
-        self.findings.append(Finding(self._place(word), what, printable(word.text), hint=hint))
+    def _add_undeclared(self, word: Word) -> None:
+        hint = f"add a line: class {printable(_without_package(word.text))}"
+        self.findings.append(
+            Finding(self._place(word), "this class is not declared", printable(word.text), hint=hint)
+        )
 
-    def _relate(self, related: Relationship) -> Iterator[DraftAssociation]:
-        arrow = _drawn(related.arrow.text)
-        marks = tuple(self._marks(related.stereotypes))
-        is_beside = self._is_other(related.left) or self._is_other(related.right)
-        stored = not (arrow.is_dependency or is_beside or _INSIDE in (arrow.left, arrow.right))
+    def _add_relationship(self, relationship: Relationship) -> Iterator[DraftAssociation]:
+        arrow = _parse_arrow(relationship.arrow.text)
+        marks = tuple(self._marks(relationship.stereotypes))
+        has_other = self._is_other(relationship.left) or self._is_other(relationship.right)
+        stored = not (arrow.is_dependency or has_other or _INSIDE in (arrow.left, arrow.right))
         if arrow.is_hidden or (not stored and not marks):
             return
         if arrow.is_inheritance:
-            self._inherit(related, arrow, marks)
+            self._add_parent(relationship, arrow, marks)
         elif not stored:
-            what, hint = "this line stands for nothing that is stored", "an association is drawn -- or -->"
-            self.findings.append(Finding(self._place(related.arrow), what, related.arrow.text, hint=hint))
+            what, hint = "this line is not an association", "an association is drawn -- or -->"
+            self.findings.append(
+                Finding(self._place(relationship.arrow), what, relationship.arrow.text, hint=hint)
+            )
         else:
-            yield self._association(related, arrow, marks)
+            yield self._build_association(relationship, arrow, marks)
 
-    def _inherit(self, related: Relationship, arrow: _Arrow, marks: DraftMarks) -> None:
-        up, down = related.left, related.right
+    def _add_parent(self, relationship: Relationship, arrow: _Arrow, marks: DraftMarks) -> None:
+        parent, child = relationship.left, relationship.right
         if arrow.right in _ABOVE:
-            up, down = down, up
-        for each in marks:
-            self.findings.append(Finding(each.at, "a mark of an association, not of inheritance", each.name))
+            parent, child = child, parent
+        for mark in marks:
+            self.findings.append(Finding(mark.at, "a mark of an association, not of inheritance", mark.name))
         if arrow.is_dotted:
             what, hint = "only interfaces are realized", "inheritance between classes is drawn <|--"
-            self.findings.append(Finding(self._place(related.arrow), what, related.arrow.text, hint=hint))
-        elif _simple(down.text) not in self.classes:
-            self._undeclared(down)
+            self.findings.append(
+                Finding(self._place(relationship.arrow), what, relationship.arrow.text, hint=hint)
+            )
+        elif _without_package(child.text) not in self.classes:
+            self._add_undeclared(child)
         else:
-            cls = self.classes[_simple(down.text)]
-            if _simple(up.text) not in {each.text for each in cls.parents}:
-                self.classes[cls.name.text] = replace(cls, parents=(*cls.parents, self._said(up)))
+            cls = self.classes[_without_package(child.text)]
+            if _without_package(parent.text) not in {each.text for each in cls.parents}:
+                self.classes[cls.name.text] = replace(cls, parents=(*cls.parents, self._class_name(parent)))
 
-    def _association(self, related: Relationship, arrow: _Arrow, marks: DraftMarks) -> DraftAssociation:
-        left = self._end(related.left, related.left_said, arrow.left)
-        right = self._end(related.right, related.right_said, arrow.right)
-        leftwards = related.reads == "<" if related.reads else arrow.points_left
+    def _build_association(
+        self, relationship: Relationship, arrow: _Arrow, marks: DraftMarks
+    ) -> DraftAssociation:
+        left = self._build_end(relationship.left, relationship.left_text, arrow.left)
+        right = self._build_end(relationship.right, relationship.right_text, arrow.right)
+        leftwards = relationship.reads == "<" if relationship.reads else arrow.points_left
         source, target = (right, left) if leftwards else (left, right)
-        label = related.label
+        label = relationship.label
         name = " ".join(label.text.replace("\\n", " ").split()) if label else None
-        return DraftAssociation(name, self._place(label or related.arrow), source, target, marks)
+        return DraftAssociation(name, self._place(label or relationship.arrow), source, target, marks)
 
-    def _end(self, cls: Word, said: Word | None, head: str) -> DraftEnd:
-        cardinality, role = self._beside(said) if said else (None, None)
-        return DraftEnd(self._said(cls), cardinality or parse_arrowhead(head), role)
+    def _build_end(self, cls: Word, text: Word | None, head: str) -> DraftEnd:
+        cardinality, role = self._parse_end_text(text) if text else (None, None)
+        return DraftEnd(self._class_name(cls), cardinality or parse_arrowhead(head), role)
 
-    def _beside(self, said: Word) -> tuple[Cardinality | None, str | None]:
-        """`"1"`, `"0..*"`, `"teacher"`, `"1 teacher"`: what is written beside an end."""
-        found = parse_cardinality(said.text)
-        parts = said.text.replace("\\n", " ").split()
-        if found or not parts:
-            return found, None
+    def _parse_end_text(self, word: Word) -> tuple[Cardinality | None, str | None]:
+        """Parse the text beside an end: `"1"`, `"0..*"`, `"teacher"`, `"1 teacher"`."""
+        cardinality = parse_cardinality(word.text)
+        parts = word.text.replace("\\n", " ").split()
+        if cardinality or not parts:
+            return cardinality, None
         for at in (0, len(parts) - 1):
             role = _ROLE.fullmatch(" ".join(parts[:at] + parts[at + 1 :]))
-            read = parse_cardinality(parts[at])
-            if read and role:
-                return read, role[1]
-        role = _ROLE.fullmatch(said.text.strip())
+            cardinality = parse_cardinality(parts[at])
+            if cardinality and role:
+                return cardinality, role[1]
+        role = _ROLE.fullmatch(word.text.strip())
         if role is None:
             what, accepted = (
                 "neither a cardinality nor a role",
                 f"{CARDINALITY_FORMS}; a role is a word beside it",
             )
-            self.findings.append(Finding(self._place(said), what, printable(said.text), accepted))
+            self.findings.append(Finding(self._place(word), what, printable(word.text), accepted))
         return None, role[1] if role else None
 
     def _marks(self, stereotypes: tuple[Stereotype, ...]) -> Iterator[DraftMark]:
@@ -217,25 +230,25 @@ class _DraftBuilder:
                 at = each.name if each.name.text or not each.tags else each.tags[0][0]
                 yield DraftMark(name, self._place(at), tags)
             else:
-                self._foreign(each)
+                self._check_foreign(each)
 
-    def _foreign(self, stereotype: Stereotype) -> None:
-        """Somebody else's stereotype is left alone, unless it looks like one of ours."""
+    def _check_foreign(self, stereotype: Stereotype) -> None:
+        """Ignore a stereotype of another profile, unless it looks like one of ours."""
         meant = suggest_stereotype(stereotype.name.text)
         if meant or stereotype.tags:
             hint = f"did you mean '{meant}'?" if meant else None
-            what, known = "no mark of this name", join_words(STEREOTYPE_NAMES)
+            what, known = "unknown mark", join_words(STEREOTYPE_NAMES)
             place = self._place(stereotype.name)
             self.findings.append(Finding(place, what, printable(stereotype.name.text), known, hint))
 
 
-def _simple(name: str) -> str:
-    """A class is known by its name alone: `university.Course` is Course."""
+def _without_package(name: str) -> str:
+    """Return the last part of a qualified name: `university.Course` is Course."""
     return re.split(r"\.|::", name)[-1] if re.fullmatch(r"[\w.:]+", name) else name
 
 
-def _drawn(arrow: str) -> _Arrow:
+def _parse_arrow(arrow: str) -> _Arrow:
     is_hidden, plain = bool(_HIDDEN.search(arrow)), _STYLE.sub("", arrow)
-    found = _ARROW.fullmatch(plain)
-    assert found, "the grammar has no other arrows"
-    return _Arrow(found["left"], found["right"], "." in found["line"], is_hidden)
+    match = _ARROW.fullmatch(plain)
+    assert match, "the grammar has no other arrows"
+    return _Arrow(match["left"], match["right"], "." in match["line"], is_hidden)

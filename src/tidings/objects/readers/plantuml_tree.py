@@ -1,4 +1,4 @@
-"""What a class diagram of PlantUML says, line by line; words know where they stand in its text."""
+"""Syntax tree of a PlantUML class diagram; words keep their positions in the text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lark import Token, Tree
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """The characters `start` to `end` of the text, without quotes."""
+    """The characters from `start` to `end` of the text, without quotes."""
 
     text: str
     start: int
@@ -21,7 +21,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Stereotype:
-    """`<<propagates {kinds = update link}>>`; `name` is empty for tagged values that stand alone."""
+    """`<<propagates {kinds = update link}>>`; `name` is empty for tagged values without a stereotype."""
 
     name: Word
     tags: tuple[tuple[Word, Word], ...] = ()
@@ -29,19 +29,19 @@ class Stereotype:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """`class Student <<subscriber>> extends Person`, in packages."""
+    """`class Student <<subscriber>> extends Person`, with the enclosing packages."""
 
     kind: str
     name: Word
     stereotypes: tuple[Stereotype, ...] = ()
     extends: tuple[Word, ...] = ()
     implements: tuple[Word, ...] = ()
-    within: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`name : String`, in the braces of a class or behind its name and a colon."""
+    """`name : String`, in the braces of a class or after its name and a colon."""
 
     owner: Word
     name: Word
@@ -56,8 +56,8 @@ class Relationship:
     left: Word
     right: Word
     arrow: Word
-    left_said: Word | None = None
-    right_said: Word | None = None
+    left_text: Word | None = None
+    right_text: Word | None = None
     label: Word | None = None
     reads: str = ""
     stereotypes: tuple[Stereotype, ...] = ()
@@ -65,7 +65,7 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class SyntaxProblem:
-    """Something in the text that is not understood."""
+    """A part of the text that cannot be parsed."""
 
     at: Word
     what: str
@@ -75,21 +75,18 @@ class SyntaxProblem:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """All of it, in the order of the text; `others` are names of what has no objects: notes, interfaces."""
+    """All statements, in the order of the text; `others` are names without objects: notes, interfaces, enums."""
 
     text: str
-    declared: tuple[Declaration, ...]
+    declarations: tuple[Declaration, ...]
     members: tuple[Member, ...]
-    related: tuple[Relationship, ...]
+    relationships: tuple[Relationship, ...]
     others: frozenset[str]
-    puzzles: tuple[SyntaxProblem, ...]
-
-
-# From the trees that the parser makes of lines to what they say (`plantuml_tree`).
+    problems: tuple[SyntaxProblem, ...]
 
 
 def unquote_name(text: str, start: int) -> Word:
-    """A name without its quotes."""
+    """Remove the quotes of a name."""
     bare = text[1:-1] if text.startswith('"') else text
     return Word(bare, start, start + len(text))
 
@@ -102,24 +99,24 @@ def build_declaration(tree: Tree[Token], start: int) -> Declaration:
     children = tree.children
     kind = str(children[0]).split()[0].replace("static", "class")
     names = cast("Tree[Token]", children[1])
-    named = [each for each in names.children if isinstance(each, Token)]
-    name = next((each for each in named if each.type == "NAME"), named[0])
-    above = {"extends": list[Word](), "implements": list[Word]()}
+    name_tokens = [each for each in names.children if isinstance(each, Token)]
+    name = next((each for each in name_tokens if each.type == "NAME"), name_tokens[0])
+    parents = {"extends": list[Word](), "implements": list[Word]()}
     for each in tree.find_data("lineage"):
         tokens = [child for child in each.children if isinstance(child, Token) and child.type != "GENERIC"]
-        above[str(tokens[0])] += (build_word(token, start) for token in tokens[1:])
+        parents[str(tokens[0])] += (build_word(token, start) for token in tokens[1:])
     return Declaration(
         kind,
         build_word(name, start),
         build_stereotypes(tree, start),
-        tuple(above["extends"]),
-        tuple(above["implements"]),
+        tuple(parents["extends"]),
+        tuple(parents["implements"]),
     )
 
 
 def build_relationship(tree: Tree[Token], start: int) -> Relationship:
     tokens = [each for each in tree.children if isinstance(each, Token) and each.type not in ("COLOR", "TAG")]
-    at = next(place for place, each in enumerate(tokens) if each.type == "ARROW")
+    at = next(position for position, each in enumerate(tokens) if each.type == "ARROW")
     before, after = tokens[:at], tokens[at + 1 :]
     label = next(iter(tree.find_data("label")), None)
     words = next(iter(tree.find_data("words")), None)
@@ -137,21 +134,21 @@ def build_relationship(tree: Tree[Token], start: int) -> Relationship:
 
 
 def build_stereotypes(tree: Tree[Token], start: int) -> tuple[Stereotype, ...]:
-    """Stereotypes in the order of the text; tagged values in braces belong to the one before them."""
-    made: list[Stereotype] = []
+    """Build stereotypes in the order of the text; tagged values in braces belong to the one before them."""
+    stereotypes: list[Stereotype] = []
     for each in tree.children:
         if not isinstance(each, Tree):
             continue
         if each.data in ("stereotype", "head_stereotype"):
-            made += _in_brackets(each, start)
+            stereotypes += _split_stereotypes(each, start)
         elif each.data == "tags":
-            last = made.pop() if made else Stereotype(Word("", start, start))
-            made.append(Stereotype(last.name, (*last.tags, *_tags(each, start))))
-    return tuple(made)
+            last = stereotypes.pop() if stereotypes else Stereotype(Word("", start, start))
+            stereotypes.append(Stereotype(last.name, (*last.tags, *_tags(each, start))))
+    return tuple(stereotypes)
 
 
-def _in_brackets(tree: Tree[Token], start: int) -> Iterator[Stereotype]:
-    """`<<implicit, propagates {kinds = update}>>` is two of them."""
+def _split_stereotypes(tree: Tree[Token], start: int) -> Iterator[Stereotype]:
+    """Split `<<implicit, propagates {kinds = update}>>` into two stereotypes."""
     words = next((t for t in tree.children if isinstance(t, Token) and t.type == "STEREO_WORDS"), None)
     tags = next((_tags(each, start) for each in tree.children if isinstance(each, Tree)), ())
     if words is None:

@@ -1,4 +1,4 @@
-"""Marks on SQLAlchemy's declarative classes: whom a change concerns, said where the model is written.
+"""Marks for SQLAlchemy's declarative classes, which decide whom a change concerns.
 
     @subscriber
     class Student(Base):
@@ -7,8 +7,8 @@
     class LearningMaterial(Base):
         used_in: Mapped[list[Course]] = relationship(secondary=used_in, info=propagates(kinds=("update", "link")))
 
-Marks are plain values in places that SQLAlchemy keeps for others; it is not needed to import them. Two marks of one
-relationship are joined by `|`: `info=implicit() | propagates()`.
+Marks are plain values in class attributes and in `info`; importing this module does not import SQLAlchemy. Join two
+marks of one relationship by `|`: `info=implicit() | propagates()`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar, overload
 from tidings.core.arguments import accepts, wrong_type
 
 MARK_ATTRIBUTE = "__tidings__"
-"""The attribute of a class, and the beginning of keys of `info`, where marks are."""
+"""The attribute of a class, and the first part of keys of `info`, with the marks."""
 
 _C = TypeVar("_C", bound=type)
 
@@ -35,25 +35,25 @@ def subscriber(*, label: str | None = None) -> Callable[[_C], _C]: ...
 
 @accepts("@subscriber, or @subscriber(label='name')", cls=(type, NoneType))
 def subscriber(cls: _C | None = None, /, *, label: str | None = None) -> _C | Callable[[_C], _C]:
-    """Mark a class whose objects can be told: people, groups. `label` is the attribute they are known by."""
-    return _marking("subscriber", label) if cls is None else _marking("subscriber", label)(cls)
+    """Mark a class whose objects can be notified: people, groups. `label` is the attribute with their names."""
+    return _marker("subscriber", label) if cls is None else _marker("subscriber", label)(cls)
 
 
 @accepts()
 def stored(*, label: str) -> Callable[[_C], _C]:
-    """Say by which attribute the objects of a class are known, where that is neither `name` nor `title`."""
-    return _marking("stored", label)
+    """Set the attribute with the names of a class's objects, if it is neither `name` nor `title`."""
+    return _marker("stored", label)
 
 
-def _marking(name: str, label: str | None) -> Callable[[_C], _C]:
-    def marked(cls: _C) -> _C:
+def _marker(name: str, label: str | None) -> Callable[[_C], _C]:
+    def mark(cls: _C) -> _C:
         if not isinstance(cls, type):
             raise wrong_type("cls", cls, type, f"@{name} is for a class")
         before = vars(cls).get(MARK_ATTRIBUTE, {})
         setattr(cls, MARK_ATTRIBUTE, before | {name: {} if label is None else {"label": label}})
         return cls
 
-    return marked
+    return mark
 
 
 @accepts()
@@ -64,11 +64,11 @@ def implicit(
     kinds: Iterable[str] | None = None,
     name: str | None = None,
 ) -> RelationshipInfo:
-    """The objects at one end subscribe to those at the other without being asked: who attends a course hears of it.
+    """Mark an implicit subscription of the objects at one end to those at the other: students to their courses.
 
-    `told` is `source` (the class with this relationship) or `target`; it need not be said if one of them only is a
-    subscriber. `attributes` and `kinds` (insert, update, delete, link, unlink) limit what counts. `name` is what the
-    association is called, if not as the relationship.
+    `told` is the end that is notified: `source` (the class with this relationship) or `target`. You can omit it if only
+    one of the two is a subscriber. `attributes` and `kinds` (insert, update, delete, link, unlink) limit which changes
+    count. `name` is the name of the association, by default that of the relationship.
     """
     return _info("implicit", name, {"told": told, **_limits(attributes, kinds)})
 
@@ -81,27 +81,27 @@ def propagates(
     kinds: Iterable[str] | None = None,
     name: str | None = None,
 ) -> RelationshipInfo:
-    """A change of an object counts as a change of those at the end `towards`, which is `target` unless said otherwise.
+    """Mark propagation: a change of an object is also a change of the linked objects at the end `towards`.
 
-    `attributes`, `kinds` and `name` are as for `implicit`.
+    `towards` is `target` by default. `attributes`, `kinds` and `name` are as for `implicit`.
     """
     return _info("propagates", name, {"towards": towards, **_limits(attributes, kinds)})
 
 
 @accepts()
 def association(*, name: str | None = None) -> RelationshipInfo:
-    """An association without a mark: of two relationships that are one association, this one is its source's."""
+    """Declare the direction of an association without a mark: the class with this relationship is its source."""
     return _info("", name, {})
 
 
 def _limits(attributes: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, str | None]:
-    """A single name is one name, not a sequence of letters."""
-    given = {"attributes": attributes, "kinds": kinds}
-    return {key: None if said is None else _joined(key, said) for key, said in given.items()}
+    limits = {"attributes": attributes, "kinds": kinds}
+    return {key: None if names is None else _join(key, names) for key, names in limits.items()}
 
 
-def _joined(key: str, said: Iterable[str]) -> str:
-    words = [said] if isinstance(said, str) else list(said)
+def _join(key: str, names: Iterable[str]) -> str:
+    """Join names by blanks; a string is one name, not a sequence of letters."""
+    words = [names] if isinstance(names, str) else list(names)
     for word in words:
         if not isinstance(word, str):
             raise wrong_type(key, word, str)
@@ -109,6 +109,6 @@ def _joined(key: str, said: Iterable[str]) -> str:
 
 
 def _info(mark: str, name: str | None, tags: dict[str, str | None]) -> RelationshipInfo:
-    said = {key: value for key, value in tags.items() if value is not None}
-    named = {} if name is None else {(MARK_ATTRIBUTE, "name"): name}
-    return {(MARK_ATTRIBUTE, mark): said} | named
+    present = {key: value for key, value in tags.items() if value is not None}
+    name_entry = {} if name is None else {(MARK_ATTRIBUTE, "name"): name}
+    return {(MARK_ATTRIBUTE, mark): present} | name_entry

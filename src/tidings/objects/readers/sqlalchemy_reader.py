@@ -1,8 +1,8 @@
-"""Models from SQLAlchemy's declarative classes, which say where everything lies, too.
+"""Reader of models in SQLAlchemy's declarative classes, which also give the mapping to tables.
 
-Columns are attributes, but for keys and for the foreign keys of relationships. A relationship is an association; two
-that are each other's `back_populates` are one. Its source is the class whose relationship is marked; without a mark the
-one that has the foreign key, and many to many the one whose name is first in the alphabet.
+Columns are attributes, except keys and the foreign keys of relationships. A relationship is an association; two that
+are each other's `back_populates` are one. Its source is the class whose relationship is marked; without a mark the one
+with the foreign key; for many to many the one whose name is first in the alphabet.
 """
 
 from __future__ import annotations
@@ -43,46 +43,46 @@ OrmRelationship = RelationshipProperty[Any]
 
 
 def read_sqlalchemy(base: Any) -> MappedModel:
-    """The model of all classes below a declarative base (or of a `registry`), and where it lies."""
-    found = base if isinstance(base, registry) else getattr(base, "registry", None)
-    if not isinstance(found, registry):
+    """Read the model and mapping of all classes of a declarative base, or of a `registry`."""
+    classes = base if isinstance(base, registry) else getattr(base, "registry", None)
+    if not isinstance(classes, registry):
         accepted = "a declarative base of SQLAlchemy, or a registry"
-        raise ModelError(
-            [Finding("the model", "nothing that classes are mapped by", repr(base)[:80], accepted)]
-        )
+        raise ModelError([Finding("the model", "not a declarative base", repr(base)[:80], accepted)])
     try:
-        found.configure()
+        classes.configure()
     except SQLAlchemyError as error:
-        what = f"SQLAlchemy does not take it: {str(error).splitlines()[0]}"
+        what = f"SQLAlchemy cannot configure it: {str(error).splitlines()[0]}"
         raise ModelError([Finding("the model", what)]) from error
-    return _DraftBuilder(found).placed()
+    return _ModelBuilder(classes).build()
 
 
-class _DraftBuilder:
-    def __init__(self, found: registry) -> None:
-        self.mappers = sorted(found.mappers, key=lambda each: each.class_.__name__)
+class _ModelBuilder:
+    def __init__(self, classes: registry) -> None:
+        self.mappers = sorted(classes.mappers, key=lambda mapper: mapper.class_.__name__)
         self.findings: list[Finding] = []
-        self.back = dict(_pairs(self.mappers))
-        self.chosen = list(self._choose())
-        self.columns = {column for each in self.chosen for column in _foreign_columns(each)}
+        self.back = dict(_pair_relationships(self.mappers))
+        self.associations = list(self._select_relationships())
+        self.columns = {column for each in self.associations for column in _foreign_columns(each)}
 
-    def placed(self) -> MappedModel:
+    def build(self) -> MappedModel:
         for mapper in self.mappers:
-            self._refuse_mapping(mapper)
+            self._check_mapping(mapper)
         if self.findings:
             raise ModelError(self.findings)
-        links = {id(each): self._link(each) for each in self.chosen}
-        made = Draft(
+        links = {id(each): self._link(each) for each in self.associations}
+        draft = Draft(
             tuple(map(self._class, self.mappers)),
-            tuple(_association(each, self.back.get(each), links[id(each)]) for each in self.chosen),
+            tuple(_association(each, self.back.get(each), links[id(each)]) for each in self.associations),
             tuple(self.findings),
         )
-        model = validate_draft(made)
-        tables = {_name(each): self._table(each) for each in self.mappers}
-        named = {(_name(each.parent), _called(each)): links[id(each)] for each in self.chosen}
-        return MappedModel(model, tables, {key: link for key, link in named.items() if link is not None})
+        model = validate_draft(draft)
+        tables = {_name(mapper): self._table(mapper) for mapper in self.mappers}
+        by_name = {
+            (_name(each.parent), _association_name(each)): links[id(each)] for each in self.associations
+        }
+        return MappedModel(model, tables, {key: link for key, link in by_name.items() if link is not None})
 
-    def _refuse(
+    def _add_finding(
         self,
         at: str,
         what: str,
@@ -92,50 +92,52 @@ class _DraftBuilder:
     ) -> None:
         self.findings.append(Finding(at, what, received, accepted, hint))
 
-    def _refuse_mapping(self, mapper: Mapper[Any]) -> None:
+    def _check_mapping(self, mapper: Mapper[Any]) -> None:
         table = mapper.local_table
         if not isinstance(table, Table):
-            self._refuse(_name(mapper), "not mapped to a table", type(table).__name__, "a table")
+            self._add_finding(_name(mapper), "not mapped to a table", type(table).__name__, "a table")
             return
         if mapper.concrete:
             accepted = "joined tables, or a single table with a discriminator"
-            self._refuse(_name(mapper), "a table that repeats its parent's columns", accepted=accepted)
+            self._add_finding(_name(mapper), "concrete table inheritance is not supported", accepted=accepted)
         keys = [column.name for column in table.primary_key]
         if len(keys) != 1:
             hint = "an association with attributes is a class with a key of its own and two associations"
-            self._refuse(
-                _name(mapper), "a primary key of several columns", ", ".join(keys), "one column", hint
+            self._add_finding(
+                _name(mapper), "composite primary keys are not supported", ", ".join(keys), "one column", hint
             )
-        told_apart = mapper.polymorphic_on
-        if self._shares(mapper) and told_apart is not None and getattr(told_apart, "table", None) is None:
-            self._refuse(
-                _name(mapper), "classes of one table that an expression tells apart", accepted="a column"
-            )
+        discriminator = mapper.polymorphic_on
+        if (
+            self._shares_table(mapper)
+            and discriminator is not None
+            and getattr(discriminator, "table", None) is None
+        ):
+            self._add_finding(_name(mapper), "the discriminator is an expression", accepted="a column")
 
-    def _choose(self) -> Iterator[OrmRelationship]:
-        """Of relationships that are one association, the one that it is read from."""
+    def _select_relationships(self) -> Iterator[OrmRelationship]:
+        """Yield one relationship per association, of the class that is its source."""
         seen: set[OrmRelationship] = set()
         for mapper in self.mappers:
-            for each in _own(mapper):
+            for each in _own_relationships(mapper):
                 both = [each, *(self.back[each] for _ in range(each in self.back))]
                 if each in seen or (each.viewonly and not self._is_marked(each)):
                     continue
                 if each.viewonly:
-                    self._refuse(_spot(each), "a mark on a relationship that is only looked at (viewonly)")
+                    self._add_finding(_location(each), "a mark on a viewonly relationship")
                     continue
                 seen.update(both)
-                yield self._read_from(both)
+                yield self._select_direction(both)
 
     def _is_marked(self, each: OrmRelationship) -> bool:
         return any(isinstance(key, tuple) and key[0] == MARK_ATTRIBUTE for key in each.info)
 
-    def _read_from(self, both: list[OrmRelationship]) -> OrmRelationship:
+    def _select_direction(self, both: list[OrmRelationship]) -> OrmRelationship:
         marked = [each for each in both if self._is_marked(each)]
         if len(marked) > 1:
             what, accepted = "both directions of an association are marked", "marks on one of them"
-            self._refuse(_spot(marked[0]), what, _spot(marked[1]), accepted)
-        holding = [each for each in both if each.direction is RelationshipDirection.MANYTOONE]
-        return (marked or holding or sorted(both, key=lambda each: (_name(each.parent), each.key)))[0]
+            self._add_finding(_location(marked[0]), what, _location(marked[1]), accepted)
+        owning = [each for each in both if each.direction is RelationshipDirection.MANYTOONE]
+        return (marked or owning or sorted(both, key=lambda each: (_name(each.parent), each.key)))[0]
 
     def _class(self, mapper: Mapper[Any]) -> DraftClass:
         name = _name(mapper)
@@ -147,14 +149,14 @@ class _DraftBuilder:
 
     def _attributes(self, mapper: Mapper[Any]) -> Iterator[DraftAttribute]:
         for key, column in self._own_columns(mapper):
-            said = SourceText(key, f"{_name(mapper)}.{key}")
-            yield DraftAttribute(said, normalize_type(type(column.type).__name__))
+            name = SourceText(key, f"{_name(mapper)}.{key}")
+            yield DraftAttribute(name, normalize_type(type(column.type).__name__))
 
     def _own_columns(self, mapper: Mapper[Any]) -> Iterator[tuple[str, Column[Any]]]:
-        """Attributes with their columns: no keys, no foreign keys of relationships, no discriminator.
+        """Yield attributes with their columns: no keys, no foreign keys of relationships, no discriminator.
 
-        A class below one with a table of its own gets columns of others from the table above, too, if those were put
-        there by classes beside its parent. They are not what the class says.
+        A class whose parent has a table of its own also gets columns that sibling classes of the parent put into that
+        table. They are not attributes of the class.
         """
         inherited = set(mapper.inherits.column_attrs.keys()) if mapper.inherits is not None else set()
         for each in mapper.column_attrs:
@@ -178,22 +180,19 @@ class _DraftBuilder:
             self._discriminator(mapper),
         )
 
-    def _shares(self, mapper: Mapper[Any]) -> bool:
+    def _shares_table(self, mapper: Mapper[Any]) -> bool:
         return sum(each.local_table is mapper.local_table for each in self.mappers) > 1
 
     def _discriminator(self, mapper: Mapper[Any]) -> Discriminator | None:
-        """Only where a table has several classes: otherwise the tables say which class an object is of."""
-        if not self._shares(mapper) or mapper.polymorphic_on is None:
+        """Return the discriminator if several classes share a table; otherwise the table determines the class."""
+        discriminator = mapper.polymorphic_on
+        if not self._shares_table(mapper) or discriminator is None:
             return None
-        column, value, there = (
-            mapper.polymorphic_on.name,
-            mapper.polymorphic_identity,
-            mapper.polymorphic_on.table,
-        )
-        if there is mapper.local_table:
+        column, value, table = discriminator.name, mapper.polymorphic_identity, discriminator.table
+        if table is mapper.local_table:
             return Discriminator(str(column), value)
-        key = next(str(each.name) for each in there.primary_key)
-        return Discriminator(str(column), value, _table_name(there), key)
+        key = next(str(each.name) for each in table.primary_key)
+        return Discriminator(str(column), value, _table_name(table), key)
 
     def _link(self, each: OrmRelationship) -> LinkStorage | None:
         if each.secondary is not None:
@@ -201,8 +200,8 @@ class _DraftBuilder:
         pairs = each.synchronize_pairs
         if len(pairs) != 1 or not pairs[0][0].primary_key:
             received = ", ".join(f"{a} = {b}" for a, b in pairs) or None
-            what, accepted = "not held by one foreign key", "one column with the key of the other object"
-            self._refuse(_spot(each), what, received, accepted)
+            what, accepted = "not stored as one foreign key", "one column with the key of the other object"
+            self._add_finding(_location(each), what, received, accepted)
             return None
         column = pairs[0][1]
         owner = End.SOURCE if each.direction is RelationshipDirection.MANYTOONE else End.TARGET
@@ -212,22 +211,22 @@ class _DraftBuilder:
         near, far = each.synchronize_pairs, each.secondary_synchronize_pairs or []
         if len(near) != 1 or len(far) != 1 or not isinstance(each.secondary, Table):
             accepted = "a table with one column for each end"
-            self._refuse(_spot(each), "not held by a table of links", accepted=accepted)
+            self._add_finding(_location(each), "not stored in a link table", accepted=accepted)
             return None
         return LinkTable(_table_name(each.secondary), near[0][1].name, far[0][1].name)
 
 
-def _own(mapper: Mapper[Any]) -> list[OrmRelationship]:
-    """Relationships that the class says itself, in the order of their names."""
+def _own_relationships(mapper: Mapper[Any]) -> list[OrmRelationship]:
+    """List the relationships of a class itself, sorted by name."""
     inherited = set(mapper.inherits.relationships.keys()) if mapper.inherits is not None else set()
     own = (each for each in mapper.relationships if each.key not in inherited)
     return sorted(own, key=lambda each: each.key)
 
 
-def _pairs(mappers: list[Mapper[Any]]) -> Iterator[tuple[OrmRelationship, OrmRelationship]]:
-    """Relationships and their other directions, whichever of the two says it."""
+def _pair_relationships(mappers: list[Mapper[Any]]) -> Iterator[tuple[OrmRelationship, OrmRelationship]]:
+    """Yield relationships with their reverse; it is enough if one of the two declares the other."""
     for mapper in mappers:
-        for each in _own(mapper):
+        for each in _own_relationships(mapper):
             name = each.back_populates or _backref(each)
             other = each.mapper.relationships.get(name) if name else None
             if other is not None and not (each.viewonly or other.viewonly):
@@ -235,19 +234,19 @@ def _pairs(mappers: list[Mapper[Any]]) -> Iterator[tuple[OrmRelationship, OrmRel
 
 
 def _backref(each: OrmRelationship) -> str | None:
-    said = each.backref
-    return said if said is None or isinstance(said, str) else said[0]
+    backref = each.backref
+    return backref if backref is None or isinstance(backref, str) else backref[0]
 
 
 def _name(mapper: Mapper[Any]) -> str:
     return mapper.class_.__name__
 
 
-def _spot(each: OrmRelationship) -> str:
+def _location(each: OrmRelationship) -> str:
     return f"{_name(each.parent)}.{each.key}"
 
 
-def _called(each: OrmRelationship) -> str:
+def _association_name(each: OrmRelationship) -> str:
     return str(each.info.get((MARK_ATTRIBUTE, "name"), each.key))
 
 
@@ -265,21 +264,20 @@ def _foreign_columns(each: OrmRelationship) -> list[Any]:
 
 def _class_marks(mapper: Mapper[Any], key: DraftMark) -> DraftMarks:
     name = _name(mapper)
-    said = vars(mapper.class_).get(MARK_ATTRIBUTE, {})
     marks = {"stored": key}
-    for mark, tags in said.items():
+    for mark, values in vars(mapper.class_).get(MARK_ATTRIBUTE, {}).items():
         before = marks.get(mark)
-        more = {word: SourceText(str(value), name) for word, value in tags.items()}
-        marks[mark] = DraftMark(mark, name, {**(before.tags if before else {}), **more})
+        tags = {tag: SourceText(str(value), name) for tag, value in values.items()}
+        marks[mark] = DraftMark(mark, name, {**(before.tags if before else {}), **tags})
     return tuple(marks.values())
 
 
 def _association(
     each: OrmRelationship, back: OrmRelationship | None, link: LinkStorage | None
 ) -> DraftAssociation:
-    at = _spot(each)
+    at = _location(each)
     marks = tuple(
-        DraftMark(key[1], at, {word: SourceText(str(value), at) for word, value in tags.items()})
+        DraftMark(key[1], at, {tag: SourceText(str(value), at) for tag, value in tags.items()})
         for key, tags in each.info.items()
         if isinstance(key, tuple) and key[0] == MARK_ATTRIBUTE and key[1] not in ("", "name")
     )
@@ -288,11 +286,13 @@ def _association(
     )
     target = DraftEnd(SourceText(_name(each.mapper), at), _cardinality(each), each.key)
     owner = link.owner if isinstance(link, ForeignKey) else None
-    return DraftAssociation(_called(each), at, source, target, marks, owner, has_table=owner is None)
+    return DraftAssociation(
+        _association_name(each), at, source, target, marks, owner, has_table=owner is None
+    )
 
 
 def _cardinality(each: OrmRelationship) -> Cardinality:
-    """How many the relationship leads to."""
+    """Return the cardinality at the target of a relationship."""
     if each.uselist:
         return ANY_CARDINALITY
     if each.direction is RelationshipDirection.MANYTOONE:
@@ -302,7 +302,7 @@ def _cardinality(each: OrmRelationship) -> Cardinality:
 
 
 def _back_cardinality(each: OrmRelationship, back: OrmRelationship | None) -> Cardinality:
-    """How many lead here; without a relationship back the foreign key says it."""
+    """Return the cardinality at the source: that of the reverse relationship, or what the foreign key implies."""
     if back is not None:
         return _cardinality(back)
     if each.direction is RelationshipDirection.ONETOMANY:

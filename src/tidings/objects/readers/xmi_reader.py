@@ -1,11 +1,11 @@
-"""Models from XMI 2.x, as UML tools export it, with the stereotypes of a profile.
+"""Reader of models in XMI 2.x, as UML tools export it, with the stereotypes of a profile.
 
     <packagedElement xmi:type="uml:Association" xmi:id="a" name="attends" memberEnd="a1 a2">...
     <Tidings:implicit xmi:id="i" base_Association="a"/>
 
-A stereotype counts by its name, whatever namespace a tool gives the profile. An association leads to the end that is
-navigable; if both or none are, from its first end to its last, which is how UML says that its name is read, unless a
-tool is known to write it otherwise.
+Stereotypes are recognized by name, whatever namespace a tool gives the profile. An association leads to its navigable
+end; if both or none are navigable, from its first end to its last, the reading direction of UML, except for tools that
+are known to write them in another order.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ from tidings.objects.readers.xmi_document import (
 )
 
 _FROM, _TO = "EAID_src", "EAID_dst"
-"""Enterprise Architect names the ends of an association so, whichever it writes first."""
+"""Enterprise Architect marks source and target by these prefixes of ids, whichever it writes first."""
 
 _PAPYRUS = "org.eclipse.papyrus"
-"""Papyrus annotates its associations, and writes the end of the target first, against the order that UML has."""
+"""Papyrus annotates its associations with this, and writes the target first, against the order of UML."""
 
 
 def read_xmi(body: bytes) -> MappedModel:
-    """The model of a document, placed by convention."""
-    made = draft_xmi(body)
-    return map_by_convention(made, validate_draft(made))
+    """Read the model of a document, and map it to tables by convention."""
+    draft = draft_xmi(body)
+    return map_by_convention(draft, validate_draft(draft))
 
 
 def draft_xmi(body: bytes) -> Draft:
-    """What a document says, not yet checked."""
-    return _DraftBuilder(body).draft()
+    """Read a document into a draft, not yet validated."""
+    return _DraftBuilder(body).build()
 
 
 class _DraftBuilder:
@@ -74,24 +74,30 @@ class _DraftBuilder:
         self.findings: list[Finding] = []
         self.ends = {end for each in self.document.associations for end in list_references(each, "memberEnd")}
         self.marks: dict[str, list[DraftMark]] = {}
-        self.generalized: dict[str, list[Element]] = {}
+        self.generalizations: dict[str, list[Element]] = {}
         for each in self.document.generalizations:
             for id in dict.fromkeys(list_references(each, "specific")):
-                self.generalized.setdefault(id, []).append(each)
+                self.generalizations.setdefault(id, []).append(each)
 
-    def draft(self) -> Draft:
-        for element, bases in self.document.applied:
-            self._apply(element, bases)
-        for id, extension in self.document.extended:
-            self._extend(id, extension)
-        for each in self.document.refused:
-            hint = "a class between the two, with an association to each"
-            self._refuse(each, "an association that is a class, too", get_value(each, "name"), hint=hint)
-        classes = tuple(map(self._class, self.document.classes))
-        associations = tuple(made for each in self.document.associations for made in self._association(each))
+    def build(self) -> Draft:
+        for element, bases in self.document.stereotypes:
+            self._add_stereotype(element, bases)
+        for id, extension in self.document.extensions:
+            self._add_extension(id, extension)
+        for each in self.document.association_classes:
+            hint = "model a class between the two, with an association to each"
+            self._add_finding(
+                each, "association classes are not supported", get_value(each, "name"), hint=hint
+            )
+        classes = tuple(map(self._build_class, self.document.classes))
+        associations = tuple(
+            association
+            for element in self.document.associations
+            for association in self._build_association(element)
+        )
         return Draft(classes, associations, tuple(self.findings))
 
-    def _refuse(
+    def _add_finding(
         self,
         element: Element,
         what: str,
@@ -102,98 +108,101 @@ class _DraftBuilder:
         shown = None if received is None else printable(received)
         self.findings.append(Finding(format_location(element), what, shown, accepted, hint))
 
-    def _apply(self, element: Element, bases: tuple[str, ...]) -> None:
+    def _add_stereotype(self, element: Element, bases: tuple[str, ...]) -> None:
         name = normalize_stereotype(element.name)
         if name is None:
-            self._foreign(element, element.name)
+            self._check_foreign(element, element.name)
             return
         tags = {
-            key: SourceText(said, format_location(element))
-            for key, said in list_tagged_values(element, bases)
+            key: SourceText(value, format_location(element))
+            for key, value in list_tagged_values(element, bases)
         }
         for id in (each for base in bases for each in list_references(element, base)):
             if id not in self.document.by_id:
-                self._refuse(element, f"{name} is applied to what is not there", id)
+                self._add_finding(element, f"{name} is applied to an element that does not exist", id)
             self.marks.setdefault(id, []).append(DraftMark(name, format_location(element), tags))
 
-    def _extend(self, id: str, extension: Element) -> None:
-        """What a tool's own words apply. It may have written it down as UML has it, too: then that counts."""
+    def _add_extension(self, id: str, extension: Element) -> None:
+        """Add the stereotypes in a tool's extension, unless the tool wrote them in the standard way, too."""
         tags = {
-            key: SourceText(said, format_location(extension)) for key, said in list_extension_tags(extension)
+            key: SourceText(value, format_location(extension))
+            for key, value in list_extension_tags(extension)
         }
-        for element, said in list_extension_stereotypes(extension):
-            written = self._named(said)
+        for element, reference in list_extension_stereotypes(extension):
+            written = self._get_name(reference)
             name = normalize_stereotype(written)
             if name is None:
-                self._foreign(element, written)
+                self._check_foreign(element, written)
             elif name not in {each.name for each in self.marks.get(id, ())}:
                 self.marks.setdefault(id, []).append(DraftMark(name, format_location(element), tags))
 
-    def _foreign(self, element: Element, name: str) -> None:
-        """Somebody else's stereotype is left alone, unless it looks like one of ours or is of our profile."""
+    def _check_foreign(self, element: Element, name: str) -> None:
+        """Ignore a stereotype of another profile, unless it looks like one of ours."""
         meant = suggest_stereotype(name)
         if meant or "tidings" in element.namespace.lower():
             hint = f"did you mean '{meant}'?" if meant else None
-            self._refuse(element, "no mark of this name", name, join_words(STEREOTYPE_NAMES), hint)
+            self._add_finding(element, "unknown mark", name, join_words(STEREOTYPE_NAMES), hint)
 
     def _marks(self, element: Element) -> DraftMarks:
         return tuple(self.marks.get(get_xmi_attribute(element, "id") or "", ()))
 
-    def _class(self, element: Element) -> DraftClass:
+    def _build_class(self, element: Element) -> DraftClass:
         owned = [each for each in element.children if each.name in ("ownedAttribute", "attribute")]
-        plain = [each for each in owned if self._is_attribute(each)]
-        parents = tuple(self._parents(element))
-        key = next((each for each in plain if get_value(each, "isID") == "true"), None)
+        attributes = [each for each in owned if self._is_attribute(each)]
+        key = next((each for each in attributes if get_value(each, "isID") == "true"), None)
         marks = self._marks(element)
-        marks = (
-            marks
-            if key is None
-            else _with_key(marks, SourceText(get_value(key, "name") or "", format_location(key)))
+        if key is not None:
+            marks = _with_key(marks, _name_text(key))
+        return DraftClass(
+            _name_text(element),
+            tuple(map(self._build_attribute, attributes)),
+            tuple(self._parents(element)),
+            marks,
         )
-        name = SourceText(get_value(element, "name") or "", format_location(element))
-        return DraftClass(name, tuple(map(self._attribute, plain)), parents, marks)
 
     def _is_attribute(self, element: Element) -> bool:
         is_end = list_references(element, "association") or get_xmi_attribute(element, "id") in self.ends
         return not is_end and get_value(element, "isStatic") != "true"
 
-    def _attribute(self, element: Element) -> DraftAttribute:
-        said = SourceText(get_value(element, "name") or "", format_location(element))
+    def _build_attribute(self, element: Element) -> DraftAttribute:
         types = list_references(element, "type")
-        written = get_reference_name(element, "type") or (self._named(types[0]) if types else None)
-        return DraftAttribute(said, normalize_type(written), self._marks(element))
+        written = get_reference_name(element, "type") or (self._get_name(types[0]) if types else None)
+        return DraftAttribute(_name_text(element), normalize_type(written), self._marks(element))
 
-    def _named(self, id: str) -> str:
-        """The name of a type: of the document, or the end of the address of one in a library."""
-        found = self.document.by_id.get(id)
-        return (found and get_value(found, "name")) or id.rpartition("#")[2]
+    def _get_name(self, id: str) -> str:
+        """Return the name of an element of the document, or the fragment of the URL of one in a library."""
+        element = self.document.by_id.get(id)
+        return (element and get_value(element, "name")) or id.rpartition("#")[2]
 
     def _parents(self, element: Element) -> Iterator[SourceText]:
         for each in element.children:
             if each.name == "generalization":
-                yield from (self._type(id, each) for id in list_references(each, "general"))
-        for each in self.generalized.get(get_xmi_attribute(element, "id") or "", ()):
-            yield from (self._type(id, each) for id in list_references(each, "general"))
+                yield from (self._class_name(id, each) for id in list_references(each, "general"))
+        for each in self.generalizations.get(get_xmi_attribute(element, "id") or "", ()):
+            yield from (self._class_name(id, each) for id in list_references(each, "general"))
 
-    def _type(self, id: str, element: Element) -> SourceText:
-        """The class of an id; if it is none, the word is refused later as the name of none."""
-        return SourceText(self._named(id), format_location(element))
+    def _class_name(self, id: str, element: Element) -> SourceText:
+        """Return the name of the class with an id; validation rejects it if there is no such class."""
+        return SourceText(self._get_name(id), format_location(element))
 
-    def _association(self, element: Element) -> Iterator[DraftAssociation]:
+    def _build_association(self, element: Element) -> Iterator[DraftAssociation]:
         ends = self._ends(element)
         if len(ends) != 2:
-            hint = "an association between three classes is a class with three associations"
+            hint = "model an association between three classes as a class with three associations"
             received = f"{len(ends)} ends" if len(ends) != 1 else "1 end"
-            self._refuse(element, "an association has two ends", received, "2", hint)
+            self._add_finding(element, "an association has two ends", received, "2", hint)
             return
         untyped = [each for each in ends if not list_references(each, "type")]
         for each in untyped:
-            self._refuse(each, "nothing says of which class the objects at this end are")
+            self._add_finding(each, "this end has no class")
         if not untyped:
-            source, target = self._in_order(element, ends)
-            name = get_value(element, "name") or None
+            source, target = self._order_ends(element, ends)
             yield DraftAssociation(
-                name, format_location(element), self._end(source), self._end(target), self._marks(element)
+                get_value(element, "name") or None,
+                format_location(element),
+                self._build_end(source),
+                self._build_end(target),
+                self._marks(element),
             )
 
     def _ends(self, element: Element) -> list[Element]:
@@ -203,11 +212,11 @@ class _DraftBuilder:
             return owned
         for id in ids:
             if id not in self.document.by_id:
-                self._refuse(element, "an end that is not there", id)
+                self._add_finding(element, "an end of the association does not exist", id)
         return [self.document.by_id[id] for id in ids if id in self.document.by_id]
 
-    def _in_order(self, element: Element, ends: Sequence[Element]) -> Sequence[Element]:
-        """Source and target."""
+    def _order_ends(self, element: Element, ends: Sequence[Element]) -> Sequence[Element]:
+        """Return source and target."""
         first, last = (get_xmi_attribute(each, "id") or "" for each in ends)
         if {first[: len(_FROM)], last[: len(_TO)]} == {_FROM, _TO}:
             return ends if first.startswith(_FROM) else ends[::-1]
@@ -220,26 +229,30 @@ class _DraftBuilder:
         id = get_xmi_attribute(end, "id") or ""
         owner = self.document.owner.get(id)
         is_owned = owner is None or owner is association
-        said = (
+        is_marked = (
             id in list_references(association, "navigableOwnedEnd") or get_value(end, "isNavigable") == "true"
         )
-        return said or not is_owned
+        return is_marked or not is_owned
 
-    def _end(self, element: Element) -> DraftEnd:
-        cls = self._type(list_references(element, "type")[0], element)
+    def _build_end(self, element: Element) -> DraftEnd:
+        cls = self._class_name(list_references(element, "type")[0], element)
         return DraftEnd(cls, self._cardinality(element), get_value(element, "name") or None)
 
     def _cardinality(self, element: Element) -> Cardinality:
-        """Without a word it is one: UML says so."""
+        """Parse the cardinality of an end; the default of UML is one."""
         lower, upper = _bound(element, "lower", "0"), _bound(element, "upper", "*")
-        found = parse_cardinality(f"{lower}..{upper}")
-        if found is None:
-            self._refuse(element, "not a cardinality", f"{lower}..{upper}", CARDINALITY_FORMS)
-        return found or ANY_CARDINALITY
+        cardinality = parse_cardinality(f"{lower}..{upper}")
+        if cardinality is None:
+            self._add_finding(element, "not a cardinality", f"{lower}..{upper}", CARDINALITY_FORMS)
+        return cardinality or ANY_CARDINALITY
+
+
+def _name_text(element: Element) -> SourceText:
+    return SourceText(get_value(element, "name") or "", format_location(element))
 
 
 def _with_key(marks: DraftMarks, key: SourceText) -> DraftMarks:
-    """An attribute that is an id is the key, unless a tagged value says another one."""
+    """Make an attribute with `isID` the key, unless a tagged value sets another one."""
     if any("key" in each.tags for each in marks):
         return marks
     stored = find_mark(marks, "stored") or DraftMark("stored", key.at)
@@ -250,9 +263,9 @@ def _with_key(marks: DraftMarks, key: SourceText) -> DraftMarks:
 
 
 def _bound(element: Element, which: str, empty: str) -> str:
-    """`<lowerValue value="0"/>`, `lower="0"`. A value that is the default of its kind is not written by all tools."""
+    """Return a bound: `<lowerValue value="0"/>`, `lower="0"`. Some tools omit the value if it is the default."""
     if which in element.attributes:
         return element.attributes[which]
-    found = next((each for each in element.children if each.name in (f"{which}Value", which)), None)
-    said = "1" if found is None else found.attributes.get("value", found.text) or empty
-    return empty if said == "*" else said  # StarUML's * begins at *
+    child = next((each for each in element.children if each.name in (f"{which}Value", which)), None)
+    value = "1" if child is None else child.attributes.get("value", child.text) or empty
+    return empty if value == "*" else value  # StarUML writes *..* for any number

@@ -1,7 +1,7 @@
-"""Notifications of changed objects: whoever a change concerns is told of it once, with what changed and why.
+"""Storage of notices as notifications: each is stored once, with the change and its reasons.
 
-The id of a notice follows from its source, its change and its subscriber. So whatever is handed over again, because a
-process was killed before it could say that it was done, or because two processes read the same changes, is known here.
+The id of a notice is derived from its source, change and subscriber. So notices that arrive again, because a process
+was killed before it acknowledged them or because two processes read the same changes, are recognized as repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.store.tables import notifications
 
 @dataclass(frozen=True, slots=True)
 class NotificationOutcome:
-    """What became of notices: new notifications, those that had been told before, and new dead letters."""
+    """Numbers of new notifications, of repeated ones, and of new dead letters."""
 
     new: int
     repeated: int
@@ -33,54 +33,58 @@ class NotificationOutcome:
 
 
 class ObjectNotifications:
-    """What is told about objects of other databases."""
+    """Notifications about objects of other databases."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database = database
         self._clock = clock
 
     def tell(self, source: str, notices: Iterable[Notice]) -> NotificationOutcome:
-        """Tell what is not told yet, in the order given and in one transaction. Who has a name that cannot be told
-        becomes a dead letter: refusing it would hold up all others for ever."""
+        """Store the notices that are not stored yet, in the given order and in one transaction.
+
+        A notice for an invalid subscriber name becomes a dead letter: rejecting it would block all others for ever.
+        """
         names.check("a source's name", source)
-        given = list(notices)
+        listed = list(notices)
         return self._database.transact(
-            lambda connection: write_notices(connection, source, given, self._clock())
+            lambda connection: write_notices(connection, source, listed, self._clock())
         )
 
 
 def write_notices(
     connection: Connection, source: str, notices: Sequence[Notice], moment: datetime
 ) -> NotificationOutcome:
-    """The same inside a transaction of the caller's."""
+    """Store notices inside a transaction of the caller's."""
     problems = {
         each.subscriber: names.find_problem("a subscriber's name", each.subscriber) for each in notices
     }
-    good = [each for each in notices if problems[each.subscriber] is None]
-    numbers = counters.lock_sequences(connection, {each.subscriber for each in good})
+    valid = [each for each in notices if problems[each.subscriber] is None]
+    numbers = counters.lock_sequences(connection, {each.subscriber for each in valid})
     before = dict(numbers)
-    new = _unknown(connection, good)
-    write_part(connection, _found(source, new), numbers, {}, moment)
+    new = _select_new(connection, valid)
+    write_part(connection, _build_rows(source, new), numbers, {}, moment)
     counters.advance_sequences(connection, numbers, before)
-    letters = [_letter(each, problem) for each in notices if (problem := problems[each.subscriber])]
+    letters = [
+        _build_dead_letter(each, problem) for each in notices if (problem := problems[each.subscriber])
+    ]
     return NotificationOutcome(
-        len(new), len(good) - len(new), dead=add_dead_letters(connection, source, letters)
+        len(new), len(valid) - len(new), dead=add_dead_letters(connection, source, letters)
     )
 
 
-def _unknown(connection: Connection, given: Sequence[Notice]) -> dict[str, Notice]:
-    """Those that nobody has told, in their order; the subscribers must be locked."""
-    new = {each.id: each for each in given}
-    wanted = select(notifications.c.id)
-    for row in list(bulk.select_among(connection, wanted, notifications.c.id, list(new))):
+def _select_new(connection: Connection, notices: Sequence[Notice]) -> dict[str, Notice]:
+    """Select the notices that are not stored yet, in their order; the subscribers must be locked."""
+    new = {each.id: each for each in notices}
+    ids = select(notifications.c.id)
+    for row in list(bulk.select_among(connection, ids, notifications.c.id, list(new))):
         del new[row.id]
     return new
 
 
-def _found(source: str, new: Mapping[str, Notice]) -> dict[str, MatchRow]:
-    """What changed is written as a text once for each change, not for each subscriber: there may be very many."""
+def _build_rows(source: str, new: Mapping[str, Notice]) -> dict[str, MatchRow]:
+    """Build rows; each change is encoded once, not once per subscriber: it may have very many."""
     changes = {id(each.changed): each.changed for each in new.values()}
-    texts = {which: encode_mapping(dict(changed)) for which, changed in changes.items()}
+    texts = {identity: encode_mapping(dict(changed)) for identity, changed in changes.items()}
     return {
         each.id: MatchRow(
             each.object,
@@ -94,8 +98,8 @@ def _found(source: str, new: Mapping[str, Notice]) -> dict[str, MatchRow]:
     }
 
 
-def _letter(notice: Notice, problem: InputError) -> DeadLetter:
-    """Called after the notice: an object may change again, and both times could not be told."""
+def _build_dead_letter(notice: Notice, problem: InputError) -> DeadLetter:
+    """Build a dead letter under the id of the notice: the same object may change and fail again."""
     reason = f"{notice.object} {notice.kind}: {problem.message()}"
     body = encode_mapping(dict(notice.changed)) or ""
     return DeadLetter(notice.id, reason, problem.facts(), body=body.encode())

@@ -1,4 +1,4 @@
-"""The databases whose objects are watched and told about, each under a name with its model."""
+"""Table of the registered databases with watched objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ object_sources = Table(
 
 @dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """A database under a name: the word that names its model, and its address, which has no password in it."""
+    """A registered database: its name, where to read its model, and its URL without a password."""
 
     name: str
     model: str
@@ -29,30 +29,30 @@ class ObjectSource:
 
 
 class ObjectSources:
-    """The sources of a store, by name."""
+    """Rows of the table of sources."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load(self) -> list[ObjectSource]:
-        """All of them, in the order of their names."""
+        """Load all sources, sorted by name."""
         with self._database.read() as connection:
             rows = connection.execute(select(*object_sources.c).order_by(object_sources.c.name)).all()
         return [ObjectSource(*row) for row in rows]
 
     def add(self, source: ObjectSource) -> None:
-        """Keep a source, in the place of one of the same name."""
+        """Add a source; it replaces a source of the same name."""
         names.check("a source's name", source.name)
-        for what, text in (("a model's name", source.model), ("an address", source.database)):
+        for what, text in (("a model's name", source.model), ("a URL", source.database)):
             names.check_text(what, text)
 
-        def put(connection: Connection) -> None:
+        def replace_row(connection: Connection) -> None:
             connection.execute(delete(object_sources).where(object_sources.c.name == source.name))
             connection.execute(insert(object_sources), asdict(source))
 
-        self._database.transact(put)
+        self._database.transact(replace_row)
 
     def remove(self, name: str) -> bool:
-        """Forget a source, and say whether there was one."""
-        gone = delete(object_sources).where(object_sources.c.name == name)
-        return bool(self._database.transact(lambda connection: connection.execute(gone).rowcount))
+        """Remove a source, and return whether there was one."""
+        statement = delete(object_sources).where(object_sources.c.name == name)
+        return bool(self._database.transact(lambda connection: connection.execute(statement).rowcount))

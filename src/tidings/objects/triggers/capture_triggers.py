@@ -14,19 +14,19 @@ AFTER_UPDATE, BEFORE_UPDATE = "AFTER UPDATE", "BEFORE UPDATE"
 and a trigger of the user's sets the title (PostgreSQL), or the title is generated from it (SQLite)."""
 
 
-def generate_capture_triggers(places: RelationalView, dialect: Dialect) -> Iterator[Trigger]:
-    for rows in places.rows():
-        yield _inserted(places, dialect, rows)
+def generate_capture_triggers(view: RelationalView, dialect: Dialect) -> Iterator[Trigger]:
+    for rows in view.rows():
+        yield _inserted(view, dialect, rows)
         if rows.columns:
-            yield _updated(places, dialect, rows)
-        yield _deleted(places, dialect, rows)
-    for way in places.propagating():
-        yield from _links(places, dialect, way)
+            yield _updated(view, dialect, rows)
+        yield _deleted(view, dialect, rows)
+    for way in view.propagating():
+        yield from _links(view, dialect, way)
 
 
-def _inserted(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
+def _inserted(view: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
     key = f"NEW.{quote_name(rows.key)}"
-    values = f"'insert', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'NEW')}"
+    values = f"'insert', {_which(view, dialect, rows, key)}, {_all_values(dialect, rows, 'NEW')}"
     said = f"{_written(dialect, 'kind, class, family, key, after', values)};"
     last = _last_change(dialect, rows, key)
     forget = f"DELETE FROM tidings_changes WHERE kind = 'insert' AND id = {last};"
@@ -38,7 +38,7 @@ def _inserted(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Tr
     return Trigger(name, moment, rows.table, (*before, said), why, key=key)
 
 
-def _updated(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
+def _updated(view: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
     key = f"NEW.{quote_name(rows.key)}"
     differences = [
         (name, f"OLD.{quote_name(column)}", f"NEW.{quote_name(column)}") for name, column in rows.columns
@@ -49,7 +49,7 @@ def _updated(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Tri
         for name, old, new in differences
     )
     values = (
-        f"'update', {_which(places, dialect, rows, key)}, {dialect.names('name')},\n"
+        f"'update', {_which(view, dialect, rows, key)}, {dialect.names('name')},\n"
         f"    {dialect.object('name', 'was')}, {dialect.object('name', 'became')}"
     )
     written = _written(dialect, "kind, class, family, key, attributes, before, after", values)
@@ -60,9 +60,9 @@ def _updated(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Tri
     return Trigger(name, moment, rows.table, (said,), why, when, key)
 
 
-def _deleted(places: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
+def _deleted(view: RelationalView, dialect: Dialect, rows: ObjectTable) -> Trigger:
     key = f"OLD.{quote_name(rows.key)}"
-    values = f"'delete', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'OLD')}"
+    values = f"'delete', {_which(view, dialect, rows, key)}, {_all_values(dialect, rows, 'OLD')}"
     said = _written(dialect, "kind, class, family, key, before", values)
     if rows.has_others:  # an object has several rows: the first that goes is its end
         last = (
@@ -81,8 +81,8 @@ def _written(dialect: Dialect, columns: str, values: str) -> str:
     )
 
 
-def _which(places: RelationalView, dialect: Dialect, rows: ObjectTable, key: str) -> str:
-    return f"{places.class_of(rows.family, key)}, {quote_literal(rows.family)}, {dialect.kept(key)}"
+def _which(view: RelationalView, dialect: Dialect, rows: ObjectTable, key: str) -> str:
+    return f"{view.class_of(rows.family, key)}, {quote_literal(rows.family)}, {dialect.kept(key)}"
 
 
 def _last_change(dialect: Dialect, rows: ObjectTable, key: str) -> str:
@@ -101,7 +101,7 @@ def _all_values(dialect: Dialect, rows: ObjectTable, row: str) -> str:
     return f"(SELECT {dialect.object('name', 'value')} FROM (\n    {values}\n) AS row_values)"
 
 
-def _links(places: RelationalView, dialect: Dialect, way: DirectedAssociation) -> Iterator[Trigger]:
+def _links(view: RelationalView, dialect: Dialect, way: DirectedAssociation) -> Iterator[Trigger]:
     """What is linked or unlinked along a propagating association changes the object that it leads to."""
     table, reference = way.relation.table, way.relation.reference
     columns = [way.near, way.far] if reference is None else [reference]
@@ -111,14 +111,14 @@ def _links(places: RelationalView, dialect: Dialect, way: DirectedAssociation) -
     linked, unlinked = ("moved_to", "moved_from") if reference is None else ("linked", "unlinked")
     if way.limits.admits(ChangeKind.LINK):
         said, why = (
-            _linked(places, dialect, way),
+            _linked(view, dialect, way),
             f"{way.name}: a {way.far_class} has one more {way.near_class}.",
         )
         if reference is None:
             yield _trigger(table, "linked", "AFTER INSERT", said, why)
         yield _trigger(table, "_".join(filter(None, (reference, linked))), AFTER_UPDATE, said, why, when)
     if way.limits.admits(ChangeKind.UNLINK):
-        said = _unlinked(places, dialect, way)
+        said = _unlinked(view, dialect, way)
         why = f"{way.name}: a {way.far_class} has lost a {way.near_class}, unless one of them is gone itself."
         if reference is None:
             yield _trigger(table, "unlinked", "BEFORE DELETE", said, why)
@@ -129,20 +129,20 @@ def _trigger(table: str, does: str, moment: str, said: str, why: str, when: str 
     return Trigger(build_name(table, does), f"{moment} ON {quote_name(table)}", table, (said,), why, when)
 
 
-def _linked(places: RelationalView, dialect: Dialect, way: DirectedAssociation) -> str:
+def _linked(view: RelationalView, dialect: Dialect, way: DirectedAssociation) -> str:
     near, far = f"NEW.{quote_name(way.near)}", f"NEW.{quote_name(way.far)}"
-    return _link(places, dialect, way, ChangeKind.LINK, "NEW", f"{near} IS NOT NULL AND {far} IS NOT NULL")
+    return _link(view, dialect, way, ChangeKind.LINK, "NEW", f"{near} IS NOT NULL AND {far} IS NOT NULL")
 
 
-def _unlinked(places: RelationalView, dialect: Dialect, way: DirectedAssociation) -> str:
+def _unlinked(view: RelationalView, dialect: Dialect, way: DirectedAssociation) -> str:
     """Of what goes with an object that is deleted, the end of the object has told already."""
     near, far = f"OLD.{quote_name(way.near)}", f"OLD.{quote_name(way.far)}"
-    both = f"{places.exists(way.near_class, near)}\n    AND {places.exists(way.far_class, far)}"
-    return _link(places, dialect, way, ChangeKind.UNLINK, "OLD", both)
+    both = f"{view.exists(way.near_class, near)}\n    AND {view.exists(way.far_class, far)}"
+    return _link(view, dialect, way, ChangeKind.UNLINK, "OLD", both)
 
 
 def _link(
-    places: RelationalView,
+    view: RelationalView,
     dialect: Dialect,
     way: DirectedAssociation,
     kind: ChangeKind,
@@ -150,7 +150,7 @@ def _link(
     condition: str,
 ) -> str:
     near, far = f"{row}.{quote_name(way.near)}", f"{row}.{quote_name(way.far)}"
-    which = f"{places.class_of(way.far_family, far)}, {quote_literal(way.far_family)}, {dialect.kept(far)}"
+    which = f"{view.class_of(way.far_family, far)}, {quote_literal(way.far_family)}, {dialect.kept(far)}"
     other = f"{quote_literal(way.name)}, {quote_literal(way.near_family)}, {dialect.kept(near)}"
     columns = "kind, class, family, key, association, other_family, other_key"
     return (

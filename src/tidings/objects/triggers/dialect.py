@@ -85,7 +85,7 @@ class Dialect(Protocol):
     def tables(self) -> Sequence[SchemaObject]:
         """The outbox: what changed, what was reached by which steps, who is told, where it ended; who watches what."""
 
-    def helpers(self, places: RelationalView) -> Sequence[SchemaObject]:
+    def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
         """What the rest needs beside the tables."""
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]: ...

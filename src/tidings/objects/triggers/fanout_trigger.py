@@ -17,18 +17,18 @@ IS_ORIGIN = "(r.family = NEW.family AND r.key = NEW.key)"
 REACHED_TABLE = "tidings_reached AS r"
 
 
-def generate_fanout_triggers(places: RelationalView, dialect: Dialect, limits: Limits) -> Iterator[Trigger]:
+def generate_fanout_triggers(view: RelationalView, dialect: Dialect, limits: Limits) -> Iterator[Trigger]:
     why = "What counts as changed with it, by which steps, and who is told."
     statements = (
-        _reached(places, dialect, limits.steps),
-        *_steps(places, dialect, limits.steps),
-        *_hits(places, dialect, limits.told),
+        _reached(view, dialect, limits.steps),
+        *_steps(view, dialect, limits.steps),
+        *_hits(view, dialect, limits.subscribers),
     )
     yield Trigger(
         build_name("changes", "told"), "AFTER INSERT ON tidings_changes", "tidings_changes", statements, why
     )
     yield CLEANUP_TRIGGER
-    yield _watched(places, dialect)
+    yield _watched(view, dialect)
 
 
 CLEANUP_TRIGGER = Trigger(
@@ -44,23 +44,23 @@ CLEANUP_TRIGGER = Trigger(
 """No foreign keys: SQLite heeds them only where it is told to, and PostgreSQL would check each row that is told."""
 
 
-def _reached(places: RelationalView, dialect: Dialect, most: int | None) -> str:
-    closure = dialect.closure([(way, _condition(dialect, way)) for way in places.propagating()], most)
+def _reached(view: RelationalView, dialect: Dialect, most: int | None) -> str:
+    closure = dialect.closure([(way, _condition(dialect, way)) for way in view.propagating()], most)
     return (
         "-- Changed are the object itself and all that is reached along propagating associations.\n"
         f"INSERT INTO tidings_reached (change, family, key)\nSELECT NEW.id, family, key FROM (\n{closure}\n) AS found;"
     )
 
 
-def _steps(places: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
+def _steps(view: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
     once = (
-        "" if len(places.propagating()) > 1 else "DISTINCT "
+        "" if len(view.propagating()) > 1 else "DISTINCT "
     )  # a union has no row twice, though links may be there twice
     arms = [
         f"SELECT {once}NEW.id, r.family, r.key, {quote_literal(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
         f"FROM {REACHED_TABLE} CROSS JOIN {quote_name(way.relation.table)} AS l\n"
         f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
-        for way in places.propagating()
+        for way in view.propagating()
     ]
     if arms:
         yield (
@@ -89,8 +89,8 @@ def _steps_that_lead_farther(most: int) -> Iterator[str]:
 HIT_COLUMNS = "change, subscriber_family, subscriber_key, family, key, how, by, forwards"
 
 
-def _hits(places: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
-    arms = (_watchers(places), *_class_watchers(places, dialect), *_implicit(places, dialect))
+def _hits(view: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
+    arms = (_watchers(view), *_class_watchers(view, dialect), *_implicit(view, dialect))
     union = "\nUNION\n".join(arms)
     yield (
         "-- Told are those who watch one of them or its class, and those at the far end of implicit associations.\n"
@@ -130,37 +130,37 @@ def _cut(what: str, most: int, count: str, above: int) -> str:
     )
 
 
-def _watchers(places: RelationalView) -> str:
+def _watchers(view: RelationalView) -> str:
     return (
-        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        f"SELECT NEW.id, {view.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
         " 'watched', '', 0\n"
         f"FROM {REACHED_TABLE} CROSS JOIN tidings_watches AS w\n"
-        f"WHERE r.change = NEW.id AND w.key = r.key AND {places.family_of('w.class')} = r.family"
+        f"WHERE r.change = NEW.id AND w.key = r.key AND {view.family_of('w.class')} = r.family"
     )
 
 
-def _class_watchers(places: RelationalView, dialect: Dialect) -> Iterator[str]:
+def _class_watchers(view: RelationalView, dialect: Dialect) -> Iterator[str]:
     """Topmost classes all at once: a part for each would cost each change something, however many there are."""
-    yield _class_watcher(places, "w.class", "w.class = r.family")
-    for name in places.model.classes:
-        family = places.model.family(name)
-        is_a = places.is_a(name, dialect.typed(family))
+    yield _class_watcher(view, "w.class", "w.class = r.family")
+    for name in view.model.classes:
+        family = view.model.family(name)
+        is_a = view.is_a(name, dialect.typed(family))
         if is_a is not None:
             of = f"r.family = {quote_literal(family)} AND w.class = {quote_literal(name)}"
-            yield f"{_class_watcher(places, quote_literal(name), of)}\n    AND {is_a}"
+            yield f"{_class_watcher(view, quote_literal(name), of)}\n    AND {is_a}"
 
 
-def _class_watcher(places: RelationalView, by: str, of: str) -> str:
+def _class_watcher(view: RelationalView, by: str, of: str) -> str:
     return (
-        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        f"SELECT NEW.id, {view.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
         f" 'class', {by}, 0\n"
         f"FROM {REACHED_TABLE} CROSS JOIN tidings_watches AS w\n"
         f"WHERE r.change = NEW.id AND {of} AND w.key IS NULL"
     )
 
 
-def _implicit(places: RelationalView, dialect: Dialect) -> Iterator[str]:
-    for way in places.implicit():
+def _implicit(view: RelationalView, dialect: Dialect) -> Iterator[str]:
+    for way in view.implicit():
         yield (
             f"SELECT NEW.id, {_far(dialect, way)}, r.family, r.key, 'implicit',"
             f" {quote_literal(way.name)}, {int(way.forwards)}\n"
@@ -188,9 +188,9 @@ def _limits(dialect: Dialect, limits: MarkLimits) -> Iterator[str]:
         yield f"(NEW.kind <> 'update' OR NOT {IS_ORIGIN} OR {dialect.touches(sorted(limits.attributes))})"
 
 
-def _watched(places: RelationalView, dialect: Dialect) -> Trigger:
+def _watched(view: RelationalView, dialect: Dialect) -> Trigger:
     """A slip in the name of a class would be a watch that never hears anything."""
-    model = places.model
+    model = view.model
     tellable = [name for name in model.classes if model.is_subscriber(name)]
     told = quote_literals(tellable) or "NULL"
     statements = (
@@ -207,10 +207,10 @@ def _watched(places: RelationalView, dialect: Dialect) -> Trigger:
     return Trigger(build_name("watches", "checked"), moment, "tidings_watches", statements, why)
 
 
-def generate_indexes(places: RelationalView) -> Iterator[SchemaObject]:
+def generate_indexes(view: RelationalView) -> Iterator[SchemaObject]:
     """From an object to its links without looking at all of them: what a change costs follows whom it concerns."""
     seen: set[tuple[str, str]] = set()
-    for way in (*places.propagating(), *places.implicit()):
+    for way in (*view.propagating(), *view.implicit()):
         table, column, reference = way.relation.table, way.near, way.relation.reference
         if (table, column) not in seen and reference in (None, column):
             seen.add((table, column))

@@ -1,4 +1,4 @@
-"""From a placed model to SQL: an outbox, triggers that write down what changed, and one that finds out who is told."""
+"""From a mapped model to SQL: an outbox, triggers that write down what changed, and one that finds out who is told."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidings.objects.triggers.fanout_trigger import generate_fanout_triggers, ge
 
 
 def generate_schema(
-    placed: MappedModel, dialect: Dialect, limits: Limits = UNLIMITED
+    mapped: MappedModel, dialect: Dialect, limits: Limits = UNLIMITED
 ) -> tuple[SchemaObject, ...]:
     """All that is to be installed, in an order in which it can be."""
-    places = RelationalView(placed)
-    pieces = [*dialect.tables(), *generate_indexes(places), *dialect.helpers(places)]
+    view = RelationalView(mapped)
+    pieces = [*dialect.tables(), *generate_indexes(view), *dialect.helpers(view)]
     for trigger in (
-        *generate_fanout_triggers(places, dialect, limits),
-        *generate_capture_triggers(places, dialect),
+        *generate_fanout_triggers(view, dialect, limits),
+        *generate_capture_triggers(view, dialect),
     ):
         pieces += dialect.trigger(trigger)
     _check_names(pieces)
@@ -40,22 +40,22 @@ def _check_names(pieces: list[SchemaObject]) -> None:
             raise InputError(f"{count} of the model would need one {what.value}", received=name, hint=hint)
 
 
-def render_script(placed: MappedModel, dialect: Dialect, source: str, limits: Limits = UNLIMITED) -> str:
+def render_script(mapped: MappedModel, dialect: Dialect, source: str, limits: Limits = UNLIMITED) -> str:
     """All of it as a text that people can read, and `sqlite3` and `psql` can run."""
-    return "\n".join((*_head(placed, dialect, source), *_statements(placed, dialect, limits)))
+    return "\n".join((*_head(mapped, dialect, source), *_statements(mapped, dialect, limits)))
 
 
-def _head(placed: MappedModel, dialect: Dialect, source: str) -> Iterator[str]:
+def _head(mapped: MappedModel, dialect: Dialect, source: str) -> Iterator[str]:
     yield f"-- Whom a change concerns, found out by {dialect.title} itself in the transaction of the change."
-    yield f"-- Generated from {printable(source)}: {summarize_model(placed.model)}"
+    yield f"-- Generated from {printable(source)}: {summarize_model(mapped.model)}"
     yield "-- Change the model and generate again rather than this. All names begin with tidings_."
     yield ""
 
 
-def _statements(placed: MappedModel, dialect: Dialect, limits: Limits) -> Iterator[str]:
+def _statements(mapped: MappedModel, dialect: Dialect, limits: Limits) -> Iterator[str]:
     yield "BEGIN;"
     yield ""
-    for piece in generate_schema(placed, dialect, limits):
+    for piece in generate_schema(mapped, dialect, limits):
         yield piece.sql
         yield ""
     yield "COMMIT;"

@@ -40,14 +40,14 @@ class PostgresqlDialect:
     def tables(self) -> Sequence[SchemaObject]:
         return tuple(build_outbox_schema(POSTGRESQL_TYPES))
 
-    def helpers(self, places: RelationalView) -> Sequence[SchemaObject]:
+    def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
         """From a text to a key of the type that the table has, so that its index is used.
 
         Comparing the column as a text would read the whole table, and the model does not know the type.
         """
-        found = [_author(places)]
-        for family in places.families():
-            table = places.placed.tables[family]
+        found = [_author(view)]
+        for family in view.families():
+            table = view.mapped.tables[family]
             returns = f"{quote_name(table.name)}.{quote_name(table.key)}%TYPE"
             head = f"(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
             why = f"-- A text as a key of {quote_name(table.name)}: its column {quote_name(table.key)} has the type."
@@ -144,9 +144,9 @@ def _key_of(family: str) -> str:
     return build_name(to_snake_case(family), "key")
 
 
-def _author(places: RelationalView) -> SchemaObject:
+def _author(view: RelationalView) -> SchemaObject:
     """Reads what a program has set for its transaction. What nobody has set is NULL, and afterwards an empty text."""
-    classes = places.model.classes
+    classes = view.model.classes
     message = f"tidings.author: Class:key, of a class of the model: {', '.join(classes)}; received "
     body = f"""
 DECLARE
@@ -158,7 +158,7 @@ BEGIN
     IF said NOT LIKE '%:_%' OR class NOT IN ({quote_literals(classes)}) THEN
         RAISE EXCEPTION USING MESSAGE = {quote_literal(message)} || said, ERRCODE = 'check_violation';
     END IF;
-    RETURN ARRAY[{places.family_of("class")}, key];
+    RETURN ARRAY[{view.family_of("class")}, key];
 END
 """
     return _function("tidings_author_said", "() RETURNS text[] LANGUAGE plpgsql STABLE", body)

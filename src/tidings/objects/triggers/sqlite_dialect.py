@@ -47,14 +47,14 @@ class SqliteDialect:
             SchemaObject(SchemaObjectKind.TABLE, "tidings_author", AUTHOR),
         )
 
-    def helpers(self, places: RelationalView) -> Sequence[SchemaObject]:
+    def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
         """Who is said to change things next takes the place of whoever was, and is known by the family."""
-        classes = places.model.classes
+        classes = view.model.classes
         message = f"tidings_author.class: the model has {', '.join(classes)}"
         statements = (
             self.refuse(f"NEW.class NOT IN ({quote_literals(classes)})", message),
             "DELETE FROM tidings_author WHERE rowid <> NEW.rowid;",
-            f"UPDATE tidings_author SET class = {places.family_of('class')};",
+            f"UPDATE tidings_author SET class = {view.family_of('class')};",
         )
         moment, why = "AFTER INSERT ON tidings_author", "One author at a time, of a class of the model."
         return self.trigger(Trigger("tidings_author_said", moment, "tidings_author", statements, why))
