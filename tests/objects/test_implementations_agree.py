@@ -49,7 +49,9 @@ def told_of(all: Iterable[Expected]) -> set[tuple[str, str, str, tuple[str, ...]
     return {
         (str(who), each.change.kind.value, str(each.change.object), tuple(why.render() for why in whys))
         for each in all
-        for who, whys in find_reasons(each.change.object, each.propagation.steps, each.propagation.hits).items()
+        for who, whys in find_reasons(
+            each.change.object, each.propagation.steps, each.propagation.hits
+        ).items()
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -186,8 +186,10 @@ def _told(row: Mapping[str, Any], limits: Limits) -> PropagationResult:
         Hit(_object(each, "subscriber_"), _object(each), HitKind(each["how"]), each["by"], each["forwards"])
         for each in row["hits"] or ()
     )
-    most = asdict(limits)
-    cuts = (Truncation(each["what"], most[each["what"]], each["found"]) for each in row["cuts"] or ())
+    limit_of = {"steps": limits.steps, "told": limits.subscribers}
+    cuts = (
+        Truncation(each["what"], limit_of[each["what"]] or 0, each["found"]) for each in row["cuts"] or ()
+    )
     return PropagationResult(
         frozenset(map(_object, row["reached"])), frozenset(steps), frozenset(hits), frozenset(cuts)
     )
