@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 from tests.support.servers.http_server import served
 from tidings.api import problem_details
 from tidings.api.routes import STATUSES, ProblemRoute
+from tidings.console.metadata import problem_types_router
 from tidings.errors import CheckProblem, InputError, Place, TooOften, pointing
 
 PAGE = ROOT / "docs" / "problems.md"
@@ -27,7 +28,7 @@ def client() -> Iterator[httpx.Client]:
     router = APIRouter(route_class=ProblemRoute)
     router.add_api_route("/text", wrong_text)
     router.add_api_route("/often", too_often)
-    router.include_router(problem_details.router())
+    router.include_router(problem_types_router())
     with served(router) as address, httpx.Client(base_url=address, trust_env=False) as made:
         yield made
 

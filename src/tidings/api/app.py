@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from tidings.api import feeds, objects, probes, problem_details
+from tidings.api import feeds, objects, probes
 from tidings.api import feeds as hub
 from tidings.api.authentication import Authenticator, TrustPolicy
 from tidings.api.metadata import browse, provider_routes
@@ -37,6 +37,7 @@ from tidings.api.v1.limits import Limits, load_limits
 from tidings.api.v1.streams import websocket
 from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.api.xml_rpc import endpoints
+from tidings.console import metadata as metadata_pages
 from tidings.console.router import router_for as console_for
 from tidings.operations.settings import ServicePart
 from tidings.service.context import ServiceContext
@@ -99,7 +100,7 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     add_v1_routes(app, tidings)  # first: routes are tried in this order, and most requests are for these
     look_out = NotificationFanout(tidings.store)
     join_routers(app, notifications.router_for(tidings.store, look_out))
-    join_routers(app, problem_details.router())
+    join_routers(app, metadata_pages.problem_types_router())
     join_routers(app, feeds.router_for(context.hub.feeds))
     join_routers(app, hub.hub_router_for(context.hub))
     contact = context.settings.contact
@@ -111,6 +112,7 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     provider = provider_routes.build_provider_api(tidings.store, trust, context.following)
     join_routers(app, provider.router)
     join_routers(app, browse.router_for(tidings.store, trust))
+    join_routers(app, metadata_pages.router_for(tidings.store, trust))
     join_routers(app, objects.router_for(tidings.store, own))
     join_routers(app, websocket.router_for(tidings.store, look_out))
     join_routers(app, asyncapi.router)

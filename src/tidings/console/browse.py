@@ -19,8 +19,6 @@ from tidings.errors import Absent, InputError
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, merged
 from tidings.graphs.taxonomy_files import taxonomy_in
 from tidings.metadata.filter import rule_picture
-from tidings.metadata.queries.browser import PAGE_SIZE, Browser, class_tree, display_value
-from tidings.metadata.resources import Ref
 from tidings.objects.model import model_picture
 from tidings.objects.readers.model_loader import read_model
 from tidings.objects.sources import SourceRegistry
@@ -77,8 +75,6 @@ def list_taxonomy_classes(taxonomy: Taxonomy) -> list[Branch]:
 
 HERE = "browse"
 
-After = Annotated[str, Query(max_length=1_100)]
-Uri = Annotated[str, Query(min_length=1, max_length=500)]
 Name = Annotated[str, Query(max_length=500)]
 
 
@@ -87,7 +83,6 @@ def router_for(tidings: Tidings) -> APIRouter:
     router = console_router("browse")
     for made in (
         ReferencePages(tidings).routes(),
-        MetadataPages(tidings).routes(),
         DiagramPages(tidings).routes(),
     ):
         for path, answer in made.items():
@@ -138,44 +133,6 @@ class ReferencePages:
 
     def references(self, visitor: AnyVisitor) -> Response:
         return render_page("references.html", visitor, HERE, {"references": self._tidings.references()})
-
-
-class MetadataPages:
-    """Classes and resources."""
-
-    def __init__(self, tidings: Tidings) -> None:
-        self._browser = Browser(tidings.store)
-
-    def routes(self) -> dict[str, Callable[..., Response]]:
-        return {
-            "/metadata": self.classes,
-            "/metadata/class/{name}": self.instances,
-            "/metadata/resource": self.resource,
-        }
-
-    def classes(self, visitor: AnyVisitor) -> Response:
-        lines = [(min(depth, DEEPEST), each) for depth, each in class_tree(self._browser.classes())]
-        return render_page("metadata.html", visitor, HERE, {"lines": lines})
-
-    def instances(self, visitor: AnyVisitor, name: str, after: After = "") -> Response:
-        found = self._browser.instances(name, after, PAGE_SIZE)
-        values = {"found": found, "picked": self._browser.pick(name), "is_first": not after}
-        return render_page("metadata_class.html", visitor, HERE, values)
-
-    def resource(self, visitor: AnyVisitor, uri: Uri, after: After = "") -> Response:
-        seen = self._browser.resource(uri, after, PAGE_SIZE)
-        literals = {
-            name: said
-            for name, values in seen.resource.values.items()
-            if (said := [display_value(value) for value in values if not isinstance(value, Ref)])
-        }
-        values = {
-            "seen": seen,
-            "literals": literals,
-            "picked": self._browser.pick(uri),
-            "is_first": not after,
-        }
-        return render_page("metadata_resource.html", visitor, HERE, values)
 
 
 class DiagramPages:

@@ -70,8 +70,8 @@ def _environment() -> Environment:
 
 
 def render_template(name: str, values: Mapping[str, Any]) -> str:
-    """The page of a template."""
-    return _templates.get_template(name).render(values)
+    """Return a rendered template. Its layout is the console's frame, unless `values` name another one."""
+    return _templates.get_template(name).render({"layout": "base.html", **values})
 
 
 def format_instant(instant: str) -> str:
@@ -160,7 +160,7 @@ def _error_response(request: Request, problem: TidingsError, status: int) -> Res
 def problem_page(request: Request, problem: TidingsError, status: int) -> Response:
     """What is wrong, for whoever looks."""
     visitor = getattr(request.state, "visitor", None)
-    values = {"visitor": visitor, "here": "", "problem": problem, "status": status}
+    values = {"visitor": visitor, "here": "", "problem": problem, "status": status, "start": HOME}
     headers = HEADERS.get(status, {}) | retry_after_headers(problem)
     return HTMLResponse(render_template("problem.html", values), status, headers)
 
