@@ -98,8 +98,8 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     trust = TrustPolicy(token, public_url is not None, context.access)
     own = replace(trust, is_public=True)  # what belongs to subscribers wants a token, on this machine, too
     add_v1_routes(app, tidings)  # first: routes are tried in this order, and most requests are for these
-    look_out = NotificationFanout(tidings.store)
-    join_routers(app, notifications.router_for(tidings.store, look_out))
+    fanout = NotificationFanout(tidings.store)
+    join_routers(app, notifications.router_for(tidings.store, fanout))
     join_routers(app, metadata_pages.problem_types_router())
     join_routers(app, feeds.router_for(context.hub.feeds))
     join_routers(app, hub.hub_router_for(context.hub))
@@ -114,7 +114,7 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     join_routers(app, browse.router_for(tidings.store, trust))
     join_routers(app, metadata_pages.router_for(tidings.store, trust))
     join_routers(app, objects.router_for(tidings.store, own))
-    join_routers(app, websocket.router_for(tidings.store, look_out))
+    join_routers(app, websocket.router_for(tidings.store, fanout))
     join_routers(app, asyncapi.router)
     join_routers(app, audiences.router_for(tidings.store))
     join_routers(app, pipeline.router_for(context))
@@ -123,4 +123,4 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     join_routers(app, feed_addresses.router_for(context.hub.feeds))
     join_routers(app, console_for(tidings, made, context.hub.feeds, app.state.limits, public_url))
     join_routers(app, preferences.router_for(tidings.store))
-    app.state.at_end += [provider.news.end, look_out.end, made.close]
+    app.state.at_end += [provider.news.end, fanout.end, made.close]

@@ -61,7 +61,7 @@ class Place:
     @contextmanager
     def serve(self, port: int = 0, **more: Any) -> Iterator[str]:
         """Serve it; again and again, if need be."""
-        self.look_out = NotificationFanout(self.store, look=0.02, **more)
+        self.look_out = NotificationFanout(self.store, interval=0.02, **more)
         router = APIRouter()
         router.include_router(notifications.router_for(self.store, self.look_out))
         router.include_router(websocket.router_for(self.store, self.look_out))

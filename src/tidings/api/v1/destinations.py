@@ -1,4 +1,4 @@
-"""Destinations over HTTP: where a subscriber wants to be told.
+"""Destinations of notifications: webhooks, Apprise services and Kafka topics.
 
     GET, POST           /v1/destinations
     GET, PATCH, DELETE  /v1/destinations/{id}
@@ -7,7 +7,7 @@
     POST                /v1/destinations/{id}/letters/replay
     POST                /v1/destinations/{id}/letters/{number}/replay
 
-A secret is told when it is made, and never again. An administrator says with `subscriber` whose destinations are meant.
+A secret is part of the response that creates it, and of no other. An administrator passes `subscriber`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from tidings.api.authentication import SubscribeCaller, require_owner
 from tidings.api.middleware.write_limiter import WriteLimiter
 from tidings.api.v1.notifications import subscriber_of
 from tidings.api.v1.route_classes import VersionedRoute, problem_descriptions
+from tidings.api.v1.schemas import copy_fields
+from tidings.client.records import DeadLetter, DeliveryHealth, DestinationTest
 from tidings.core.storable import LARGEST_INTEGER
-from tidings.delivery.destinations import Destinations, SampleResult
-from tidings.delivery.sql.dead_deliveries import DeadDelivery
+from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
 from tidings.errors import Absent
 from tidings.service.access import Caller
-
-# What the API takes and answers about destinations, as types: the OpenAPI document is made of them.
 
 
 class DestinationRequest(BaseModel):
@@ -37,7 +36,7 @@ class DestinationRequest(BaseModel):
 
 
 class NewDestination(DestinationRequest):
-    """Where to deliver what: to a target of a kind, of one subscription or of all."""
+    """A destination to create, for one subscription or for all of them."""
 
     kind: Literal["webhook", "apprise", "kafka"]
     target: str = Field(max_length=4_000)
@@ -46,24 +45,14 @@ class NewDestination(DestinationRequest):
 
 
 class Changes(DestinationRequest):
-    """What is left out stays as it is."""
+    """The members to change. Members that are left out stay unchanged."""
 
     target: str | None = Field(default=None, max_length=4_000)
     name: str | None = Field(default=None, max_length=200)
 
 
-class ShownHealth(BaseModel):
-    """How deliveries go."""
-
-    delivered: int
-    last_success: str | None
-    consecutive_failures: int
-    last_failure: str | None
-    last_error: str | None
-
-
-class ShownDestination(BaseModel):
-    """A destination without its secrets: of the target, what may be shown."""
+class DestinationView(BaseModel):
+    """A destination without its secrets; the target omits credentials."""
 
     id: str
     subscriber: str
@@ -75,80 +64,58 @@ class ShownDestination(BaseModel):
     reason: str | None
     made: str
     old_secret_until: str | None
-    health: ShownHealth
+    health: DeliveryHealth
     dead_letters: int
 
 
-class DestinationWithSecret(ShownDestination):
-    """The same when a secret was made: it is not told again."""
+class DestinationWithSecret(DestinationView):
+    """A destination with the secret that was just created."""
 
     secret: str | None
 
 
 class DestinationPage(BaseModel):
-    """Destinations by id; the next page begins after `after`, if there is one."""
+    """Destinations, ordered by id. The next page begins after `after`; null on the last page."""
 
-    destinations: list[ShownDestination]
+    destinations: list[DestinationView]
     after: str | None
 
 
-class ShownLetter(BaseModel):
-    """The entries `first` to `last` of a subscription that were not taken; `due` is when they are tried again."""
+class DeadLetterPage(BaseModel):
+    """Dead letters, oldest first. The next page begins after `after`; null on the last page."""
 
-    number: int
-    subscription: str
-    first: int
-    last: int
-    digest: bool
-    message: str
-    problem: str
-    attempts: int
-    time: str
-    due: str | None
-
-
-class LetterPage(BaseModel):
-    letters: list[ShownLetter]
+    letters: list[DeadLetter]
     after: int | None
 
 
 class ReplayResult(BaseModel):
-    """How many are tried again now."""
+    """How many dead letters are delivered again."""
 
     replayed: int
-
-
-class TestResult(BaseModel):
-    """What came back for a sample."""
-
-    taken: bool
-    seconds: float
-    status: int | None
-    problem: str | None
 
 
 Id = Annotated[str, Path(max_length=500)]
 Number = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
 Subscriber = Annotated[
-    str | None, Query(max_length=500, description="Whose destinations: an administrator names them.")
+    str | None, Query(max_length=500, description="The subscriber; only administrators may name another one.")
 ]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 class DestinationEndpoints:
-    """Answers subscribers about their destinations."""
+    """Creates, lists, changes, tests and removes destinations, and replays dead letters."""
 
     def __init__(self, destinations: Destinations) -> None:
-        self._all, self._store = destinations, destinations.store
-        self._outside = WriteLimiter(what="requests to look at an address")
+        self._destinations, self._store = destinations, destinations.store
+        self._limiter = WriteLimiter(what="requests to other servers")
 
     async def add(
         self, caller: SubscribeCaller, given: NewDestination, subscriber: Subscriber = None
     ) -> DestinationWithSecret:
-        """Make a destination. A webhook has a secret, which is told here."""
+        """Create a destination. The response contains the secret of a webhook."""
         who = subscriber_of(caller, subscriber)
         wanted = given.kind, given.target, given.subscription, given.name
-        return await self._outside.run(lambda: self._with_secret(self._all.add(who, *wanted)))
+        return await self._limiter.run(lambda: self._with_secret(self._destinations.add(who, *wanted)))
 
     def page(
         self,
@@ -157,59 +124,57 @@ class DestinationEndpoints:
         after: Annotated[str, Query(max_length=500)] = "",
         limit: Limit = 100,
     ) -> DestinationPage:
-        """A subscriber's destinations."""
+        """List the destinations of a subscriber."""
         found = self._store.destinations.list(subscriber_of(caller, subscriber), after, limit)
-        healths = self._store.destinations.health_of([one.id for one in found])
-        shown = [self._shown(one, healths.get(one.id, Health())) for one in found]
-        return DestinationPage(destinations=shown, after=found[-1].id if len(found) == limit else None)
+        healths = self._store.destinations.health_of([destination.id for destination in found])
+        views = [self._build_view(each, healths.get(each.id, Health())) for each in found]
+        return DestinationPage(destinations=views, after=found[-1].id if len(found) == limit else None)
 
-    def read(self, caller: SubscribeCaller, id: Id) -> ShownDestination:
-        """A destination, with how it does."""
-        return self._one(self._mine(caller, id))
+    def read(self, caller: SubscribeCaller, id: Id) -> DestinationView:
+        """Read a destination with its health."""
+        return self._view(self._find_own(caller, id))
 
-    async def change(self, caller: SubscribeCaller, id: Id, given: Changes) -> ShownDestination:
-        """Change the target or the name. What waits to be tried again is tried now."""
+    async def change(self, caller: SubscribeCaller, id: Id, given: Changes) -> DestinationView:
+        """Change the target or the name. Pending retries are sent at once."""
 
-        def work() -> ShownDestination:
-            self._mine(caller, id)
-            return self._one(self._all.change(id, given.target, given.name))
+        def work() -> DestinationView:
+            self._find_own(caller, id)
+            return self._view(self._destinations.change(id, given.target, given.name))
 
-        return await self._outside.run(work)
+        return await self._limiter.run(work)
 
     def remove(self, caller: SubscribeCaller, id: Id) -> None:
-        """Forget a destination and its dead letters."""
-        self._mine(caller, id)
+        """Remove a destination and its dead letters."""
+        self._find_own(caller, id)
         self._store.destinations.remove(id)
 
-    def pause(self, caller: SubscribeCaller, id: Id) -> ShownDestination:
-        """Deliver nothing until it is resumed; nothing is lost meanwhile."""
-        self._mine(caller, id)
+    def pause(self, caller: SubscribeCaller, id: Id) -> DestinationView:
+        """Stop deliveries until the destination is resumed. Nothing is lost."""
+        self._find_own(caller, id)
         self._store.destinations.pause(id)
-        return self._one(self._all.find(id))
+        return self._view(self._destinations.find(id))
 
-    def resume(self, caller: SubscribeCaller, id: Id) -> ShownDestination:
-        """Go on where it was, also after it was disabled."""
-        self._mine(caller, id)
+    def resume(self, caller: SubscribeCaller, id: Id) -> DestinationView:
+        """Continue deliveries where they stopped, also after the service disabled the destination."""
+        self._find_own(caller, id)
         self._store.destinations.resume(id)
-        return self._one(self._all.find(id))
+        return self._view(self._destinations.find(id))
 
     def rotate(self, caller: SubscribeCaller, id: Id) -> DestinationWithSecret:
-        """A new secret, which is told here. The one before signs, too, for a while."""
-        self._mine(caller, id)
-        return self._with_secret(self._all.rotate(id))
+        """Create a new secret, which only this response contains. For a while the old one signs as well."""
+        self._find_own(caller, id)
+        return self._with_secret(self._destinations.rotate(id))
 
-    def drop_old_secret(self, caller: SubscribeCaller, id: Id) -> ShownDestination:
+    def drop_old_secret(self, caller: SubscribeCaller, id: Id) -> DestinationView:
         """Sign with the new secret only, from now on."""
-        self._mine(caller, id)
+        self._find_own(caller, id)
         self._store.destinations.drop_old_secret(id)
-        return self._one(self._all.find(id))
+        return self._view(self._destinations.find(id))
 
-    async def test(self, caller: SubscribeCaller, id: Id) -> TestResult:
-        """Send a sample now, and say what came back."""
-        tested: SampleResult = await self._outside.run(lambda: self._all.test(self._mine(caller, id)))
-        return TestResult(
-            taken=tested.taken, seconds=tested.seconds, status=tested.status, problem=tested.problem
-        )
+    async def test(self, caller: SubscribeCaller, id: Id) -> DestinationTest:
+        """Send a sample now and return the outcome."""
+        result = await self._limiter.run(lambda: self._destinations.test(self._find_own(caller, id)))
+        return copy_fields(DestinationTest, result)
 
     def letters(
         self,
@@ -217,80 +182,76 @@ class DestinationEndpoints:
         id: Id,
         after: Annotated[int, Query(ge=0, le=LARGEST_INTEGER)] = 0,
         limit: Limit = 100,
-    ) -> LetterPage:
-        """The dead letters of a destination, oldest first."""
-        self._mine(caller, id)
+    ) -> DeadLetterPage:
+        """List the dead letters of a destination, oldest first."""
+        self._find_own(caller, id)
         found = self._store.dead_deliveries.list(id, after, limit)
         last = found[-1].number if len(found) == limit else None
-        return LetterPage(letters=[_letter(one) for one in found], after=last)
+        return DeadLetterPage(letters=[copy_fields(DeadLetter, letter) for letter in found], after=last)
 
     def replay_all(self, caller: SubscribeCaller, id: Id) -> ReplayResult:
-        """Try all dead letters of a destination again."""
-        self._mine(caller, id)
+        """Deliver all dead letters of a destination again."""
+        self._find_own(caller, id)
         return ReplayResult(replayed=self._store.dead_deliveries.replay(id))
 
     def replay(self, caller: SubscribeCaller, id: Id, number: Number) -> ReplayResult:
-        """Try one dead letter again."""
-        self._mine(caller, id)
+        """Deliver one dead letter again."""
+        self._find_own(caller, id)
         found = self._store.dead_deliveries.list(id, number - 1, 1)
         if not found or found[0].number != number:
             raise Absent("there is no such dead letter", received=str(number))
         return ReplayResult(replayed=self._store.dead_deliveries.replay(id, number))
 
-    def _mine(self, caller: Caller, id: str) -> Destination:
-        """What is somebody else's is not there."""
+    def _find_own(self, caller: Caller, id: str) -> Destination:
+        """Return a destination of the caller's; those of others do not exist for them."""
         found = self._store.destinations.find(id) if id.isprintable() else None
         if found is None:
             raise Absent("there is no such destination")
         require_owner(caller, found.subscriber, "destination")
         return found
 
-    def _one(self, one: Destination) -> ShownDestination:
-        return self._shown(one, self._store.destinations.health_of([one.id]).get(one.id, Health()))
+    def _view(self, destination: Destination) -> DestinationView:
+        health = self._store.destinations.health_of([destination.id]).get(destination.id, Health())
+        return self._build_view(destination, health)
 
-    def _with_secret(self, one: Destination) -> DestinationWithSecret:
-        return DestinationWithSecret(**self._one(one).model_dump(), secret=one.secret)
+    def _with_secret(self, destination: Destination) -> DestinationWithSecret:
+        return DestinationWithSecret(**self._view(destination).model_dump(), secret=destination.secret)
 
-    def _shown(self, one: Destination, health: Health) -> ShownDestination:
-        return ShownDestination(
-            id=one.id,
-            subscriber=one.subscriber,
-            subscription=one.subscription,
-            kind=one.kind,
-            target=self._all.shown(one),
-            name=one.name,
-            state=one.state,  # type: ignore[arg-type]
-            reason=one.reason,
-            made=one.made,
-            old_secret_until=one.old_until,
-            health=ShownHealth(**{name: getattr(health, name) for name in ShownHealth.model_fields}),
-            dead_letters=self._store.dead_deliveries.count(one.id),
+    def _build_view(self, destination: Destination, health: Health) -> DestinationView:
+        return DestinationView(
+            id=destination.id,
+            subscriber=destination.subscriber,
+            subscription=destination.subscription,
+            kind=destination.kind,
+            target=self._destinations.shown(destination),
+            name=destination.name,
+            state=destination.state,  # type: ignore[arg-type]
+            reason=destination.reason,
+            made=destination.made,
+            old_secret_until=destination.old_until,
+            health=copy_fields(DeliveryHealth, health),
+            dead_letters=self._store.dead_deliveries.count(destination.id),
         )
 
 
-def _letter(one: DeadDelivery) -> ShownLetter:
-    return ShownLetter(**{name: getattr(one, name) for name in ShownLetter.model_fields})
-
-
 def router_for(destinations: Destinations) -> APIRouter:
-    """The endpoints."""
-    serving = DestinationEndpoints(destinations)
+    endpoints = DestinationEndpoints(destinations)
     router = APIRouter(prefix="/v1/destinations", tags=["destinations"], route_class=VersionedRoute)
-    router.add_api_route("", serving.page)
+    router.add_api_route("", endpoints.page)
     router.add_api_route(
-        "", serving.add, methods=["POST"], status_code=201, responses=problem_descriptions(404, 409)
+        "", endpoints.add, methods=["POST"], status_code=201, responses=problem_descriptions(404, 409)
     )
-    router.add_api_route("/{id}", serving.read)
-    router.add_api_route("/{id}", serving.change, methods=["PATCH"], responses=problem_descriptions(409))
-    router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
+    router.add_api_route("/{id}", endpoints.read)
+    router.add_api_route("/{id}", endpoints.change, methods=["PATCH"], responses=problem_descriptions(409))
+    router.add_api_route("/{id}", endpoints.remove, methods=["DELETE"], status_code=204)
     posts: dict[str, Callable[..., Any]] = {
-        "pause": serving.pause,
-        "resume": serving.resume,
-        "rotate": serving.rotate,
+        "pause": endpoints.pause,
+        "resume": endpoints.resume,
+        "rotate": endpoints.rotate,
     }
-    posts |= {"drop-old-secret": serving.drop_old_secret, "test": serving.test}
-    posts |= {"letters/replay": serving.replay_all, "letters/{number}/replay": serving.replay}
+    posts |= {"drop-old-secret": endpoints.drop_old_secret, "test": endpoints.test}
+    posts |= {"letters/replay": endpoints.replay_all, "letters/{number}/replay": endpoints.replay}
     for path, work in posts.items():
         router.add_api_route(f"/{{id}}/{path}", work, methods=["POST"])
-    router.add_api_route("/{id}/letters", serving.letters)
+    router.add_api_route("/{id}/letters", endpoints.letters)
     return router

@@ -1,4 +1,4 @@
-"""Limits of the API. The settings name them (`limits.api`), or the environment: `TIDINGS_API_LIMITS="rate=600"`."""
+"""Limits of the API: the setting `limits.api`, or the environment, as in `TIDINGS_API_LIMITS="rate=600"`."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ VARIABLE = "TIDINGS_API_LIMITS"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one caller may ask for. Each is a whole number from one on."""
+    """What one caller may use. Each limit is a positive integer."""
 
     body: int = 16_000_000
-    """Bytes of a publication, or of many publications or subscriptions that come together."""
+    """Bytes of a publication, or of a bulk request."""
     bulk: int = 100_000
-    """How many may come together."""
+    """Items of a bulk request."""
     values: int = MOST_VALUES
-    """Values in one JSON text; in a batch or a feed five times as many."""
+    """Values in one JSON text; five times as many in a batch or a feed."""
     refusals: int = 1_000
-    """How many of many may be refused before the rest is not read."""
+    """Refused items of a bulk request after which the rest is not read."""
     request: int = 1_000_000
     """Bytes of any other request."""
     uploads: int = 256_000_000
-    """Bytes of all such bodies that are on their way in at the same time."""
+    """Bytes of all publications and bulk requests that are being received at the same time."""
     subscriptions: int = 10_000
-    """How many subscriptions a subscriber may have, paused ones counted."""
+    """Subscriptions of one subscriber, paused ones included."""
     clauses: int = DEFAULT_LIMIT
-    """How many clauses a subscription may become. The stream takes no more than it does by default."""
+    """Clauses that a subscription may compile to. It cannot exceed the default, which is the limit of the stream."""
     rate: int = 60_000
-    """Requests a minute with one token."""
+    """Requests per minute with one token."""
     burst: int = 2_000
-    """How many of those may come at once."""
+    """Requests that one token may send at once."""
     tokens: int = 10_000
-    """How many tokens are remembered with how often they came."""
+    """Tokens whose request counts are remembered."""
     preview: int = 1_000
-    """How many of the last publications a preview looks at."""
+    """Latest publications that a preview examines."""
     preview_bytes: int = 32_000_000
-    """How many bytes it reads for that."""
+    """Bytes that a preview reads."""
     preview_seconds: int = 3
-    """How long it takes at most."""
+    """Seconds that a preview takes."""
 
     def __post_init__(self) -> None:
         check_limits(self, {"clauses": DEFAULT_LIMIT})
 
     @property
     def of_subscriptions(self) -> SubscriptionLimits:
-        """What whoever takes subscriptions over HTTP has to heed, here, in the console and over XML-RPC."""
+        """The limits of subscriptions, which the API, the console and XML-RPC share."""
         return SubscriptionLimits(self.clauses, self.subscriptions)
 
 
 def load_limits() -> Limits:
-    """Those of the environment; what it does not name is as it is by default."""
+    """Return the limits of the environment, with defaults for the others."""
     return limits_from(VARIABLE, Limits)

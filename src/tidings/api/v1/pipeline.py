@@ -1,4 +1,4 @@
-"""`/v1/pipeline`: how the stream and delivery are doing, now and over time. The console draws it."""
+"""`/v1/pipeline`: telemetry of the stream and of delivery, now and over time. The console draws it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,22 @@ def router_for(context: ServiceContext) -> APIRouter:
 
     @router.get("/v1/pipeline")
     def show(caller: AdministerCaller, minutes: Minutes = 60, points: Points = 120) -> dict[str, Any]:
-        """Of each measure, what it came to in steps of `step` seconds: how often it was added to, the sum, the
-        greatest value. `now` is where everything is at this moment.
+        """Read the time series of each measure: count, sum and maximum of each step of `step` seconds.
+
+        `now` has the current values.
         """
-        found = read_pipeline(context.tidings.store, timedelta(minutes=minutes), points)
-        now = asdict(found.now) | {"seen": format_instant(found.now.seen) if found.now.seen else None}
-        series = {name: [_point(one) for one in ones] for name, ones in found.series.items()}
-        return {"now": now, "since": format_instant(found.since), "step": found.step, "series": series}
+        report = read_pipeline(context.tidings.store, timedelta(minutes=minutes), points)
+        now = asdict(report.now) | {"seen": format_instant(report.now.seen) if report.now.seen else None}
+        series = {name: [_build_point(point) for point in line] for name, line in report.series.items()}
+        return {"now": now, "since": format_instant(report.since), "step": report.step, "series": series}
 
     return router
 
 
-def _point(one: TimeSeriesPoint) -> dict[str, Any]:
-    return {"at": format_instant(one.at), "count": one.count, "total": one.total, "most": one.most}
+def _build_point(point: TimeSeriesPoint) -> dict[str, Any]:
+    return {
+        "at": format_instant(point.at),
+        "count": point.count,
+        "total": point.total,
+        "most": point.most,
+    }

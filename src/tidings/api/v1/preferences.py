@@ -1,8 +1,8 @@
-"""How a subscriber wants to be told, over HTTP: quiet hours.
+"""Preferences of a subscriber: quiet hours, in which nothing is delivered.
 
     GET, PUT    /v1/preferences     {"quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}}
 
-Without quiet hours (`null`) there are none.
+`null` means no quiet hours.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidings.delivery.sql.destination_store import QuietHours
 from tidings.store.store import Store
 
 Subscriber = Annotated[
-    str | None, Query(max_length=500, description="Whose preferences: an administrator names them.")
+    str | None, Query(max_length=500, description="The subscriber; only administrators may name another one.")
 ]
 
 
 class Hours(BaseModel):
-    """From a time of the day to another, in a time zone; over midnight if it ends before it begins."""
+    """A daily period in a time zone. It spans midnight if it ends before it begins."""
 
     model_config = ConfigDict(extra="forbid")
     start: str = Field(alias="from", max_length=10)
@@ -34,34 +34,33 @@ class Hours(BaseModel):
 
 
 class Preferences(BaseModel):
-    """What a subscriber has said."""
+    """Preferences of a subscriber."""
 
     model_config = ConfigDict(extra="forbid")
     quiet_hours: Hours | None
 
 
 def router_for(store: Store) -> APIRouter:
-    """The endpoints."""
     router = APIRouter(prefix="/v1/preferences", tags=["preferences"], route_class=VersionedRoute)
 
     @router.get("")
     def read(caller: SubscribeCaller, subscriber: Subscriber = None) -> Preferences:
-        """What a subscriber has said: quiet hours, or none."""
-        return _shown(store.preferences.quiet(subscriber_of(caller, subscriber)))
+        """Read the preferences of a subscriber."""
+        return _build_preferences(store.preferences.quiet(subscriber_of(caller, subscriber)))
 
     @router.put("")
     def change(caller: SubscribeCaller, given: Preferences, subscriber: Subscriber = None) -> Preferences:
-        """What waits for the end of quiet hours is looked at again at once."""
+        """Change the preferences. Notifications that wait for the end of quiet hours are rescheduled at once."""
         who, hours = subscriber_of(caller, subscriber), given.quiet_hours
         wanted = parse_quiet_hours(who, hours.start, hours.end, hours.zone) if hours else None
         store.preferences.set_quiet(who, wanted)
         store.delivery_cursors.rouse(who)
-        return _shown(wanted)
+        return _build_preferences(wanted)
 
     return router
 
 
-def _shown(hours: QuietHours | None) -> Preferences:
+def _build_preferences(hours: QuietHours | None) -> Preferences:
     if hours is None:
         return Preferences(quiet_hours=None)
     times = {"from": format_quiet_hours(hours.from_minute), "to": format_quiet_hours(hours.to_minute)}

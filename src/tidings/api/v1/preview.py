@@ -1,4 +1,4 @@
-"""A subscription before it is one: what it would be, and what it would have matched.
+"""Check and preview of a subscription text: whether it compiles, and what it would have matched.
 
 POST   /v1/check       {"language", "text"}
 POST   /v1/preview     {"language", "text", "last", "subscriber"}
@@ -26,72 +26,69 @@ from tidings.service.preview import PreviewBounds, PreviewMatch, preview_subscri
 from tidings.service.tidings import Tidings
 
 DEFAULT_LAST = 100
-"""How many publications are looked at if nobody says how many."""
+"""Publications that a preview examines by default."""
 AT_ONCE, WAITING = 2, 20
-"""How many previews are made at a time, and how many wait for their turn: each takes a processor for itself."""
+"""Previews that run at the same time, and that may wait: each occupies one processor."""
 
 
 class PreviewEndpoints:
-    """Looks at texts as somebody types them."""
+    """Checks and previews texts without storing anything."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
-        self._turns = WriteLimiter(AT_ONCE, WAITING, "previews")
+        self._limiter = WriteLimiter(AT_ONCE, WAITING, "previews")
 
     async def check(self, caller: SubscribeCaller, asked: schemas.SubscriptionText) -> schemas.CheckResult:
-        """What a text would be as a subscription, or what is wrong with it and where. Nothing is kept."""
-        found = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
+        """Compile a text without subscribing. Errors name the place that is wrong."""
+        result = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
         return schemas.CheckResult(
             language=asked.language,
-            predicates=found.predicates,
-            reached_through=found.reached_through,
-            warnings=schemas.warnings_of(found.warnings),
+            predicates=result.predicates,
+            reached_through=result.reached_through,
+            warnings=schemas.build_warnings(result.warnings),
         )
 
     async def preview(self, caller: SubscribeCaller, asked: schemas.PreviewRequest) -> schemas.Preview:
-        """Which of the last publications a text would have matched, newest first, and why. Nothing is kept."""
+        """Find which of the latest publications a text would have matched, newest first, and why."""
         last = asked.last or min(DEFAULT_LAST, self._limits.preview)
         if last > self._limits.preview:
             problem = OverLimit("too many publications", accepted=f"{self._limits.preview:,}")
             problem.pointer = "/last"
             raise problem
-        return await self._turns.run(partial(self._previewed, caller, asked, last))
+        return await self._limiter.run(partial(self._run_preview, caller, asked, last))
 
-    def _previewed(self, caller: Caller, asked: schemas.PreviewRequest, last: int) -> schemas.Preview:
+    def _run_preview(self, caller: Caller, asked: schemas.PreviewRequest, last: int) -> schemas.Preview:
         limits, schema = self._limits, self._tidings.checked_against()
         bounds = PreviewBounds(last, limits.preview_bytes, limits.preview_seconds)
         store, tables = self._tidings.store, self._tidings.preview_tables
         sees_all = caller.is_administrator and asked.subscriber is None
         granted = None if sees_all else store.audiences.of(subscriber_of(caller, asked.subscriber))
-        found = preview_subscription(
+        preview = preview_subscription(
             store, tables, self._subscribing, schema, asked.language, asked.text, bounds, granted
         )
         return schemas.Preview(
-            looked_at=found.looked_at,
-            complete=found.complete,
-            matches=[_match(one) for one in found.matches],
-            skipped=found.skipped,
-            notes=found.notes,
-            warnings=schemas.warnings_of(found.warnings),
+            looked_at=preview.looked_at,
+            complete=preview.complete,
+            matches=[_build_match(match) for match in preview.matches],
+            skipped=preview.skipped,
+            notes=preview.notes,
+            warnings=schemas.build_warnings(preview.warnings),
         )
 
 
-def _match(one: PreviewMatch) -> schemas.PreviewMatch:
-    because = [Reason(predicate=each.predicate, value=each.value, at=each.at) for each in one.because]
-    words = in_words(one.because, one.bindings)
+def _build_match(match: PreviewMatch) -> schemas.PreviewMatch:
     return schemas.PreviewMatch(
-        publication=build_publication(one.entry, MAX_PREVIEW_BYTES),
-        because=because,
-        bindings=one.bindings,
-        words=words,
+        publication=build_publication(match.entry, MAX_PREVIEW_BYTES),
+        because=[Reason(predicate=why.predicate, value=why.value, at=why.at) for why in match.because],
+        bindings=match.bindings,
+        words=in_words(match.because, match.bindings),
     )
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
-    """The endpoints."""
-    found = PreviewEndpoints(tidings, limits)
+    endpoints = PreviewEndpoints(tidings, limits)
     router = APIRouter(prefix="/v1", tags=["subscriptions"], route_class=VersionedRoute)
-    router.add_api_route("/check", found.check, methods=["POST"])
-    router.add_api_route("/preview", found.preview, methods=["POST"])
+    router.add_api_route("/check", endpoints.check, methods=["POST"])
+    router.add_api_route("/preview", endpoints.preview, methods=["POST"])
     return router

@@ -1,7 +1,7 @@
-"""Publications over HTTP: one or many of any kind, durable when they are answered.
+"""Publications: publish one or many of any kind, list the latest, read one.
 
 POST   /v1/publications         ?id=  &id_field=  &base=      Idempotency-Key, ce-id
-GET    /v1/publications         ?before=  &limit=             the last ones, newest first
+GET    /v1/publications         ?before=  &limit=             newest first
 GET    /v1/publications/{id}
 """
 
@@ -30,16 +30,16 @@ from tidings.store.journal import JournalEntry
 from tidings.store.store import Store
 
 Before = Annotated[
-    int | None, Query(ge=1, le=LARGEST_INTEGER, description="Only what came before this position.")
+    int | None, Query(ge=1, le=LARGEST_INTEGER, description="Only publications before this position.")
 ]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 MAX_PREVIEW_BYTES = 16_000
-"""Bytes of a body that is shown where there are many."""
+"""Largest body that is included in a list."""
 
 
 class PublicationEndpoints:
-    """Shows publications that were taken."""
+    """Reads publications from the journal."""
 
     def __init__(self, tidings: Tidings) -> None:
         self._tidings = tidings
@@ -47,73 +47,70 @@ class PublicationEndpoints:
     def last(
         self, caller: PublishCaller, before: Before = None, limit: Limit = 100
     ) -> schemas.PublicationPage:
-        """The last publications, newest first. What is large comes without its body; what carries a label that the
-        caller was not granted is left out.
+        """List the latest publications, newest first.
+
+        Large bodies are left out, and so are publications with an audience label that the caller was not granted.
         """
-        found = self._tidings.store.journal.latest(before, limit, MAX_PREVIEW_BYTES)
-        following = found[-1].publication.position if found else None
+        entries = self._tidings.store.journal.latest(before, limit, MAX_PREVIEW_BYTES)
+        following = entries[-1].publication.position if entries else None
         is_end = following is None or following <= 1
-        listed = [build_publication(one) for one in filter_visible(self._tidings.store, caller, found)]
-        return schemas.PublicationPage(publications=listed, next=None if is_end else following)
+        visible = filter_visible(self._tidings.store, caller, entries)
+        publications = [build_publication(entry) for entry in visible]
+        return schemas.PublicationPage(publications=publications, next=None if is_end else following)
 
     def find(self, caller: PublishCaller, id: str) -> schemas.PublicationView:
-        """A publication."""
-        found = self._tidings.store.journal.entry(id, LARGEST)
-        if found is None or not filter_visible(self._tidings.store, caller, [found]):
+        """Read a publication."""
+        entry = self._tidings.store.journal.entry(id, LARGEST)
+        if entry is None or not filter_visible(self._tidings.store, caller, [entry]):
             raise Absent("there is no such publication", received=repr(id)[:200])
-        return build_publication(found)
+        return build_publication(entry)
 
 
-def filter_visible(store: Store, caller: Caller, found: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Those that a caller may see: an administrator all of them, others what carries no label that was not granted."""
-    if caller.is_administrator or all(one.publication.audience is None for one in found):
-        return list(found)
+def filter_visible(store: Store, caller: Caller, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
+    """Return the entries that a caller may see: public ones, those of granted labels; administrators see all."""
+    if caller.is_administrator or all(entry.publication.audience is None for entry in entries):
+        return list(entries)
     granted = store.audiences.of(caller.subscriber) if caller.subscriber else frozenset[str]()
-    return [one for one in found if is_visible(granted, one.publication.audience)]
+    return [entry for entry in entries if is_visible(granted, entry.publication.audience)]
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
-    """The endpoints."""
-    found, taking = PublicationEndpoints(tidings), IngestEndpoint(tidings, limits)
+    endpoints, ingest = PublicationEndpoints(tidings), IngestEndpoint(tidings, limits)
     router = APIRouter(prefix="/v1/publications", tags=["publications"], route_class=VersionedRoute)
     add = router.add_api_route
-    taken: dict[int | str, dict[str, Any]] = {
-        200: {
-            "model": schemas.PublishResult | schemas.PublishResults | schemas.Outcomes,
-            "description": "It was there already",
-        },
-        201: {
-            "model": schemas.PublishResult | schemas.PublishResults | schemas.Outcomes,
-            "description": "It is durable",
-        },
-        207: {"model": schemas.Outcomes, "description": "Some of many were refused"},
+    model = schemas.PublishResult | schemas.PublishResults | schemas.Outcomes
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"model": model, "description": "Already published before"},
+        201: {"model": model, "description": "Published and durable"},
+        207: {"model": schemas.Outcomes, "description": "Some publications of a bulk request were refused"},
     }
     body = {"required": True, "content": request_content(ACCEPTED_MEDIA_TYPES)}
     add(
         "",
-        taking.publish,
+        ingest.publish,
         methods=["POST"],
         route_class_override=FastRoute,
-        responses=taken | route_classes.problem_descriptions(409),
+        responses=responses | route_classes.problem_descriptions(409),
         openapi_extra={"requestBody": body},
         response_class=JSONResponse,
     )
-    add("", found.last, methods=["GET"])
-    add("/{id:path}", found.find, methods=["GET"])
+    add("", endpoints.last, methods=["GET"])
+    add("/{id:path}", endpoints.find, methods=["GET"])
     return router
 
 
 def build_publication(entry: JournalEntry, largest: int = LARGEST) -> schemas.PublicationView:
-    """A publication as others see it; one that is too large without its body."""
-    one = entry.publication
-    known = carried(one, largest) or {} if len(one.body) == entry.size else {}
+    """Return a publication as the API shows it, without its body if that is too large."""
+    publication = entry.publication
+    is_whole = len(publication.body) == entry.size
+    content = (carried(publication, largest) or {}) if is_whole else {}
     return schemas.PublicationView(
-        id=one.id,
-        position=one.position or 0,
+        id=publication.id,
+        position=publication.position or 0,
         time=entry.time,
-        media_type=one.media_type,
+        media_type=publication.media_type,
         size=entry.size,
-        audience=one.audience,
-        body=known.get("body"),
-        body_base64=known.get("body_base64"),
+        audience=publication.audience,
+        body=content.get("body"),
+        body_base64=content.get("body_base64"),
     )

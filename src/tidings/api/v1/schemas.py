@@ -1,105 +1,32 @@
-"""What goes over the wire, as types: the OpenAPI and the AsyncAPI documents are made of them."""
+"""Schemas of requests and responses: the OpenAPI and AsyncAPI documents are generated from them.
+
+Records without constraints of their own are the client's dataclasses (`tidings.client.records`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field, JsonValue
 
 from tidings import errors
+from tidings.client.records import Health
 from tidings.service.subscription_lines import MAX_LENGTHS
+
+T = TypeVar("T")
 
 
 class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Reason(StrictModel):
-    """A predicate that held, the value that made it hold, and where that stands in the publication."""
-
-    predicate: str
-    value: bool | int | float | str | None
-    at: str
-
-
-class Publication(StrictModel):
-    """What was published: JSON as its value, other texts as texts; what is no UTF-8 as base64."""
-
-    id: str
-    media_type: str
-    body: JsonValue = None
-    body_base64: Base64Bytes | None = None
-
-
-class NotificationData(StrictModel):
-    """What a subscriber is told, under a number of its own sequence: 1, 2, 3, without gaps."""
-
-    subscriber: str
-    sequence: int = Field(ge=1)
-    kind: str = Field(
-        description="`matched`; `entered`, `changed` or `left` for metadata; the change for objects; `withheld` for "
-        "what its subscriber may not see any more; `suspended` if the subscription exceeded its budget too often"
-    )
-    because: list[Reason]
-    bindings: dict[str, Any] | None = Field(
-        description="What a pattern's variables are bound to, or what changed"
-    )
-    publication: Publication | None = Field(
-        description="Null for what is not in the journal, resources and objects, and for what is too large"
-    )
-
-
-class CloudEvent(StrictModel):
-    """A notification as a CloudEvent of version 1.0."""
-
-    specversion: Literal["1.0"]
-    id: str
-    type: Literal["tidings.notification"]
-    source: str = Field(pattern="^/subscriptions/", json_schema_extra={"format": "uri-reference"})
-    subject: str = Field(
-        default="",
-        description="The id of the publication, the resource or the change; absent if it is withheld",
-    )
-    time: AwareDatetime
-    datacontenttype: Literal["application/json"]
-    data: NotificationData
-
-
-class NotificationPage(StrictModel):
-    """Notifications, oldest first. The next page begins after `cursor`, also if this one is empty."""
-
-    notifications: list[CloudEvent]
-    cursor: int
-    last: int
-    acknowledged: int
-
-
-class AckPosition(StrictModel):
-    """Up to which number a subscriber has acknowledged, when, and the last number there is."""
-
-    acknowledged: int
-    last: int
-    time: str | None = None
-
-
-class Acknowledgement(StrictModel):
-    """Everything up to this number is dealt with."""
-
-    ack: int = Field(ge=0)
-
-
-class Introduction(StrictModel):
-    """The first message of those who cannot send a header: the token."""
-
-    token: str
-
-
-# What the API takes and answers about publications and subscriptions, as types: the OpenAPI document is made of them.
+# Errors and warnings
 
 
 class Place(StrictModel):
-    """Where in a text: line and column count from one."""
+    """A place in a text. Line and column start at one."""
 
     line: int
     column: int
@@ -107,7 +34,7 @@ class Place(StrictModel):
 
 
 class TextWarning(StrictModel):
-    """A warning about a text that is accepted: it can never match, or it means something else than it seems to."""
+    """A warning about an accepted text: it can never match, or probably means something else than intended."""
 
     what: str
     place: Place | None = None
@@ -119,7 +46,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     type: str = Field(
-        description="The kind of problem; `/problems` lists them",
+        description="The type of problem; `/problems` lists them",
         json_schema_extra={"format": "uri-reference"},
     )
     title: str
@@ -130,17 +57,104 @@ class Problem(BaseModel):
     what: str
     message: str
     pointer: str | None = Field(
-        default=None, description="The member of the request that is wrong, a JSON pointer"
+        default=None, description="JSON pointer to the member of the request that is wrong"
     )
-    place: Place | None = Field(default=None, description="Where in the text that is wrong")
+    place: Place | None = Field(default=None, description="Where in the text the error is")
     where: str | None = None
     received: str | None = None
     accepted: str | None = None
     hint: str | None = None
 
 
+def copy_fields(record: type[T], source: object) -> T:
+    """Build a record of the client from the attributes of the same names."""
+    return record(**{field.name: getattr(source, field.name) for field in fields(record)})  # type: ignore[arg-type]
+
+
+def build_warnings(warnings: Iterable[errors.TextWarning]) -> list[TextWarning]:
+    return [TextWarning.model_validate(warning.facts()) for warning in warnings]
+
+
+# Notifications and streams
+
+
+class Reason(StrictModel):
+    """A predicate that holds, the value that satisfies it, and the place of that value in the publication."""
+
+    predicate: str
+    value: bool | int | float | str | None
+    at: str
+
+
+class Publication(StrictModel):
+    """The content of a publication: JSON as a value, other text as a string, anything that is not UTF-8 as base64."""
+
+    id: str
+    media_type: str
+    body: JsonValue = None
+    body_base64: Base64Bytes | None = None
+
+
+class NotificationData(StrictModel):
+    """The data of a notification. Each subscriber has a sequence of its own: 1, 2, 3, without gaps."""
+
+    subscriber: str
+    sequence: int = Field(ge=1)
+    kind: str = Field(
+        description="`matched`; `entered`, `changed` or `left` for metadata; the change for objects; `withheld` if the "
+        "subscriber may no longer see the publication; `suspended` if the subscription exceeded its budget too often"
+    )
+    because: list[Reason]
+    bindings: dict[str, Any] | None = Field(
+        description="The values of a pattern's variables, or what changed"
+    )
+    publication: Publication | None = Field(
+        description="Null for resources and objects, which are not in the journal, and for large publications"
+    )
+
+
+class CloudEvent(StrictModel):
+    """A notification as a CloudEvent, version 1.0."""
+
+    specversion: Literal["1.0"]
+    id: str
+    type: Literal["tidings.notification"]
+    source: str = Field(pattern="^/subscriptions/", json_schema_extra={"format": "uri-reference"})
+    subject: str = Field(
+        default="",
+        description="The id of the publication, resource or change; absent if it is withheld",
+    )
+    time: AwareDatetime
+    datacontenttype: Literal["application/json"]
+    data: NotificationData
+
+
+class NotificationPage(StrictModel):
+    """Notifications, oldest first. The next page begins after `cursor`, even if this one is empty."""
+
+    notifications: list[CloudEvent]
+    cursor: int
+    last: int
+    acknowledged: int
+
+
+class Acknowledgement(StrictModel):
+    """Acknowledges everything up to a sequence number."""
+
+    ack: int = Field(ge=0)
+
+
+class Introduction(StrictModel):
+    """The first message of a client that cannot send headers: its token."""
+
+    token: str
+
+
+# Publications
+
+
 class PublishResult(StrictModel):
-    """A publication that is in the journal; `new` is false if it was there before."""
+    """A publication in the journal; `new` is false if it was published before."""
 
     id: str
     position: int
@@ -148,16 +162,18 @@ class PublishResult(StrictModel):
 
 
 class PublishResults(StrictModel):
-    """The graphs of a file, or the items of a feed, each a publication."""
+    """The graphs of a file or the items of a feed, each a publication."""
 
     publications: list[PublishResult]
 
 
 class Outcome(StrictModel):
-    """What became of one of many: where it stands, or what is wrong with it."""
+    """The outcome of one publication of a bulk request: its position, or the problem."""
 
-    line: int | None = Field(default=None, description="The line it came in, from one")
-    number: int | None = Field(default=None, description="Which CloudEvent of the batch it is, from one")
+    line: int | None = Field(default=None, description="The line of the request, from one")
+    number: int | None = Field(
+        default=None, description="The number of the CloudEvent in the batch, from one"
+    )
     id: str | None = None
     position: int | None = None
     new: bool | None = None
@@ -165,7 +181,7 @@ class Outcome(StrictModel):
 
 
 class Outcomes(StrictModel):
-    """What became of many, in the order in which they came."""
+    """The outcomes of a bulk request, in the order of the request. `known` counts publications that existed before."""
 
     published: int
     known: int
@@ -174,30 +190,33 @@ class Outcomes(StrictModel):
 
 
 class PublicationView(StrictModel):
-    """A publication: JSON as its value, other texts as texts, what is no UTF-8 as base64; none of it if it is large."""
+    """A publication. The body is a JSON value, text, or base64 if it is not UTF-8; large bodies are left out."""
 
     id: str
     position: int
     time: str
     media_type: str
-    size: int = Field(description="Bytes of the body")
-    audience: str | None = Field(default=None, description="The label, if it is not for everybody")
+    size: int = Field(description="Size of the body in bytes")
+    audience: str | None = Field(default=None, description="The audience label, if it is not public")
     body: JsonValue = None
     body_base64: str | None = None
 
 
 class PublicationPage(StrictModel):
-    """Publications, newest first. The next page is `before` the position `next`."""
+    """Publications, newest first. Request the next page with `before` set to `next`."""
 
     publications: list[PublicationView]
     next: int | None
+
+
+# Subscriptions
 
 
 State = Literal["active", "paused"]
 
 
 class SubscriptionText(StrictModel):
-    """A text in a language of subscriptions."""
+    """A text in a subscription language."""
 
     language: str = Field(
         default="predicates",
@@ -208,53 +227,42 @@ class SubscriptionText(StrictModel):
 
 
 class NewSubscription(SubscriptionText):
-    """A subscription that is asked for."""
+    """A subscription to create."""
 
     id: str | None = Field(
-        default=None, max_length=MAX_LENGTHS["id"], description="One is made when none is given"
+        default=None, max_length=MAX_LENGTHS["id"], description="Generated if it is left out"
     )
     within: str | None = Field(
         default=None,
         max_length=MAX_LENGTHS["within"],
-        description="The delay that is accepted: `10 minutes`; null is at once",
+        description="Batch notifications for up to this time, such as `10 minutes`; null notifies immediately",
     )
     subscriber: str | None = Field(
         default=None,
         max_length=MAX_LENGTHS["subscriber"],
-        description="Whose it is: an administrator names them",
+        description="The subscriber; only administrators may name another one",
     )
-    state: State | None = Field(default=None, description="One may be paused from the beginning")
+    state: State | None = Field(default=None, description="`paused` creates it paused")
 
 
 class Replacement(StrictModel):
-    """The text and the delay that a subscription has from now on."""
+    """The new text and delay of a subscription."""
 
     text: str = Field(max_length=MAX_LENGTHS["text"])
     within: str | None = Field(default=None, max_length=MAX_LENGTHS["within"])
 
 
 class Change(StrictModel):
-    """What is another from now on; what is not named stays."""
+    """The members of a subscription to change. Members that are left out stay unchanged."""
 
     text: str | None = Field(default=None, max_length=MAX_LENGTHS["text"])
     within: str | None = Field(default=None, max_length=MAX_LENGTHS["within"])
 
 
-class Health(StrictModel):
-    """What a subscription came to so far."""
-
-    matched: int
-    last_matched: str | None
-    delivered: int
-    last_success: str | None
-    consecutive_failures: int
-    last_error: str | None
-
-
 class Subscription(StrictModel):
-    """A subscription, its state and its health.
+    """A subscription with its state and health.
 
-    `predicates`, `reached_through` and `warnings` are given when its text was read: when it is made or changed.
+    `predicates`, `reached_through` and `warnings` are present when the text was compiled: on creation and change.
     """
 
     id: str
@@ -263,7 +271,7 @@ class Subscription(StrictModel):
     text: str
     within: str | None
     state: State
-    paused: str | None = Field(default=None, description="Since when it is paused")
+    paused: str | None = Field(default=None, description="When it was paused")
     reason: str | None = Field(default=None, description="Why the service suspended it, if it did")
     predicates: int | None = None
     reached_through: str | None = None
@@ -272,20 +280,20 @@ class Subscription(StrictModel):
 
 
 class SubscribeOutcome(StrictModel):
-    """What became of one of many: its id, or what is wrong with it."""
+    """The outcome of one subscription of a bulk request: its id, or the problem."""
 
-    line: int = Field(description="The line it came in, from one")
+    line: int = Field(description="The line of the request, from one")
     id: str | None = None
-    new: bool | None = Field(default=None, description="False if it was there before")
+    new: bool | None = Field(default=None, description="False if it existed before")
     warnings: list[TextWarning] | None = Field(
         default=None,
-        description="Warnings about its text, if there are any; the first 1,000 texts are looked through",
+        description="Warnings about the text, if there are any; only the first 1,000 texts are checked",
     )
     problem: Problem | None = None
 
 
 class SubscribeOutcomes(StrictModel):
-    """What became of many, in the order in which they came."""
+    """The outcomes of a bulk request, in the order of the request. `known` counts subscriptions that existed before."""
 
     subscribed: int
     known: int
@@ -294,14 +302,14 @@ class SubscribeOutcomes(StrictModel):
 
 
 class SubscriptionPage(StrictModel):
-    """Subscriptions in the order of their ids. The next page is `after` the id `next`."""
+    """Subscriptions, ordered by id. Request the next page with `after` set to `next`."""
 
     subscriptions: list[Subscription]
     next: str | None
 
 
 class CheckResult(StrictModel):
-    """What a text would be as a subscription."""
+    """The result of compiling a text without subscribing."""
 
     language: str
     predicates: int
@@ -310,33 +318,16 @@ class CheckResult(StrictModel):
 
 
 class PreviewRequest(SubscriptionText):
-    """A text, and how many of the last publications to look at."""
+    """A text, and how many of the latest publications to examine."""
 
     last: int | None = Field(
-        default=None, ge=1, strict=True, description="100 if nothing is said, and no more than the limit"
+        default=None, ge=1, strict=True, description="Default 100, at most the preview limit"
     )
     subscriber: str | None = Field(
-        default=None, max_length=500, description="Who would be told: an administrator may name them"
+        default=None,
+        max_length=500,
+        description="Preview as this subscriber; only administrators may name another one",
     )
-
-
-class Preview(StrictModel):
-    """Which of the last publications would have matched, newest first, and why.
-
-    `complete` is false if not all that were asked for could be looked at, within the limits of time and size.
-    """
-
-    looked_at: int
-    complete: bool
-    matches: list[PreviewMatch]
-    skipped: int = Field(description="Publications that do not fit the schema of now; `notes` say why")
-    notes: list[str]
-    warnings: list[TextWarning]
-
-
-def warnings_of(found: Iterable[errors.TextWarning]) -> list[TextWarning]:
-    """Warnings as the API answers them."""
-    return [TextWarning.model_validate(warning.facts()) for warning in found]
 
 
 class PreviewMatch(StrictModel):
@@ -345,7 +336,18 @@ class PreviewMatch(StrictModel):
     publication: PublicationView
     because: list[Reason]
     bindings: dict[str, Any] | None
-    words: list[str] = Field(description="The first reasons and bindings, as people read them")
+    words: list[str] = Field(description="The first reasons and bindings in plain English")
 
 
-Preview.model_rebuild()
+class Preview(StrictModel):
+    """Which of the latest publications would have matched, newest first, and why.
+
+    `complete` is false if a limit of time or size was reached before all requested publications were examined.
+    """
+
+    looked_at: int
+    complete: bool
+    matches: list[PreviewMatch]
+    skipped: int = Field(description="Publications that do not fit the current schema; `notes` say why")
+    notes: list[str]
+    warnings: list[TextWarning]

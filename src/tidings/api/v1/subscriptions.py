@@ -1,12 +1,12 @@
-"""Subscriptions over HTTP, of all languages.
+"""Subscriptions in all languages.
 
-    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber", "state"}, or a line each
+    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber", "state"}, or JSON lines
     GET     /v1/subscriptions               ?q=  &language=  &state=  &subscriber=  &after=  &limit=
     GET     /v1/subscriptions/{id}          PUT, PATCH and DELETE the same
     POST    /v1/subscriptions/{id}/pause
     POST    /v1/subscriptions/{id}/resume
 
-Somebody else's are answered as if they were not there.
+Subscriptions of other subscribers are answered with 404, as if they did not exist.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidings.api.v1.bulk_subscribe import BulkSubscribe, LinesRoute
 from tidings.api.v1.limits import Limits
 from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.route_classes import ActionRoute, VersionedRoute, problem_descriptions
+from tidings.client.records import Health
 from tidings.core import durations
 from tidings.errors import Absent, pointing
 from tidings.model import Subscription
@@ -39,18 +40,22 @@ from tidings.service.subscriptions import (
 from tidings.service.tidings import Tidings
 from tidings.store.subscriptions.view import PAUSED, RULES, SubscriptionFilter, SubscriptionStatus
 
-Q = Annotated[str | None, Query(max_length=500, description="Only those with this in their text or id.")]
-Language = Annotated[str | None, Query(max_length=100, description="Only those in this language.")]
-State = Annotated[schemas.State | None, Query(description="Only active or paused ones.")]
-Whose = Annotated[str | None, Query(max_length=500, description="Only this subscriber's.")]
+Q = Annotated[
+    str | None, Query(max_length=500, description="Only subscriptions whose text or id contains it.")
+]
+Language = Annotated[str | None, Query(max_length=100, description="Only subscriptions in this language.")]
+State = Annotated[schemas.State | None, Query(description="Only active, or only paused subscriptions.")]
+SubscriberFilter = Annotated[
+    str | None, Query(max_length=500, description="Only subscriptions of this subscriber.")
+]
 After = Annotated[
-    str, Query(max_length=500, description="Only those after this id: `next` of the page before.")
+    str, Query(max_length=500, description="Only ids after this one: `next` of the previous page.")
 ]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 class SubscriptionEndpoints:
-    """Takes subscriptions, shows, changes, pauses and removes them."""
+    """Creates, lists, changes, pauses and removes subscriptions."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._store = tidings.store
@@ -59,19 +64,19 @@ class SubscriptionEndpoints:
     def create(
         self, caller: SubscribeCaller, asked: schemas.NewSubscription, response: Response
     ) -> schemas.Subscription:
-        """Take a subscription, or refuse it with the reason. It counts from the stream's next batch on.
+        """Subscribe. The subscription is matched from the stream's next batch on.
 
-        As lines of JSON, many are taken, each for itself, and the answer has an outcome for each.
+        With JSON lines as the body, each line is a subscription, and the response has an outcome for each.
         """
         with pointing("/subscriber"):
             subscriber = caller.acting_as(asked.subscriber)
         wanted = build_wanted(subscriber, asked.text, asked.language, asked.id, asked.within)
         known = self._store.subscription_view.find(wanted.id) if wanted.id else None
-        taken = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
-        response.headers["Location"] = f"/v1/subscriptions/{quote(taken.id, safe='')}"
+        accepted = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
+        response.headers["Location"] = f"/v1/subscriptions/{quote(accepted.id, safe='')}"
         response.status_code = 200 if known else 201
-        is_unheard_of = not wanted.id and taken.language != RULES and asked.state != PAUSED
-        return _new(taken) if is_unheard_of else self._told(caller, taken)
+        has_no_history = not wanted.id and accepted.language != RULES and asked.state != PAUSED
+        return _build_new(accepted) if has_no_history else self._read_accepted(caller, accepted)
 
     def page(
         self,
@@ -79,11 +84,11 @@ class SubscriptionEndpoints:
         q: Q = None,
         language: Language = None,
         state: State = None,
-        subscriber: Whose = None,
+        subscriber: SubscriberFilter = None,
         after: After = "",
         limit: Limit = 100,
     ) -> schemas.SubscriptionPage:
-        """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
+        """List subscriptions with their health, ordered by id. Administrators see those of all subscribers."""
         is_all = caller.is_administrator and subscriber is None
         whose = None if is_all else caller.acting_as(subscriber)
         found = self._store.subscription_view.page(
@@ -91,112 +96,120 @@ class SubscriptionEndpoints:
         )
         page = found[:limit]
         following = page[-1].subscription.id if len(found) > limit else None
-        return schemas.SubscriptionPage(subscriptions=self._shown(page), next=following)
+        return schemas.SubscriptionPage(subscriptions=self._with_health(page), next=following)
 
     def find(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
-        """A subscription with its health."""
-        return self._shown([self._subscribing.find(id, _own(caller))])[0]
+        """Read a subscription with its health."""
+        return self._with_health([self._subscribing.find(id, _own(caller))])[0]
 
     def replace(self, caller: SubscribeCaller, id: str, asked: schemas.Replacement) -> schemas.Subscription:
-        """Give it another text and delay. It keeps its id; the stream's next batch knows the new text only."""
+        """Replace the text and the delay. The stream's next batch matches the new text only."""
         changed = self._subscribing.change(id, asked.text, parse_delay(asked.within), _own(caller))
-        return self._told(caller, changed)
+        return self._read_accepted(caller, changed)
 
     def change(self, caller: SubscribeCaller, id: str, asked: schemas.Change) -> schemas.Subscription:
-        """Give it another text or delay: what is not named stays."""
-        kept = self._subscribing.find(id, _own(caller))
+        """Change the text or the delay. Members that are left out stay unchanged."""
+        current = self._subscribing.find(id, _own(caller))
         is_named = "within" in asked.model_fields_set
-        within = parse_delay(asked.within) if is_named else kept.subscription.within
-        return self._told(caller, self._subscribing.change(id, asked.text, within, _own(caller)))
+        within = parse_delay(asked.within) if is_named else current.subscription.within
+        return self._read_accepted(caller, self._subscribing.change(id, asked.text, within, _own(caller)))
 
     def pause(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
-        """Match nothing for it until it is resumed."""
-        return self._shown([self._subscribing.pause(id, _own(caller))])[0]
+        """Stop matching a subscription until it is resumed."""
+        return self._with_health([self._subscribing.pause(id, _own(caller))])[0]
 
     def resume(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
-        """Match for it again. What was published meanwhile is not told of; a rule tells what became different."""
-        return self._shown([self._subscribing.resume(id, _own(caller))])[0]
+        """Continue to match a subscription.
+
+        Publications of the meantime are not matched. A rule notifies about everything that became different.
+        """
+        return self._with_health([self._subscribing.resume(id, _own(caller))])[0]
 
     def remove(self, caller: SubscribeCaller, id: str) -> Response:
-        """Withdraw it. Notifications that were made stay."""
+        """Delete a subscription. Its notifications stay."""
         self._subscribing.find(id, _own(caller))
         if not self._subscribing.remove([id], _own(caller)):
             raise Absent("there is no such subscription", received=repr(id)[:200])
         return Response(status_code=204)
 
-    def _told(self, caller: Caller, taken: AcceptedSubscription) -> schemas.Subscription:
-        shown = self._shown([self._subscribing.find(taken.id, _own(caller))])[0]
-        return shown.model_copy(update=_text_facts(taken))
+    def _read_accepted(self, caller: Caller, accepted: AcceptedSubscription) -> schemas.Subscription:
+        stored = self._with_health([self._subscribing.find(accepted.id, _own(caller))])[0]
+        return stored.model_copy(update=_text_facts(accepted))
 
-    def _shown(self, kept: Sequence[SubscriptionStatus]) -> list[schemas.Subscription]:
-        healths = read_health(self._store, [one.subscription for one in kept])
-        return [_form(one, healths[one.subscription.id]) for one in kept]
+    def _with_health(self, statuses: Sequence[SubscriptionStatus]) -> list[schemas.Subscription]:
+        healths = read_health(self._store, [status.subscription for status in statuses])
+        return [_build_subscription(status, healths[status.subscription.id]) for status in statuses]
 
 
 def _own(caller: Caller) -> str | None:
-    """Whose subscriptions a caller sees; an administrator sees everybody's."""
+    """Return the subscriber whose subscriptions a caller sees; `None` for an administrator, who sees all."""
     return None if caller.is_administrator else caller.acting_as(None)
 
 
-def _form(kept: SubscriptionStatus, health: SubscriptionHealth) -> schemas.Subscription:
-    one = kept.subscription
+def _build_subscription(status: SubscriptionStatus, health: SubscriptionHealth) -> schemas.Subscription:
+    subscription = status.subscription
     return schemas.Subscription(
-        id=one.id,
-        subscriber=one.subscriber,
-        language=one.language,
-        text=one.text,
-        within=None if one.within is None else durations.show(one.within),
-        state="paused" if kept.paused else "active",
-        paused=kept.paused,
-        reason=kept.reason,
-        health=schemas.Health(**{name: getattr(health, name) for name in schemas.Health.model_fields}),
+        id=subscription.id,
+        subscriber=subscription.subscriber,
+        language=subscription.language,
+        text=subscription.text,
+        within=None if subscription.within is None else durations.show(subscription.within),
+        state="paused" if status.paused else "active",
+        paused=status.paused,
+        reason=status.reason,
+        health=schemas.copy_fields(Health, health),
     )
 
 
-def _new(taken: AcceptedSubscription) -> schemas.Subscription:
-    """One under an id that nobody had before: nothing can have come of it, and the store does not have to be asked."""
-    one = Subscription(taken.id, taken.subscriber, taken.language, taken.text, taken.within)
-    return _form(SubscriptionStatus(one), SubscriptionHealth()).model_copy(update=_text_facts(taken))
+def _build_new(accepted: AcceptedSubscription) -> schemas.Subscription:
+    """Return a subscription with a new id: it has no history, so the store does not have to be read."""
+    subscription = Subscription(
+        accepted.id, accepted.subscriber, accepted.language, accepted.text, accepted.within
+    )
+    built = _build_subscription(SubscriptionStatus(subscription), SubscriptionHealth())
+    return built.model_copy(update=_text_facts(accepted))
 
 
-def _text_facts(taken: AcceptedSubscription) -> dict[str, Any]:
-    """What is known of a text because it has just been compiled."""
-    warnings = schemas.warnings_of(taken.warnings)
-    return {"predicates": taken.predicates, "reached_through": taken.reached_through, "warnings": warnings}
+def _text_facts(accepted: AcceptedSubscription) -> dict[str, Any]:
+    """Return the members that are known because the text has just been compiled."""
+    return {
+        "predicates": accepted.predicates,
+        "reached_through": accepted.reached_through,
+        "warnings": schemas.build_warnings(accepted.warnings),
+    }
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
-    """The endpoints."""
-    found = SubscriptionEndpoints(tidings, limits)
+    endpoints = SubscriptionEndpoints(tidings, limits)
     router = APIRouter(prefix="/v1/subscriptions", tags=["subscriptions"], route_class=VersionedRoute)
-    add, one = router.add_api_route, "/{id:path}"
-    made = schemas.Subscription | schemas.SubscribeOutcomes
-    told: dict[int | str, dict[str, Any]] = {
-        200: {"model": made, "description": "It was there already"},
-        207: {"model": schemas.SubscribeOutcomes, "description": "Some of many were refused"},
+    add, item = router.add_api_route, "/{id:path}"
+    model = schemas.Subscription | schemas.SubscribeOutcomes
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"model": model, "description": "Already subscribed before"},
+        207: {"model": schemas.SubscribeOutcomes, "description": "Some lines of a bulk request were refused"},
     }
     lines = {
         "schema": TEXT_SCHEMA,
         "example": '{"text": "price < 200"}\n{"text": "price < 100", "id": "cheap"}\n',
     }
-    also = {"requestBody": {"content": dict.fromkeys(sorted(JSON_LINES_TYPES), lines)}}
-    by_line = BulkSubscribe(tidings, limits)
-    add("", by_line.create, methods=["POST"], route_class_override=LinesRoute, include_in_schema=False)
+    content = {"requestBody": {"content": dict.fromkeys(sorted(JSON_LINES_TYPES), lines)}}
+    bulk = BulkSubscribe(tidings, limits)
+    add("", bulk.create, methods=["POST"], route_class_override=LinesRoute, include_in_schema=False)
     add(
         "",
-        found.create,
+        endpoints.create,
         methods=["POST"],
         status_code=201,
-        response_model=made,
-        responses=told | problem_descriptions(409),
-        openapi_extra=also,
+        response_model=model,
+        responses=responses | problem_descriptions(409),
+        openapi_extra=content,
     )
-    add("", found.page, methods=["GET"])
-    pausing = partial(add, methods=["POST"], route_class_override=ActionRoute)
-    pausing(f"{one}/pause", found.pause, responses=problem_descriptions(409))
-    pausing(f"{one}/resume", found.resume, responses=problem_descriptions(409, 422))
-    add(one, found.find, methods=["GET"])
-    add(one, found.replace, methods=["PUT"], responses=problem_descriptions(409))
-    add(one, found.change, methods=["PATCH"], responses=problem_descriptions(409))
-    add(one, found.remove, methods=["DELETE"], status_code=204)
+    add("", endpoints.page, methods=["GET"])
+    add_action = partial(add, methods=["POST"], route_class_override=ActionRoute)
+    add_action(f"{item}/pause", endpoints.pause, responses=problem_descriptions(409))
+    add_action(f"{item}/resume", endpoints.resume, responses=problem_descriptions(409, 422))
+    add(item, endpoints.find, methods=["GET"])
+    add(item, endpoints.replace, methods=["PUT"], responses=problem_descriptions(409))
+    add(item, endpoints.change, methods=["PATCH"], responses=problem_descriptions(409))
+    add(item, endpoints.remove, methods=["DELETE"], status_code=204)
     return router

@@ -118,7 +118,7 @@ def test_a_token_that_is_revoked_ends_the_stream(
             place.tell(name)
             assert numbers(events, 1) == numbers(others, 1) == [1]
             place.access.revoke(lost.token.id)
-            assert [event.comment for event in events] == ["the token is not good any more"]
+            assert [event.comment for event in events] == ["the token is no longer valid"]
             place.tell(name)
             assert numbers(others, 1) == [2]
         assert first.get("/v1/notifications/stream").status_code == 401
@@ -209,7 +209,7 @@ def test_what_is_brought_to_everybody_is_no_more_than_a_page(
 ) -> None:
     """A slow reader holds it while it is being sent, as it holds one that it asks for."""
     home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
-    page = NotificationFanout(home.store)._new({name: 0}, {name: count})[name]
+    page = NotificationFanout(home.store)._read_new({name: 0}, {name: count})[name]
     assert len(page.lines) <= LINES and page.size <= PAGE_BYTES
     assert [line.sequence for line in page.lines] == [*range(1, page.cursor + 1)]
 
@@ -295,7 +295,7 @@ def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> No
             reading.join()
         writing.join()
     assert found == list(range(1, parts * each + 1))
-    assert endings == ["the server ends"] * parts
+    assert endings == ["the server shuts down"] * parts
 
 
 def test_a_store_that_cannot_be_read_by_a_reader_ends_its_stream(

@@ -1,4 +1,4 @@
-"""Server-sent events: a subscriber's notifications as they come, each under its number.
+"""Server-sent events: the notifications of a subscriber as they are created.
 
     retry: 2000
 
@@ -7,7 +7,7 @@
 
     : still here
 
-A reader that was cut off comes back with `Last-Event-ID: 42` and gets number 43 next. Browsers do so by themselves.
+After a disconnect a client sends `Last-Event-ID: 42` and receives number 43 next. Browsers do this automatically.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from tidings.api.v1.streams.fanout import Follower, StreamEnd
 from tidings.service.event_pages import EventLine, EventPage
 
 HEARTBEAT_SECONDS = 15.0
-"""Proxies close what is silent for longer, mostly after 30 or 60 seconds."""
+"""Proxies close idle connections, mostly after 30 or 60 seconds."""
 
 STALL_SECONDS = 75.0
-"""A reader that takes nothing for so long is let go, if the system has not seen to that before (`serving`). It comes
-back, and goes on where it was.
+"""A client that reads nothing for so long is disconnected, unless TCP did that before (`server.py`). It reconnects and
+resumes where it was.
 """
 
 RETRY = b"retry: 2000\n\n"
 HEARTBEAT = b": still here\n\n"
 PIECE = 65_536
-"""Bytes that are sent at once; a slow reader has no more than that in memory, and one notification."""
+"""Bytes that are sent at once: a slow client holds no more than this, and one notification, in memory."""
 
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # nginx would gather the answer until it ends
+    "X-Accel-Buffering": "no",  # nginx would buffer the response until it ends
 }
 
 
 class EventStream(Response):
-    """An answer that goes on until its reader is gone, the server ends or the token is no longer good."""
+    """A response that lasts until the client disconnects, the server shuts down or the token becomes invalid."""
 
     def __init__(self, follower: Follower, subscription: str | None = None) -> None:
         self.status_code, self.background = 200, None
@@ -53,29 +53,32 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if HEAD_SCOPE_KEY in scope:
-            await _head(send, self.status_code, self.raw_headers)
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            await send({"type": "http.response.body", "body": b""})
             return
-        with self._follower as follower, suppress(TimeoutError):  # a reader that takes nothing
-            gone = asyncio.create_task(_until_gone(receive, follower))
+        with self._follower as follower, suppress(TimeoutError):  # a client that reads nothing
+            disconnect = asyncio.create_task(_wait_for_disconnect(receive, follower))
             try:
                 await send(
                     {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
                 )
                 await self._send(send, RETRY)
                 await self._follow(send)
-                if follower.over is not StreamEnd.GONE:
-                    await self._send(send, f": {_why(follower)}\n\n".encode(), more=False)
+                if follower.over is not None and follower.over is not StreamEnd.GONE:
+                    await self._send(send, f": {follower.over.value}\n\n".encode(), more=False)
             finally:
-                gone.cancel()
+                disconnect.cancel()
 
     async def _follow(self, send: Send) -> None:
         while self._follower.over is None:
             page = await self._follower.next(HEARTBEAT_SECONDS)
-            for piece in self._pieces(page):
+            for piece in self._render(page):
                 await self._send(send, piece)
 
-    def _pieces(self, page: EventPage | None) -> Iterator[bytes]:
-        """What is sent for a page. If nothing of it is for this reader, its cursor moves all the same."""
+    def _render(self, page: EventPage | None) -> Iterator[bytes]:
+        """Yield a page as bytes. If the filter removes the last events, an id alone advances the cursor."""
         if page is None:
             if self._follower.over is None:
                 yield HEARTBEAT
@@ -90,14 +93,8 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def _head(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-    """The headers alone, for whoever asked for no more."""
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
-
-
 def _join_events(lines: Iterable[EventLine]) -> Iterator[bytes]:
-    """Lines as events, small ones together."""
+    """Yield lines as events, small ones joined."""
     parts, size = [], 0
     for line in lines:
         parts.append(f"id: {line.sequence}\ndata: {line.text}\n\n")
@@ -109,12 +106,8 @@ def _join_events(lines: Iterable[EventLine]) -> Iterator[bytes]:
         yield "".join(parts).encode()
 
 
-def _why(follower: Follower) -> str:
-    return follower.over.value if follower.over is not None else ""
-
-
-async def _until_gone(receive: Receive, follower: Follower) -> None:
-    """Wait until the reader is gone. What it sends meanwhile says nothing."""
+async def _wait_for_disconnect(receive: Receive, follower: Follower) -> None:
+    """End the stream when the client disconnects. Anything it sends before is ignored."""
     while (await receive())["type"] != "http.disconnect":
         pass
     follower.end(StreamEnd.GONE)

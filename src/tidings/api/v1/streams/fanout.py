@@ -1,9 +1,9 @@
-"""One look-out for everybody who follows notifications, however many they are.
+"""Fan-out of new notifications to all streams of a process.
 
-A store tells nobody that another process has written to it. So while somebody follows, one task looks again and again:
-one question for the last numbers of all subscribers that are followed, one for what is new, and those whom it concerns
-are woken. Each follower has a cursor and nothing else; it takes page after page, at its own speed, and a slow one holds
-up nobody. Tokens are looked at again, too: whoever has lost theirs is told nothing more.
+The store does not signal writes of other processes. While there are streams, one task polls it: one query for the
+latest numbers of all subscribers with a stream, one for the new notifications; then it wakes the streams concerned. A
+follower is only a cursor. It reads page after page at its own speed, so a slow client delays no other. Tokens are
+checked again periodically: a stream ends when its token is revoked or expires.
 """
 
 from __future__ import annotations
@@ -27,46 +27,62 @@ from tidings.errors import StoreError
 from tidings.service.event_pages import EventPage, limit_bytes, render_lines
 from tidings.store.store import Store
 
-# Somebody who follows notifications: a cursor, and page after page from it on, at the speed of whoever reads them.
+T = TypeVar("T")
 
+_log = logging.getLogger("tidings.notifications")
 
-_follower_log = logging.getLogger("tidings.notifications")
+POLL_SECONDS = 0.1
+LONGEST_PAUSE = 5.0
+TOKEN_SECONDS = 2.0
+SHARE, LATE_SECONDS = 4, 0.5
+"""A slow poll is followed by a pause `SHARE` times as long, at most `LATE_SECONDS`: polling leaves the store to others,
+and notifications still arrive soon.
+"""
+
+BATCH_SUBSCRIBERS = 500
+"""Subscribers whose new notifications are read and distributed together."""
+
+FRESH, FRESH_LINES, FRESH_BYTES = 10, 1_000, 4_000_000
+"""New notifications read in any case for each subscriber, and the limits for all of them together."""
+
+MAX_FOLLOWERS = 20_000
+"""Streams at the same time in one process; the limit of open files is mostly lower."""
 
 
 class StreamEnd(Enum):
-    """Why a stream ends, though its reader is still there."""
+    """Why a stream ends."""
 
-    SERVER = "the server ends"
-    TOKEN = "the token is not good any more"
+    SERVER = "the server shuts down"
+    TOKEN = "the token is no longer valid"
     STORE = "the store cannot be read now"
-    GONE = "the reader is gone"
+    GONE = "the client disconnected"
 
 
 class Follower:
-    """Somebody who follows a subscriber's notifications from a cursor on. Used in a `with`."""
+    """The stream of a subscriber's notifications from a cursor on; a context manager."""
 
     def __init__(
-        self, look_out: NotificationFanout, subscriber: str, token: str, cursor: int, last: int
+        self, fanout: NotificationFanout, subscriber: str, token: str, cursor: int, last: int
     ) -> None:
-        self._look_out, self.subscriber, self.token, self.cursor = look_out, subscriber, token, cursor
+        self._fanout, self.subscriber, self.token, self.cursor = fanout, subscriber, token, cursor
         self.over: StreamEnd | None = None
         self._woken = asyncio.Event()
-        self._has_looked = cursor >= last
+        self._has_read = cursor >= last
         self._sending: asyncio.Timeout | None = None
 
     def __enter__(self) -> Self:
-        self._look_out.add(self)
+        self._fanout.add(self)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._look_out.remove(self)
+        self._fanout.remove(self)
 
     async def next(self, seconds: float) -> EventPage | None:
-        """The next page; nothing if none came in that time, or if it is over."""
+        """Return the next page; `None` if there was none in that time, or if the stream has ended."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while self.over is None:
-            self._woken.clear()  # before the look: whoever is woken during it looks again
+            self._woken.clear()  # before reading: a wake-up during the read causes another one
             if self._may_have_more() and (page := await self._read()) is not None:
                 return page
             if until <= loop.time():
@@ -75,23 +91,23 @@ class Follower:
         return None
 
     async def _read(self) -> EventPage | None:
-        """The page after the cursor, which moves. A store that cannot be read ends it: its reader comes back."""
+        """Read the page after the cursor and advance. If the store fails, the stream ends, and clients reconnect."""
         try:
-            page = await self._look_out.pages.after(self.subscriber, self.cursor)
+            page = await self._fanout.pages.after(self.subscriber, self.cursor)
         except StoreError as problem:
-            _follower_log.warning("a stream of notifications ends: %s", problem)
+            _log.warning("a notification stream ends: %s", problem)
             self.end(StreamEnd.STORE)
             return None
-        self._has_looked = True
+        self._has_read = True
         if page.cursor <= self.cursor:
             return None
         self.cursor = page.cursor
         return page
 
     def _may_have_more(self) -> bool:
-        """At first it knows for itself whether there is something; then the look-out does."""
-        last = self._look_out.last.get(self.subscriber)
-        return last > self.cursor if last is not None else not self._has_looked
+        """Return whether to read: at first from what is known of the cursor, later from the fan-out's numbers."""
+        last = self._fanout.last.get(self.subscriber)
+        return last > self.cursor if last is not None else not self._has_read
 
     async def _wait(self, until: float) -> None:
         with suppress(TimeoutError):
@@ -100,7 +116,7 @@ class Follower:
 
     @asynccontextmanager
     async def sending(self, seconds: float) -> AsyncIterator[None]:
-        """Sending may take so long, and less if it is over meanwhile; then it is a TimeoutError."""
+        """Limit the time of a send. It raises TimeoutError earlier if the stream ends meanwhile."""
         try:
             async with asyncio.timeout(seconds) as self._sending:
                 yield
@@ -111,44 +127,22 @@ class Follower:
         self._woken.set()
 
     def end(self, why: StreamEnd) -> None:
-        """It is over. A reader that takes nothing is not waited for."""
+        """End the stream, without waiting for a client that reads nothing."""
         self.over = self.over or why
         self.wake()
         if self._sending is not None and not self._sending.expired():
             self._sending.reschedule(asyncio.get_running_loop().time())
 
 
-T = TypeVar("T")
-
-_log = logging.getLogger("tidings.notifications")
-
-POLL_SECONDS = 0.1
-LONGEST_PAUSE = 5.0
-TOKEN_SECONDS = 2.0
-SHARE, LATE_SECONDS = 4, 0.5
-"""A look that takes long is followed by a pause that is as many times as long, and at most that: others want to work,
-too, and nobody wants to wait.
-"""
-
-TOGETHER = 500
-"""How many subscribers get their news together, before the next ones do."""
-
-FRESH, FRESH_LINES, FRESH_BYTES = 10, 1_000, 4_000_000
-"""How many new notifications of each are brought in any case, and how many and how much for all of them."""
-
-MAX_FOLLOWERS = 20_000
-"""How many may follow at the same time in one process; the machine's limit of open files is mostly lower."""
-
-
 class NotificationFanout:
-    """Looks out for all followers of a process, in one event loop."""
+    """Polls the store for all followers of a process, in one event loop."""
 
-    def __init__(self, store: Store, look: float = POLL_SECONDS, most: int = MAX_FOLLOWERS) -> None:
-        self._store, self._look, self._most = store, look, most
+    def __init__(self, store: Store, interval: float = POLL_SECONDS, most: int = MAX_FOLLOWERS) -> None:
+        self._store, self._interval, self._most = store, interval, most
         self.pages = PageCache(store)
         self.last: dict[str, int] = {}
-        """The last number of each subscriber that is followed, once it was looked at."""
-        self.looks = 0
+        """The latest number of each subscriber with a stream, after the first poll."""
+        self.polls = 0
         self._thread = anyio.CapacityLimiter(1)
         self._followers: defaultdict[str, set[Follower]] = defaultdict(set)
         self._count = 0
@@ -158,18 +152,19 @@ class NotificationFanout:
 
     @property
     def count(self) -> int:
-        """How many follow."""
+        """How many streams there are."""
         return self._count
 
-    def check_room(self) -> None:
-        """Refuse whoever comes when there are too many already."""
+    def check_capacity(self) -> None:
+        """Refuse another stream if there are too many."""
         if self._count >= self._most:
             accepted = f"{self._most:,} at once"
-            raise HttpError(503, StoreError("too many follow notifications here", accepted=accepted))
+            raise HttpError(503, StoreError("too many notification streams", accepted=accepted))
 
     def follow(self, subscriber: str, token: str, cursor: int, last: int) -> Follower:
-        """A follower, who is one of those who are looked out for inside its `with`; `last` is the last number when it
-        came. Most come back when there is nothing new, and need not look.
+        """Return a follower, which receives notifications inside its `with`.
+
+        `last` is the latest number now: most clients reconnect when there is nothing new, and need no read.
         """
         return Follower(self, subscriber, token, cursor, last)
 
@@ -183,65 +178,62 @@ class NotificationFanout:
             self._task.add_done_callback(self._ended)
 
     def remove(self, follower: Follower) -> None:
-        those = self._followers[follower.subscriber]
-        those.discard(follower)
+        followers = self._followers[follower.subscriber]
+        followers.discard(follower)
         self._count -= 1
-        if not those:
+        if not followers:
             del self._followers[follower.subscriber]
             self.last.pop(follower.subscriber, None)
 
     def end(self) -> None:
-        """Everybody's stream ends, and everybody's who comes from now on. Called in the event loop."""
+        """End all streams, and those that begin from now on. Called in the event loop."""
         self._is_over = True
-        for follower in self._everybody():
+        for follower in self._all_followers():
             follower.end(StreamEnd.SERVER)
 
-    def _everybody(self) -> list[Follower]:
-        return [follower for those in self._followers.values() for follower in those]
+    def _all_followers(self) -> list[Follower]:
+        return [follower for group in self._followers.values() for follower in group]
 
     async def _watch(self) -> None:
-        """Look as long as somebody follows. A store that cannot be read now may be so again in a moment: nobody misses
-        anything meanwhile, and nobody has to come back.
-        """
-        clock, pause = asyncio.get_running_loop().time, self._look
+        """Poll while there are streams. Failures of the store are retried: streams stay open and miss nothing."""
+        clock, pause = asyncio.get_running_loop().time, self._interval
         while self._followers and not self._is_over:
             began = clock()
             try:
-                await self.look()
-                pause = max(self._look, min(SHARE * (clock() - began), LATE_SECONDS))
+                await self.poll()
+                pause = max(self._interval, min(SHARE * (clock() - began), LATE_SECONDS))
             except StoreError as problem:
                 pause = min(2 * pause, LONGEST_PAUSE)
-                _log.warning("looking for notifications, again in %.1f s: %s", pause, problem)
+                _log.warning("polling for notifications failed, retry in %.1f s: %s", pause, problem)
             await asyncio.sleep(pause)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Nobody is left waiting for a look-out that is none any more: they come back, and get another one."""
+        """End all streams if polling failed for good: clients reconnect, which starts another task."""
         if not task.cancelled() and (problem := task.exception()) is not None:
-            _log.error("looking for notifications went wrong", exc_info=problem)
-            for follower in self._everybody():
+            _log.error("polling for notifications failed", exc_info=problem)
+            for follower in self._all_followers():
                 follower.end(StreamEnd.SERVER)
 
-    async def look(self) -> None:
-        """One look: for the numbers of everybody, for what is new, and now and then for tokens."""
-        self.looks += 1
-        await self._look_at_tokens()
-        now = await self._in_thread(partial(self._last, list(self._followers)))
+    async def poll(self) -> None:
+        """Read the latest numbers of all subscribers, distribute what is new, and check tokens now and then."""
+        self.polls += 1
+        await self._check_tokens()
+        now = await self._in_thread(partial(self._read_last, list(self._followers)))
         grown = {name: last for name, last in now.items() if last > self.last.get(name, -1)}
         names = list(grown)
-        for start in range(0, len(names), TOGETHER):
-            some = {name: grown[name] for name in names[start : start + TOGETHER]}
-            await self._bring(some)
+        for start in range(0, len(names), BATCH_SUBSCRIBERS):
+            await self._distribute({name: grown[name] for name in names[start : start + BATCH_SUBSCRIBERS]})
 
-    def _last(self, names: list[str]) -> dict[str, int]:
-        """What is due is handed over first: no stream has to run for that."""
+    def _read_last(self, names: list[str]) -> dict[str, int]:
+        """Return the latest numbers. Deferred notifications that are due are released first, without the stream."""
         self._store.notifications.hand_over()
         return dict.fromkeys(names, 0) | self._store.heads.last(names)
 
-    async def _bring(self, grown: Mapping[str, int]) -> None:
-        """Put what is new where followers find it, and wake those who have not seen it."""
+    async def _distribute(self, grown: Mapping[str, int]) -> None:
+        """Put new notifications into the cache, and wake the followers concerned."""
         before = {name: self.last[name] for name in grown if name in self.last}
-        found = await self._in_thread(partial(self._new, before, grown)) if before else {}
-        for name, page in found.items():
+        pages = await self._in_thread(partial(self._read_new, before, grown)) if before else {}
+        for name, page in pages.items():
             self.pages.keep(name, before[name], page)
         for name, last in grown.items():
             if name in self._followers:
@@ -249,10 +241,8 @@ class NotificationFanout:
                 for follower in self._followers[name]:
                     follower.wake()
 
-    def _new(self, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, EventPage]:
-        """The first page of each; the store is asked once for all of them. What is too much for that is left to those
-        who want it.
-        """
+    def _read_new(self, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, EventPage]:
+        """Read the first new page of each subscriber, with one query. Followers read the rest themselves."""
         each = min(LINES, max(FRESH, FRESH_LINES // len(before)))
         wanted = [
             (name, number)
@@ -261,22 +251,21 @@ class NotificationFanout:
         ]
         lines = limit_bytes(render_lines(self._store, self._store.heads.told(wanted)), FRESH_BYTES)
         by_name = groupby(lines, key=lambda line: line.subscriber)
-        pages = {name: tuple(limit_bytes(those, PAGE_BYTES)) for name, those in by_name}
-        return {name: EventPage(those, those[-1].sequence) for name, those in pages.items()}
+        pages = {name: tuple(limit_bytes(group, PAGE_BYTES)) for name, group in by_name}
+        return {name: EventPage(page, page[-1].sequence) for name, page in pages.items()}
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Ask the store in a thread of its own: many who are far behind would make all others wait."""
+        """Query the store in a thread of its own, so that followers far behind do not delay the others."""
         return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
-    async def _look_at_tokens(self) -> None:
+    async def _check_tokens(self) -> None:
         now = asyncio.get_running_loop().time()
         if now < self._tokens_at:
             return
         self._tokens_at = now + TOKEN_SECONDS
-        followers = self._everybody()
-        good = await self._in_thread(
-            partial(self._store.tokens.good, {follower.token for follower in followers})
-        )
+        followers = self._all_followers()
+        tokens = {follower.token for follower in followers}
+        valid = await self._in_thread(partial(self._store.tokens.good, tokens))
         for follower in followers:
-            if follower.token not in good:
+            if follower.token not in valid:
                 follower.end(StreamEnd.TOKEN)
