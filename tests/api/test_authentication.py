@@ -54,7 +54,7 @@ def test_who_may_and_who_may_not(client: httpx.Client, access: Access) -> None:
     assert refused.headers["www-authenticate"] == "Bearer"
     access.revoke(ana.token.id)
     gone = client.get("/things/ana", headers=bearing(ana.secret))
-    assert (gone.status_code, gone.json()["what"]) == (401, "this token is not good")
+    assert (gone.status_code, gone.json()["what"]) == (401, "invalid token")
     assert refused.json()["what"] == "a token is needed"
 
 

@@ -74,6 +74,10 @@ def test_a_request_that_takes_too_long_when_the_service_ends_is_told(
             answer = kept.enter_context(client.makefile("rb"))
             assert answer.readline().startswith(b"HTTP/1.1 100"), "it is under way"
         told = answer.read()
-    assert b"HTTP/1.1 503" in told and b"application/problem+json" in told and b"the service ends" in told
+    assert (
+        b"HTTP/1.1 503" in told
+        and b"application/problem+json" in told
+        and b"the service is shutting down" in told
+    )
     said = [record for record in caplog.records if record.levelname == "ERROR"]
     assert ["Cancel 1 running" in record.getMessage() for record in said] == [True]

@@ -22,7 +22,7 @@ def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
         page = ana.page
         page.get_by_role("link", name="Subscriptions").click()
         page.get_by_role("link", name="New subscription").click()
-        page.get_by_role("link", name="A place in a hierarchy, and a value: both").click()
+        page.get_by_role("link", name="A category of a hierarchy, and a value").click()
         expect(page.get_by_label("Text", exact=True)).to_have_value(PRICE)
         page.get_by_role("button", name="Subscribe", exact=True).click()
         expect(page.get_by_role("status")).to_contain_text("Subscribed")
@@ -79,7 +79,7 @@ def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place)
         )
         ana.page.get_by_label("XPath").check()
         expect(verdict).to_contain_text("reached through /price")
-        ana.page.get_by_role("link", name="An element anywhere, by what is in it").click()
+        ana.page.get_by_role("link", name="An element anywhere, by its content").click()
         expect(verdict).to_contain_text("reached through //stock")
         ana.page.get_by_label("Rules").check()
         ana.page.get_by_role("link", name="All resources of a class").click()
@@ -220,9 +220,9 @@ def test_what_a_destination_did_not_take_is_replayed(place: Place) -> None:
             page.reload()  # given up is written after the answer has come
         site.pages["/hook"] = Response(204)
         page.get_by_role("button", name="Replay dead letter").click()
-        expect(page.get_by_role("status")).to_contain_text("tried again")
+        expect(page.get_by_role("status")).to_contain_text("delivered again")
         assert len(site.wait_for(2)) == 2
-        while not page.get_by_text("None: everything was taken").count():
+        while not page.get_by_text("None: everything was delivered").count():
             page.reload()
         assert place.tidings.store.dead_deliveries.count(hook.id) == 0
 

@@ -108,7 +108,7 @@ def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Pla
         next(client.follow(after=7))
     with (
         Client(place.address, "tdg_nonsense") as stranger,
-        pytest.raises(NotAllowed, match="this token is not good"),
+        pytest.raises(NotAllowed, match="invalid token"),
     ):
         stranger.position()
     with Client(place.address, "tdg_nonsense") as stranger, pytest.raises(NotAllowed):
@@ -125,7 +125,7 @@ def test_a_token_that_is_revoked_ends_following(
         following = client.follow()
         assert next(following).sequence == 1
         place.access.revoke(lost.token.id)
-        with pytest.raises(NotAllowed, match="this token is not good"):
+        with pytest.raises(NotAllowed, match="invalid token"):
             next(following)
 
 

@@ -38,7 +38,7 @@ def test_several_lines_have_an_outcome_each(place: Place) -> None:
     assert html.unescape(left).strip() == '{"event_type": "antiques"}', (
         "what was taken would be taken once more"
     )
-    assert "has the refused lines only" in answer.text
+    assert "contains only the refused lines" in answer.text
     before = place.tidings.store.journal.head()
     again = place.bo.post("/console/publish", text=html.unescape(left), kind="application/jsonl")
     assert "0 publications</strong>, 1 refused" in again.text

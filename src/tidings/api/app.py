@@ -1,4 +1,4 @@
-"""The application: routers, and what works beside them while it runs."""
+"""Application factory: routers, middleware, and workers that run while the application does."""
 
 from __future__ import annotations
 
@@ -45,25 +45,24 @@ from tidings.service.delivery import build_delivery_policy, open_destinations
 from tidings.service.delivery_worker import DeliveryWorkers
 from tidings.service.tidings import Tidings
 
-# Publications, subscriptions, checks and their description, with the limits of the application.
 
-
-def add_v1_routes(app: FastAPI, tidings: Tidings, given: Limits | None = None) -> None:
-    """Add the endpoints to an application; without limits, those of the environment hold."""
-    found = given or load_limits()
-    app.state.limits = found
-    app.state.rates = RateLimiter(found.rate, found.burst, found.tokens)
-    app.state.uploads = UploadBudget(found.uploads)
+def add_v1_routes(app: FastAPI, tidings: Tidings, limits: Limits | None = None) -> None:
+    """Add publications, subscriptions and previews, with these limits or those of the environment."""
+    limits = limits or load_limits()
+    app.state.limits = limits
+    app.state.rates = RateLimiter(limits.rate, limits.burst, limits.tokens)
+    app.state.uploads = UploadBudget(limits.uploads)
     join_routers(
-        app, *(module.router_for(tidings, found) for module in (publications, subscriptions, preview))
+        app, *(module.router_for(tidings, limits) for module in (publications, subscriptions, preview))
     )
     join_routers(app, openapi.router)
 
 
 def create_app(context: ServiceContext) -> FastAPI:
-    """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere, and its own
-    description knows nothing of Problem Details: they are off, and `/v1/openapi.json` is the one that there is. A
-    process without the API has probes only.
+    """Create the application of a home folder. A process without the API part has probes only.
+
+    FastAPI's own documentation pages are off: they load scripts from other sites, and its OpenAPI document knows
+    nothing of Problem Details. `/v1/openapi.json` replaces it.
     """
 
     @asynccontextmanager
@@ -77,7 +76,7 @@ def create_app(context: ServiceContext) -> FastAPI:
                 await run_in_threadpool(delivering.__exit__, None, None, None)
 
     app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
-    app.state.asking = Authenticator(context.access)
+    app.state.authenticator = Authenticator(context.access)
     app.state.at_end = []
     app.add_middleware(CancellationMiddleware)
     app.add_middleware(RequestLogMiddleware, metrics=context.metrics)
@@ -91,13 +90,13 @@ def create_app(context: ServiceContext) -> FastAPI:
 
 
 def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
-    """What people and programs ask. Another part of it is a line here."""
+    """Add all routes of the API and the console."""
     tidings, public_url = context.tidings, context.public_url
     given = context.settings.rpc_token
     token = given.get_secret_value() if given else None
     trust = TrustPolicy(token, public_url is not None, context.access)
-    own = replace(trust, is_public=True)  # what belongs to subscribers wants a token, on this machine, too
-    add_v1_routes(app, tidings)  # first: routes are tried in this order, and most requests are for these
+    own = replace(trust, is_public=True)  # subscribers' data needs a token on this machine as well
+    add_v1_routes(app, tidings)  # first: routes are tried in order, and most requests are for these
     fanout = NotificationFanout(tidings.store)
     join_routers(app, notifications.router_for(tidings.store, fanout))
     join_routers(app, metadata_pages.problem_types_router())

@@ -1,9 +1,9 @@
-"""Who asks: by `Authorization: Bearer tdg_...`, or by the cookie of the console.
+"""Authentication by `Authorization: Bearer tdg_...` or by the console's cookie, and authorization by scope.
 
-    def things(caller: Subscribing) -> ...      a route for whoever has a token with that scope
+    def endpoint(caller: SubscribeCaller) -> ...      requires a token with the scope `subscribe`
 
-Without a good token the answer is 401, with one that is for something else 403. The application has the tokens in
-`app.state.asking`.
+Requests without a valid token are answered with 401, those with a token of another scope with 403. The application
+keeps its `Authenticator` in `app.state.authenticator`.
 """
 
 from __future__ import annotations
@@ -28,58 +28,57 @@ from tidings.errors import Absent, NotAllowed
 from tidings.service.access import Access, Caller, Scope
 
 COOKIE = "tidings"
-"""The console's cookie: the token itself, out of the reach of scripts."""
+"""The console's cookie: the token itself. Scripts cannot read it."""
 
-TOKEN_HINT = "Authorization: Bearer TOKEN; tidings token make NAME --as SUBSCRIBER makes one"
+TOKEN_HINT = "send Authorization: Bearer TOKEN; `tidings token make NAME --as SUBSCRIBER` creates a token"
 INVALID_TOKEN_HINT = (
-    "the token may be mistyped, expired or revoked; `tidings token make NAME --as SUBSCRIBER` makes a new one"
+    "the token may be mistyped, expired or revoked; create one with `tidings token make NAME --as SUBSCRIBER`"
 )
 
-_scheme = HTTPBearer(auto_error=False, description="A token of `tidings token make`")
+_scheme = HTTPBearer(auto_error=False, description="A token that `tidings token make` created")
 
 
 class Authenticator:
-    """Finds out who asks, and refuses whoever may not."""
+    """Finds the callers of requests; concurrent lookups share one query."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._gathering: Batcher[str, Caller | None] = Batcher(self._found, "requests")
+        self._batcher: Batcher[str, Caller | None] = Batcher(self._found, "requests")
 
     async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
-        """The caller of a request or of a WebSocket, or a refusal."""
+        """Return the caller of a request or a WebSocket, or raise 401 or 403."""
         secret = find_token(connection)
         return self._checked(await self._by(secret), scope, secret)
 
     def presumed(self, connection: HTTPConnection, scope: Scope) -> Caller | None:
-        """The caller, if the token was good for that when it was last looked at; else nobody. The store is not asked
-        here. Whoever relies on it asks again, in the transaction that does what is wanted, before anything is answered
-        that is not in the request itself.
+        """Return the caller if the token was valid when it was last checked; `None` otherwise. Reads no store.
+
+        The transaction that follows has to check the token again, before anything that is not in the request itself
+        is answered.
         """
         found = self._access.presumably(find_token(connection))
         return found if found is not None and found.may(scope) else None
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
-        """The same for a token that came otherwise, in a message say."""
+        """Return the caller of a token that was sent in another way, such as in a message."""
         return self._checked(await self._by(secret), scope, secret)
 
     def _checked(self, found: Caller | None, scope: Scope, secret: str) -> Caller:
         if found is None and secret:
-            raise HttpError(401, NotAllowed("this token is not good", hint=INVALID_TOKEN_HINT))
+            raise HttpError(401, NotAllowed("invalid token", hint=INVALID_TOKEN_HINT))
         if found is None:
             raise HttpError(401, NotAllowed("a token is needed", hint=TOKEN_HINT))
         if not found.may(scope):
             received = ", ".join(sorted(found.token.scopes))
-            raise HttpError(
-                403, NotAllowed("this token is for something else", received=received, accepted=scope)
-            )
+            raise HttpError(403, NotAllowed("this token lacks a scope", received=received, accepted=scope))
         return found
 
     async def who(self, connection: HTTPConnection) -> Caller | None:
-        """Whoever asks, if their token is good now. A cookie counts for what a page of this service sent."""
+        """Return the caller if the token is valid. Cookies count only for requests from our own pages."""
         return await self._by(find_token(connection))
 
     async def _by(self, secret: str) -> Caller | None:
-        return await self._gathering.add(secret) if secret else None
+        return await self._batcher.add(secret) if secret else None
 
     def _found(self, secrets: Sequence[str]) -> list[Caller | None]:
         found = self._access.who_all(secrets)
@@ -87,24 +86,23 @@ class Authenticator:
 
 
 def get_authenticator(connection: HTTPConnection) -> Authenticator:
-    """That of the application."""
-    found: Authenticator = connection.app.state.asking
+    found: Authenticator = connection.app.state.authenticator
     return found
 
 
 def find_token(connection: HTTPConnection) -> str:
-    """The token that came along, good or not."""
+    """Return the token of a request, valid or not."""
     return read_bearer_token(connection) or read_cookie_token(connection)
 
 
 def read_bearer_token(connection: HTTPConnection) -> str:
-    """The token that a program sends."""
+    """Return the token in the `Authorization` header."""
     kind, _, given = connection.headers.get("authorization", "").partition(" ")
     return given.strip() if kind.lower() == "bearer" else ""
 
 
 def read_cookie_token(connection: HTTPConnection) -> str:
-    """The token that a browser sends along; what another site's page would change with it is refused."""
+    """Return the token in the cookie; refuse state-changing requests from pages of other sites (CSRF)."""
     secret = connection.cookies.get(COOKIE, "")
     if secret and is_state_changing(connection) and not is_same_origin(connection):
         raise HttpError(403, build_csrf_error(connection))
@@ -112,7 +110,7 @@ def read_cookie_token(connection: HTTPConnection) -> str:
 
 
 def require_scope(scope: Scope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency of routes: the caller, whose token has the scope, and who asks for nothing that there is not."""
+    """Return a dependency that requires a scope, counts the request and refuses unknown parameters."""
 
     async def caller(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
@@ -123,8 +121,9 @@ def require_scope(scope: Scope) -> Callable[..., Awaitable[Caller]]:
 
 
 def presume_scope(scope: Scope, is_quick: Callable[[Request], bool]) -> Callable[..., Awaitable[Caller]]:
-    """The same for routes that ask again, as `Asking.presumed` says. With a token that is not good, requests that are
-    not quick to read are not read at all.
+    """Return the same for routes that check the token again later, as `Authenticator.presumed` requires.
+
+    For requests that are not quick to read the token is checked first, so that callers without one cost little.
     """
 
     async def caller(
@@ -137,7 +136,7 @@ def presume_scope(scope: Scope, is_quick: Callable[[Request], bool]) -> Callable
 
 
 def _admit_caller(request: Request, found: Caller) -> Caller:
-    """Where a body is taken, who sends it is looked up before it is read and when it is there: it counts once."""
+    """Count a request once: where a body is read, the caller is checked before and after."""
     if not getattr(request.state, "is_counted", False):
         count_request(request, found.token.id)
         request.state.is_counted = True
@@ -146,9 +145,7 @@ def _admit_caller(request: Request, found: Caller) -> Caller:
 
 
 def count_request(connection: HTTPConnection, token: str) -> None:
-    """Whoever asks too often with a token is refused, if the application has limits for that. `token` is what tells it
-    from others.
-    """
+    """Count a request of a token, if the application has rate limits, and refuse it beyond the limit."""
     rates: RateLimiter | None = getattr(connection.app.state, "rates", None)
     if rates is None:
         return
@@ -165,31 +162,29 @@ AdministerCaller = Annotated[Caller, Depends(require_scope(Scope.ADMINISTER))]
 
 
 def require_owner(caller: Caller, subscriber: str, what: str) -> None:
-    """Somebody else's is answered as if it were not there: whether it is, is theirs to know."""
+    """Raise 404 for things of other subscribers: callers cannot learn whether they exist."""
     if not caller.stands_for(subscriber):
         raise Absent(f"there is no such {what}")
 
 
-# Who may use what is not for everybody: those who know the token of the service, administrators by a token of their
-# own, or this machine alone.
+# Trust: routes for callers who know the service's token, for administrators, or for this machine only.
 
 
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN_VARIABLE = "TIDINGS_RPC_TOKEN"
-"""The variable of the environment that has the token."""
+"""The environment variable with the service's token."""
 
 SEND_TOKEN_HINT = (
-    f"Authorization: Bearer TOKEN, an administrator's, or what {TOKEN_VARIABLE} says at the server"
+    f"send Authorization: Bearer TOKEN: an administrator's token, or the server's {TOKEN_VARIABLE}"
 )
-MAKE_TOKEN_HINT = (
-    "ask an administrator, who makes such a token with: tidings token make NAME --scope administer"
-)
+MAKE_TOKEN_HINT = "ask an administrator for a token: tidings token make NAME --scope administer"
 
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """Who knows the token; without a token, this machine, as long as the service is for this machine only. With
-    `access`, tokens of the store count, too.
+    """Who is trusted: callers with the service's token; if it has none and is not public, this machine.
+
+    With `access`, administrators' tokens of the store count as well.
     """
 
     token: str | None
@@ -197,18 +192,18 @@ class TrustPolicy:
     access: Access | None = None
 
     def holds(self, request: Request) -> bool:
-        """Whether whoever asks may do everything."""
+        """Return whether the caller is trusted."""
         return self.known(request).may
 
     def known(self, request: Request) -> TrustDecision:
-        """Who asks. Clients of XML-RPC and browsers send a token as a password.
+        """Decide about a caller. XML-RPC clients and browsers send the token as a password.
 
-        Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
-        site is here (DNS rebinding): then the host that is asked for is another one.
+        Behind a proxy every caller seems to be this machine, and with DNS rebinding a page of another site may reach
+        it: so proxy headers and other host names are refused.
         """
         given = _password(request.headers.get("authorization", ""))
         caller = self.access.who(given) if self.access and given else None
-        if caller is not None:  # whoever says who they are is taken for that, on this machine, too
+        if caller is not None:  # a valid token decides, also for callers on this machine
             return TrustDecision(caller.is_administrator, caller, caller.token.id)
         if self.token:
             is_it = hmac.compare_digest(given.encode(), self.token.encode())
@@ -220,16 +215,14 @@ class TrustPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TrustDecision:
-    """Whether whoever asks may do everything, who they are if a token of the store says so, and what tells their token
-    from others, if they have a good one.
-    """
+    """Whether a caller is trusted; the caller, if a token of the store names one; the id of a valid token."""
 
     may: bool
     caller: Caller | None = None
     token: str | None = None
 
     def count(self, request: Request) -> None:
-        """Refuse whoever asks too often with a token."""
+        """Count the request of a token, and refuse it beyond the limit."""
         if self.token:
             count_request(request, self.token)
 
@@ -258,7 +251,7 @@ def build_trust_error(known: TrustDecision, what: str) -> HttpError:
 
 
 def _password(authorization: str) -> str:
-    """The token in `Bearer token`, or the password of `Basic ...`, which is what XML-RPC clients send."""
+    """Return the token in `Bearer token`, or the password of `Basic ...`, which XML-RPC clients send."""
     kind, _, given = authorization.partition(" ")
     if kind.lower() == "bearer":
         return given.strip()

@@ -1,4 +1,4 @@
-"""A request that cannot be taken as it is."""
+"""Error with an HTTP status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidings.errors import TidingsError
 
 
 class HttpError(Exception):
-    """A request that cannot be taken as it is, with the status that says so."""
+    """An error that is answered with a given status."""
 
     def __init__(self, status: int, problem: TidingsError) -> None:
         self.status, self.problem = status, problem

@@ -1,4 +1,4 @@
-"""What is wrong with a parameter or a member of a body, in words: which one, what it was, what it could be."""
+"""Errors about parameters and members of bodies: which one is wrong, what was received, what is accepted."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ JSON_HINT = f"Content-Type: {JSON}"
 
 
 def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse the first parameter that is none of those that there are."""
+    """Refuse the first parameter that is not a known one."""
     for name in given:
         if name not in known:
             raise HttpError(400, no_such("parameter", name, known))
 
 
 def check_parameters(connection: HTTPConnection) -> None:
-    """Refuse an address that is not UTF-8, or has a parameter that no database can hold.
+    """Refuse an address that is not UTF-8, or has a parameter that cannot be stored.
 
-    Servers put the same character in the place of all bytes that are not UTF-8: two ids would become one.
+    Servers replace bytes that are not UTF-8 by the same character, so two ids would become one.
     """
     try:
         unquote_to_bytes(connection.scope["raw_path"]).decode()
@@ -39,15 +39,15 @@ def check_parameters(connection: HTTPConnection) -> None:
         raise HttpError(400, problem) from None
     for name, value in (*connection.path_params.items(), *query):
         if not (is_storable(name) and is_storable(str(value))):
-            what = "a parameter has a character that no database keeps"
+            what = "a parameter contains a character that cannot be stored"
             received, accepted = ascii(value)[:80], "Unicode without NUL"
             raise HttpError(400, InputError(what, where=name[:80], received=received, accepted=accepted))
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
-    """The first parameter, or member of the body, that is wrong. The body may have these `members`.
+    """Return the error about the first wrong parameter, or member of a body with these `members`.
 
-    A name that is not known comes first: what is missing may be what was meant by it.
+    Unknown names come first: a missing member may be a misspelled one.
     """
     found = error.errors()
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
@@ -57,7 +57,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
     if place != "body":
         if is_missing:
             return InputError("a parameter is missing", where=name)
-        what = "a parameter that cannot be used"
+        what = "invalid parameter"
         return InputError(what, where=name, received=received, accepted=expected(first))
     if not names:
         return _no_object(given)
@@ -72,9 +72,9 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
 
 
 def build_media_type_error(body: bytes, media_type: str) -> InputError:
-    """What to say of a body of which nobody said that it is JSON: curl says that each is a form."""
+    """Return the error about a body that is not declared as JSON; curl declares all bodies as forms."""
     return InputError(
-        "this is taken as JSON only",
+        "the body has to be JSON",
         where="Content-Type",
         received=plain(media_type)[:200] or "nothing",
         accepted=JSON,
@@ -83,8 +83,8 @@ def build_media_type_error(body: bytes, media_type: str) -> InputError:
 
 
 def _no_object(given: object) -> InputError:
-    """What to say of a body that is no object: it is empty, an array, or another value."""
-    problem = InputError("the body cannot be used", accepted="a JSON object", hint=JSON_HINT)
+    """Return the error about a body that is not an object: empty, an array, or another value."""
+    problem = InputError("the body is not a JSON object", accepted="a JSON object", hint=JSON_HINT)
     if isinstance(given, list):
         problem.received, problem.hint = "an array", JSON_LINES_HINT
     return problem

@@ -1,6 +1,4 @@
-"""Probes: `/healthz` says that the process and its parts live, `/readyz` whether it can do its work, and if not, why;
-`/metrics` is what it counts, for Prometheus.
-"""
+"""Probes for operators: `/healthz` (liveness), `/readyz` (readiness, with reasons) and `/metrics` (Prometheus)."""
 
 from __future__ import annotations
 
@@ -17,28 +15,26 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def router_for(context: ServiceContext) -> APIRouter:
-    """The endpoints that whoever watches over the service asks. Probes say nothing of anybody's: no token is needed.
-    Counts do, a little: they are for administrators, unless a setting opens them.
-    """
+    """Return the probes, which need no token. Metrics are for administrators, unless a setting opens them."""
     router = APIRouter(tags=["operating"], route_class=ProblemRoute)
     metered = [] if context.settings.metrics == "open" else [Depends(require_scope(Scope.ADMINISTER))]
     context.health.watch("store", lambda: _store_problem(context))
 
     @router.get("/healthz")
     async def healthz() -> Response:
-        """Whoever has started the process starts it again if this fails: so it fails where that helps, and else not."""
+        """Report liveness. It fails only if restarting the process helps."""
         if ended := context.health.ended():
             return JSONResponse({"status": "ended", "parts": ended}, 503, NO_STORE)
         return JSONResponse({"status": "alive"}, headers=NO_STORE)
 
     @router.get("/readyz")
     def readyz() -> Response:
-        """Each part of this process, and what is wrong with it."""
-        found = context.health.report()
-        ready = not any(found.values())
+        """Report each part of this process and its problem, if it has one."""
+        problems = context.health.report()
+        ready = not any(problems.values())
         answer = {
             "status": "ready" if ready else "not ready",
-            "checks": {name: problem or "ok" for name, problem in found.items()},
+            "checks": {name: problem or "ok" for name, problem in problems.items()},
         }
         return JSONResponse(answer, 200 if ready else 503, NO_STORE)
 
@@ -51,7 +47,7 @@ def router_for(context: ServiceContext) -> APIRouter:
 
 
 def _store_problem(context: ServiceContext) -> str | None:
-    """Whether the store answers, with the tables that this version works with."""
+    """Return the problem of the store: it does not answer, or has tables of another version."""
     try:
         context.tidings.store.check()
     except TidingsError as problem:

@@ -1,4 +1,4 @@
-"""Answers for machines: JSON, and what is wrong as Problem Details: the facts of the error, and a status that fits."""
+"""Route classes that answer errors with Problem Details, the status of each error, and joining of routers."""
 
 from __future__ import annotations
 
@@ -53,32 +53,31 @@ STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (Overloaded, 503),
     (Unreachable, 503),
 )
-"""The status of an error: that of the first class it is of."""
+"""HTTP status by error class; the first class that fits counts."""
 
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
-"""What goes with a status."""
+"""Headers by status."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-_current_request: ContextVar[Request | None] = ContextVar("asked", default=None)
-"""What is asked for now."""
+_current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class ProblemRoute(APIRoute):
-    """A route on which everything that goes wrong is an answer: Problem Details, or as `wrong` says.
+    """A route that answers errors with Problem Details; subclasses override `wrong` for other formats.
 
-    What it does not read of an address it lets pass, because readers and browsers add to them; unless it is strict.
+    Unknown query parameters are ignored, as feed readers and browsers add some, unless the route is strict.
     """
 
     is_strict = False
 
     @cached_property
     def parameters(self) -> list[str]:
-        """The names that may stand in the query of its address."""
-        found = get_flat_params(self.dependant)
-        return sorted(one.alias for one in found if isinstance(one.field_info, params.Query))
+        """The names of its query parameters."""
+        declared = get_flat_params(self.dependant)
+        return sorted(field.alias for field in declared if isinstance(field.field_info, params.Query))
 
     def wrong(self, problem: TidingsError, status: int) -> Response:
         return problem_response(problem, status)
@@ -87,11 +86,11 @@ class ProblemRoute(APIRoute):
         return status_of(problem)
 
     def check(self, request: Request) -> None:
-        """Refuse an address that cannot be meant, before anybody answers."""
+        """Refuse invalid addresses before the endpoint runs."""
         check_parameters(request)
 
     def handler(self) -> Handler:
-        """What answers, as long as nothing goes wrong."""
+        """Return the handler of requests without errors."""
         return super().get_route_handler()
 
     def get_route_handler(self) -> Handler:
@@ -113,7 +112,7 @@ class ProblemRoute(APIRoute):
         return answered
 
     def _problem(self, error: Exception, asked: Request) -> tuple[TidingsError, int]:
-        """What is wrong, and the status that says so. FastAPI has its own for what goes wrong with a body."""
+        """Return the error and its status. FastAPI wraps errors of reading a body in its own."""
         if isinstance(error, HTTPException):
             if not isinstance(error.__cause__, HttpError):
                 raise error
@@ -121,7 +120,7 @@ class ProblemRoute(APIRoute):
         if isinstance(error, HttpError):
             return error.problem, error.status
         if isinstance(error, RequestValidationError):
-            if isinstance(error.body, bytes):  # FastAPI reads others
+            if isinstance(error.body, bytes):  # not declared as JSON: FastAPI parses the others
                 return build_media_type_error(error.body, asked.headers.get("content-type", "")), 415
             is_body = error.errors()[0]["loc"][0] == "body"
             return parameter_problem(error, self._members()), 422 if is_body else 400
@@ -130,20 +129,20 @@ class ProblemRoute(APIRoute):
         raise error
 
     def _members(self) -> list[str]:
-        """What a body may have in it, if the route makes a model of it."""
+        """Return the members that a body may have, if the route declares a model."""
         model = self.body_field.field_info.annotation if self.body_field else None
         return list(getattr(model, "model_fields", ()))
 
 
 class PlainTextRoute(ProblemRoute):
-    """The same for those who read a line of text at most: hubs and content systems."""
+    """A route that answers errors with a line of text, for hubs and content systems."""
 
     def wrong(self, problem: TidingsError, status: int) -> Response:
         return PlainTextResponse(f"{problem}\n", status)
 
 
 def problem_response(problem: TidingsError, status: int | None = None) -> Response:
-    """An error as an answer."""
+    """Return the Problem Details of an error."""
     fitting = status or status_of(problem)
     headers = HEADERS.get(fitting, {}) | retry_after_headers(problem)
     if isinstance(problem, EncodedBody):
@@ -154,91 +153,85 @@ def problem_response(problem: TidingsError, status: int | None = None) -> Respon
 
 
 def retry_after_headers(problem: TidingsError) -> dict[str, str]:
-    """When whoever came too often may come back, as a header."""
+    """Return the `Retry-After` header of a rate limit error; nothing for other errors."""
     return {"Retry-After": str(problem.seconds)} if isinstance(problem, TooOften) else {}
 
 
 def refuse_unknown_parameters(request: Request) -> None:
-    """A mistyped `?limt=5` would be answered as if nothing had been asked for: a strict route refuses it."""
+    """Refuse unknown parameters on strict routes, so that a mistyped `?limt=5` is not silently ignored."""
     route = request.scope.get("route")
     if isinstance(route, ProblemRoute) and route.is_strict:
         refuse_other_parameters(request.query_params, route.parameters)
 
 
 async def handle_not_found(request: Request, error: Exception) -> Response:
-    """No route is at an address, or none that takes the method: Problem Details, wherever it is."""
+    """Answer 404 and 405 with Problem Details."""
     assert isinstance(error, HTTPException)
     if error.status_code not in (404, 405):
         return await http_exception_handler(request, error)
     _current_request.set(request)
     if error.status_code == 404:
-        hint = "/v1/openapi.json has all that there is for programs, /console is for people"
+        hint = "/v1/openapi.json describes the API, /console is the web console"
         absent = Absent("there is nothing at this address", hint=hint)
-        return _for_sockets() if _is_for_sockets(request) else problem_response(absent)
-    allowed = _allowed(request)
-    problem = InputError("not a method of this address", received=request.method[:20], accepted=allowed)
+        return _upgrade_required() if _is_websocket_path(request) else problem_response(absent)
+    allowed = _allowed_methods(request)
+    problem = InputError("method not allowed", received=request.method[:20], accepted=allowed)
     response = problem_response(problem, 405)
     response.headers["Allow"] = allowed
     return response
 
 
-def _is_for_sockets(request: Request) -> bool:
+def _is_websocket_path(request: Request) -> bool:
     opened = {**request.scope, "type": "websocket"}
     return any(route.matches(opened)[0] is Match.FULL for route in request.app.routes)
 
 
-def _for_sockets() -> Response:
-    hint = "/v1/asyncapi.json says what goes over it"
+def _upgrade_required() -> Response:
+    hint = "/v1/asyncapi.json describes its messages"
     answer = problem_response(InputError("this address is for WebSockets", hint=hint), 426)
     answer.headers["Upgrade"], answer.headers["Connection"] = "websocket", "Upgrade"
     return answer
 
 
 async def handle_server_error(request: Request, _: Exception) -> Response:
-    """What nobody thought of, and the log has in full: it is no matter of whoever asks, but Problem Details all the
-    same.
-    """
+    """Answer an unexpected exception, which is logged in full, without its details."""
     _current_request.set(request)
     return problem_response(
-        TidingsError("something went wrong here", hint="the log of the service says what"), 500
+        TidingsError("internal error", hint="the log of the service has the details"), 500
     )
 
 
-def _allowed(request: Request) -> str:
-    """All methods of an address. Whoever raises the error knows those of one route only."""
+def _allowed_methods(request: Request) -> str:
+    """Return all methods of an address. The error itself knows only those of one route."""
     routes = request.app.routes
-    found = [method for method in METHODS if _is_answered(routes, {**request.scope, "method": method})]
-    return ", ".join(["HEAD", *found] if "GET" in found else found)
+    allowed = [method for method in METHODS if _has_method(routes, {**request.scope, "method": method})]
+    return ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
 
 
-def _is_answered(routes: Sequence[BaseRoute], scope: Scope) -> bool:
-    """Whether the first route that takes a request has its method."""
-    taking = next((route for route in routes if route.matches(scope)[0] is Match.FULL), None)
-    return scope["method"] in (getattr(taking, "methods", None) or ())
+def _has_method(routes: Sequence[BaseRoute], scope: Scope) -> bool:
+    """Return whether the first route that matches a request has its method."""
+    matching = next((route for route in routes if route.matches(scope)[0] is Match.FULL), None)
+    return scope["method"] in (getattr(matching, "methods", None) or ())
 
 
 def status_of(problem: TidingsError) -> int:
-    """The status that fits an error."""
+    """Return the HTTP status of an error."""
     return next((number for kind, number in STATUSES if isinstance(problem, kind)), 500)
-
-
-# Routes of one router taken into another as they are.
 
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 
 def join_routers(into: FastAPI | APIRouter, *routers: APIRouter) -> None:
-    """Take over the routes of routers that say everything themselves, where they are and what they depend on, and what
-    works beside them.
+    """Add the routes and lifespans of routers unchanged.
 
-    `include_router` would work out each route once more, with what the outer router adds, and each request would be
-    looked up in a tree of routers: nothing is added here, and the tree is a list.
+    `include_router` would build each route again with what the outer router adds, and look up each request in a tree
+    of routers. Our routers declare everything themselves, so a flat list is enough.
     """
     outer = into.router if isinstance(into, FastAPI) else into
-    for each in routers:
-        outer.routes.extend(each.routes)
-        outer.lifespan_context = _combine_lifespans(outer.lifespan_context, each.lifespan_context)
+    for router in routers:
+        outer.routes.extend(router.routes)
+        outer.lifespan_context = _combine_lifespans(outer.lifespan_context, router.lifespan_context)
 
 
 def _combine_lifespans(first: Lifespan, second: Lifespan) -> Lifespan:

@@ -1,4 +1,4 @@
-"""Looking around: the event schema, taxonomies, reference tables, metadata, the model of objects, the rules."""
+"""Browse pages: event schema, taxonomies, reference tables, object model and rule graph."""
 
 from __future__ import annotations
 
@@ -24,18 +24,15 @@ from tidings.objects.readers.model_loader import read_model
 from tidings.objects.sources import SourceRegistry
 from tidings.service.tidings import Tidings
 
-# What stands below what, as a list with depths: domains and taxonomies.
-
-
 MOST = 2_000
 """Lines of a tree that are shown."""
 DEEPEST = 8
-"""Lines are moved in so far at most."""
+"""Largest indentation of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line of a tree; `beside` is what is said of it."""
+    """A line of a tree, and a note beside it."""
 
     depth: int
     name: str
@@ -47,7 +44,7 @@ class Branch:
 
 
 def walk_tree(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[int, str]]:
-    """Names below those above them. With several above it, a name stands below each, and what is below it only once."""
+    """Yield names with their depths. A name with several parents appears below each, its children only once."""
     below: dict[str, list[str]] = {name: [] for name in parents}
     for name, above in parents.items():
         for one in above:
@@ -60,7 +57,7 @@ def walk_tree(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[int, str]]
 
 
 def list_taxonomy_classes(taxonomy: Taxonomy) -> list[Branch]:
-    """The classes of a taxonomy with how many instances it knows of each."""
+    """Return the classes of a taxonomy with their numbers of instances."""
     parents: dict[str, list[str]] = {term.text: [] for term in taxonomy.classes}
     for edge in taxonomy.statements:
         if edge.property.text == SUBCLASS:
@@ -79,7 +76,7 @@ Name = Annotated[str, Query(max_length=500)]
 
 
 def router_for(tidings: Tidings) -> APIRouter:
-    """The pages for looking around."""
+    """Return the browse pages."""
     router = console_router("browse")
     for made in (
         ReferencePages(tidings).routes(),
@@ -91,7 +88,7 @@ def router_for(tidings: Tidings) -> APIRouter:
 
 
 class ReferencePages:
-    """What matching knows: the event schema, taxonomies, reference tables; and what there is to look at."""
+    """The start page, and the pages of the event schema, taxonomies and reference tables."""
 
     def __init__(self, tidings: Tidings) -> None:
         self._tidings = tidings
@@ -136,7 +133,7 @@ class ReferencePages:
 
 
 class DiagramPages:
-    """The model of objects and the rules, drawn. A model is read once while the service runs."""
+    """Diagrams of the object model and of rules. A model is read once while the service runs."""
 
     def __init__(self, tidings: Tidings) -> None:
         self._tidings, self._read = tidings, cache(read_model)
@@ -147,7 +144,7 @@ class DiagramPages:
     def model(
         self, visitor: AnyVisitor, source: Name = "", cls: Annotated[str, Query(alias="class")] = ""
     ) -> Response:
-        """The model of a source, or of a class of it with what it is joined to."""
+        """Show the model of a source, or one class with its neighbours."""
         sources = SourceRegistry(self._tidings.store)
         names = [each.name for each in sources.list_sources()]
         values: dict[str, Any] = {
@@ -165,7 +162,7 @@ class DiagramPages:
         return render_page("model.html", visitor, HERE, {"problem": None, **values})
 
     def rules(self, visitor: AnyVisitor, rule: Name = "") -> Response:
-        """All rules that are the visitor's, or one of them."""
+        """Show all rules of the visitor, or one of them."""
         names = _rules(self._tidings, visitor)
         values: dict[str, Any] = {"rules": names, "rule": rule, "drawn": None}
         if rule and rule not in names:  # also if it is somebody else's
@@ -177,7 +174,7 @@ class DiagramPages:
 
 
 def _drawn(picture: Callable[[], Picture]) -> dict[str, Any]:
-    """What is too much for one picture is said above the choice of a part of it."""
+    """Draw a picture; if it would be too large, return the error, shown above the choice of a part."""
     try:
         return {"drawn": Markup(render_svg_fragment(picture()))}  # what is drawn was escaped there
     except InputError as problem:
@@ -185,5 +182,5 @@ def _drawn(picture: Callable[[], Picture]) -> dict[str, Any]:
 
 
 def _rules(tidings: Tidings, visitor: Visitor) -> list[str]:
-    """The names of the rules that are the visitor's to see."""
+    """Return the names of the rules that the visitor may see."""
     return [each.name for each in tidings.store.metadata.rules() if visitor.caller.stands_for(each.owner)]

@@ -1,4 +1,4 @@
-"""Dead letters of publications, for administrators: what the stream could not use, why, and a second try."""
+"""Dead letter pages, for administrators: what could not be processed, why, and publishing it again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tidings.store.dead_letters import DeadLetter
 HERE = "dead-letters"
 PAGE = 25
 SHOWN = 4_000
-"""Characters of a body that are listed; publishing it again takes all of it."""
+"""Characters of a body that are shown; publishing it again uses all of it."""
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
-    """The pages of dead letters."""
+    """Return the pages of dead letters."""
     router = console_router(HERE)
 
     @router.get("")
@@ -55,8 +55,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
 
 
 def _replayed(tidings: Tidings, visitor: Visitor, number: int, limits: Limits) -> Response:
-    """Publish it again, under an id of its own: what stands in the journal is not read twice. What still cannot be used
-    is refused now, and may be mended in the form."""
+    """Publish it again under a new id, as the journal is not read twice. If it is still invalid, show the form."""
     offered = _offered(tidings, _letter(tidings, number))
     try:
         outcome = publish.publish_submission(tidings, offered, limits)

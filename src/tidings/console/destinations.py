@@ -1,4 +1,4 @@
-"""Destinations: where somebody wants to be told, whether it works, and what could not be delivered."""
+"""Destination pages: add, test, pause, remove; health, dead letters and quiet hours."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ AT = f"{HOME}/{HERE}"
 PAGE = 50
 
 DONE = {
-    "paused": "Paused: what comes meanwhile is delivered when it is resumed.",
-    "resumed": "Resumed. What waited is delivered now.",
+    "paused": "Paused. New notifications are delivered when it is resumed.",
+    "resumed": "Resumed. Pending notifications are delivered now.",
     "deleted": "Deleted.",
-    "replayed": "What was given up is tried again.",
-    "quiet": "Quiet hours are kept.",
+    "replayed": "The dead letters are delivered again.",
+    "quiet": "Quiet hours saved.",
 }
-"""What was done before a page, as its address says."""
+"""Confirmations, by the parameter `done` of the page that follows an action."""
 
 KINDS = {
     "webhook": "https://example.org/hook",
     "apprise": "mail and chat: mailto://..., slack://...",
     "kafka": "a topic: kafka://broker:9092/tidings",
 }
-"""What may be chosen, with an example of a target."""
+"""Kinds of destinations, each with an example of a target."""
 
 
 def router_for(destinations: Destinations) -> APIRouter:
-    """The pages of destinations."""
+    """Return the pages of destinations."""
     router = console_router(HERE)
     pages = DestinationPages(destinations)
     router.add_api_route("", pages.all, methods=["GET"])
@@ -140,7 +140,9 @@ class DestinationPages:
             )
         except InputError as problem:
             return self._all(visitor, whose, more={"given": given, "problem": problem})
-        return self._one(visitor, made, more={"secret": made.secret, "done": "Made. Try it with a sample."})
+        return self._one(
+            visitor, made, more={"secret": made.secret, "done": "Added. Send a sample to test it."}
+        )
 
     async def quiet(self, request: Request, visitor: SubscribeVisitor) -> Response:
         given = await read_form(request, visitor)
@@ -159,7 +161,7 @@ class DestinationPages:
         return redirect_to(f"{AT}{format_query({'done': 'quiet', 'subscriber': given.get('subscriber')})}")
 
     async def test(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        """A sample, now; what came back stands on the page."""
+        """Send a sample now, and show the outcome."""
         await read_form(request, visitor)
 
         def work() -> Response:
@@ -170,7 +172,7 @@ class DestinationPages:
         return await self._outside.run(work)
 
     async def rotate(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        """The new secret is on the page that answers; the old one signs, too, for a while."""
+        """Show a new secret, only once. For a while the old one signs as well."""
         await read_form(request, visitor)
 
         def work() -> Response:
@@ -190,7 +192,7 @@ class DestinationPages:
         return redirect_to(f"{AT}/{id}?done=resumed")
 
     async def replay(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        """One dead letter by its number, or all of them."""
+        """Deliver one dead letter again, or all of them."""
         given = await read_form(request, visitor)
         number = read_number(given, "number")
         await run_in_threadpool(lambda: self._store.dead_deliveries.replay(self._own(visitor, id).id, number))
@@ -202,7 +204,7 @@ class DestinationPages:
         return redirect_to(f"{AT}?done=deleted")
 
     def _own(self, visitor: Visitor, id: str) -> Destination:
-        """What is somebody else's is not there, in the same words as what nobody has."""
+        """Return a destination of the visitor's. Those of others get the same error as missing ones."""
         found = self._store.destinations.find(id) if id.isprintable() else None
         if found is None:
             raise Absent("there is no such destination")

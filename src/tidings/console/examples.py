@@ -1,5 +1,6 @@
-"""Examples of each subscription language, one click away: those that would be taken as they are in this home. Where a
-schema knows none of their names, others are made of its own.
+"""Examples of each subscription language that are valid in this home.
+
+Where the schema knows none of their names, examples are generated from its own.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from tidings.service.subscriptions import SubscriptionCheck
 from tidings.values import Kind, show
 
 MOST = 5
-"""So many of a language are shown."""
+"""Examples shown for each language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text, and what it asks for."""
+    """A text, and a description of it."""
 
     text: str
     asks: str
@@ -43,16 +44,17 @@ LANGUAGES = (
         "Predicates",
         "events: JSON objects",
         (
-            Example("price < 200", "a value that is compared"),
+            Example("price < 200", "compare a value"),
             Example(
                 "furniture_category is a 'dining room' and price < 200",
-                "a place in a hierarchy, and a value: both",
+                "a category of a hierarchy, and a value",
             ),
             Example(
                 "period in ('XVI', 'XVII') or quantity between 5 and 10", "one of several values, or a range"
             ),
             Example(
-                "exists period and not furniture_category = 'table'", "what is there, and what is not so"
+                "exists period and not furniture_category = 'table'",
+                "an attribute that exists, and another value",
             ),
             Example("event_type = 'antiques' and price >= 1000", "events of a type"),
         ),
@@ -62,12 +64,12 @@ LANGUAGES = (
         "XPath",
         "documents: XML",
         (
-            Example('//stock[symbol = "YHOO" and price > 50]', "an element anywhere, by what is in it"),
-            Example("/quotes/stock/@exchange", "a path from the top, to an attribute"),
+            Example('//stock[symbol = "YHOO" and price > 50]', "an element anywhere, by its content"),
+            Example("/quotes/stock/@exchange", "a path from the root to an attribute"),
             Example(
-                '//stock[contains(name, "Motor") or not(dividend)]', "a part of a text, or what is missing"
+                '//stock[contains(name, "Motor") or not(dividend)]', "part of a text, or a missing element"
             ),
-            Example('//ref[sector = "tech"]', "what a reference table adds"),
+            Example('//ref[sector = "tech"]', "a field that a reference table adds"),
         ),
     ),
     Language(
@@ -90,7 +92,7 @@ LANGUAGES = (
             Example(
                 "PREFIX ex: <http://example.org/>\n"
                 "SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s <= ex:Academia",
-                "graphs by a class of a taxonomy, and all below it",
+                "graphs by a class of a taxonomy and its subclasses",
             ),
         ),
     ),
@@ -102,7 +104,7 @@ LANGUAGES = (
             Example("search CycleProvider c register c", "all resources of a class"),
             Example(
                 "search CycleProvider c register c where c.serverInformation.memory > 64",
-                "by what they refer to",
+                "by a property of a referenced resource",
             ),
             Example(
                 "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' and c.serverPort = 5874",
@@ -111,16 +113,16 @@ LANGUAGES = (
         ),
     ),
 )
-"""In the order in which they are offered."""
+"""The languages in the order of the form."""
 
 NAMES = tuple(language.name for language in LANGUAGES)
 
 Check = Callable[[str, str], SubscriptionCheck]
-"""What a text would be in a language, or the error that refuses it."""
+"""Compiles a text of a language, or raises."""
 
 
 def list_languages(check: Check, events: EventSchema, metadata: Schema | None) -> tuple[Language, ...]:
-    """The languages with the examples that would be taken now."""
+    """Return the languages with the examples that are valid now."""
     made = {
         "predicates": generate_event_examples(events),
         "rules": generate_metadata_examples(metadata) if metadata else iter(()),
@@ -129,9 +131,7 @@ def list_languages(check: Check, events: EventSchema, metadata: Schema | None) -
 
 
 def _taken(check: Check, language: Language, made: Iterator[Example]) -> Language:
-    """What is made of a schema is for where fewer than two of those that were written are taken: one for each thing
-    that is asked.
-    """
+    """Keep the valid examples; if fewer than two are, add generated ones, one for each description."""
     found = {one.asks: one for one in language.examples if _is_taken(check, language.name, one)}
     for one in made if len(found) < 2 else ():
         if one.asks not in found and _is_taken(check, language.name, one):
@@ -140,7 +140,7 @@ def _taken(check: Check, language: Language, made: Iterator[Example]) -> Languag
 
 
 def _is_taken(check: Check, language: str, one: Example) -> bool:
-    """Whether a text is accepted here without a warning: an example that cannot match is none."""
+    """Return whether a text compiles without a warning: an example that cannot match is useless."""
     try:
         return not check(language, one.text).warnings
     except (InputError, SetupError):
@@ -148,7 +148,7 @@ def _is_taken(check: Check, language: str, one: Example) -> bool:
 
 
 def generate_event_examples(schema: EventSchema) -> Iterator[Example]:
-    """One for each kind of domain that an attribute has; then two of them together."""
+    """Yield one example for each kind of domain, then two of them combined."""
     found: dict[DomainKind, Example] = {}
     for attribute in schema.attributes.values():
         domain = schema.domain(attribute.domain)
@@ -160,17 +160,17 @@ def generate_event_examples(schema: EventSchema) -> Iterator[Example]:
 
 
 _ASKS = {
-    DomainKind.NUMERIC: "a value that is compared",
-    DomainKind.STRING: "a part of a text",
-    DomainKind.BOOLEAN: "what is so",
-    DomainKind.INSTANT: "what is not before a time",
+    DomainKind.NUMERIC: "compare a value",
+    DomainKind.STRING: "part of a text",
+    DomainKind.BOOLEAN: "a flag that is set",
+    DomainKind.INSTANT: "at or after a time",
     DomainKind.ENUMERATED: "one of several values",
-    DomainKind.HIERARCHICAL: "a place in a hierarchy, and all below it",
+    DomainKind.HIERARCHICAL: "a category of a hierarchy and all below it",
 }
 
 
 def _about(name: str, domain: Domain) -> str | None:
-    """A predicate about an attribute; none if its domain has no values."""
+    """Return a predicate about an attribute, or `None` if its domain has no values."""
     if domain.kind is DomainKind.NUMERIC:
         bounds = [bound for bound in (domain.maximum, domain.minimum) if bound is not None]
         return f"{name} <= {show(bounds[0]) if bounds else 100}"
@@ -188,7 +188,7 @@ def _about(name: str, domain: Domain) -> str | None:
 
 
 def generate_metadata_examples(schema: Schema) -> Iterator[Example]:
-    """All resources of some classes; then those by a property of theirs."""
+    """Yield rules for all resources of a class, then for those with a property."""
     for name in schema.classes:
         yield Example(f"search {name} c register c", "all resources of a class")
     asked = {Kind.NUMBER: "> 64", Kind.STRING: "contains 'a'"}

@@ -1,4 +1,4 @@
-"""Publications as people read them: indented, and with what made a subscription match marked."""
+"""Publications and errors as HTML: indented, with the matching values or the wrong place marked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.parsers.xml_bytes import as_utf8
 from tidings.parsers.xml_parser import indented
 
 LONGEST = 200_000
-"""Characters of a publication that are shown: a browser can show more, and nobody reads it."""
+"""Characters of a publication that are shown."""
 
 AROUND, WIDE = 4, 300
 """Lines above and below the place of an error, and characters left and right of it."""
@@ -25,7 +25,7 @@ _BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
 
 
 def highlight_publication(publication: Publication, marked: Collection[str] = ()) -> Markup:
-    """The body of a publication; values at the JSON pointers that are `marked` stand out."""
+    """Return the body of a publication; values at the JSON pointers in `marked` are highlighted."""
     try:
         text = publication.body.decode()
     except UnicodeDecodeError:
@@ -38,7 +38,7 @@ def highlight_publication(publication: Publication, marked: Collection[str] = ()
 
 
 def _json(text: str, paths: Collection[str]) -> Markup:
-    """What was put into the journal past every check, or is nested too deeply, is shown as it is."""
+    """Return JSON with highlighting; invalid or deeply nested text unchanged."""
     try:
         return Markup("").join(_value(json.loads(text.removeprefix("\ufeff")), "", "\n", paths))
     except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ def _json(text: str, paths: Collection[str]) -> Markup:
 
 
 def _value(value: Any, path: str, line: str, paths: Collection[str]) -> Iterator[Markup]:
-    """Pieces of a value; the items of a list have the path of the list, as in predicates."""
+    """Yield the parts of a value. The items of a list have the path of the list, as in predicates."""
     if not isinstance(value, dict | list) or not value:
         is_marked = path in paths or path.removeprefix("data.") in paths
         kind = "mark" if is_marked else "span"
@@ -79,7 +79,7 @@ def _kind(value: Any) -> str:
 
 
 def _xml(text: str) -> str:
-    """Indented, unless it is in lines already. What is not XML is shown as it is."""
+    """Return XML indented, unless it has lines already; invalid XML unchanged."""
     if _BETWEEN_TAGS.search(text) or "<!" in text:
         return text
     try:
@@ -89,7 +89,7 @@ def _xml(text: str) -> str:
 
 
 def highlight_place(place: Place) -> Markup:
-    """The text of an error with the place marked, as a browser underlines it; of a long text its surroundings."""
+    """Return the text of an error with the place marked; of a long text only its surroundings."""
     lines = place.text.split("\n")
     at, start = place.line - 1, place.column - 1
     line = lines[at] if at < len(lines) else ""

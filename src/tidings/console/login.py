@@ -1,4 +1,4 @@
-"""Logging in with a token, which becomes the cookie, and logging out."""
+"""Login with a token, which becomes the session cookie, and logout."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tidings.errors import InputError, TooOften
 from tidings.service.access import Access
 
 WEEK = 7 * 24 * 3600
-"""Seconds that a browser stays logged in, if the token is good for as long."""
+"""Seconds that a browser stays logged in, if the token is valid that long."""
 LARGEST = 10_000
 FAILURES = 10
-"""At once from one address, and as many a minute from then on: one every six seconds. A token cannot be guessed, and
-nobody should keep the store busy trying. Ten in any minute would shut whoever has mistyped out for up to a minute.
+"""Failed logins from one address: ten at once, then ten a minute, one every six seconds. Tokens cannot be guessed; the
+limit keeps attackers from occupying the store. A fixed window of a minute would lock out people who mistype for longer.
 """
 
 Next = Annotated[str, Query(max_length=2_000)]
 
 
 def router_for(access: Access, is_secure: bool, attempts: RateLimiter | None = None) -> APIRouter:
-    """The pages of log-in and log-out. Behind https (`is_secure`) the cookie goes nowhere else."""
+    """Return the login and logout pages. With `is_secure` the cookie is sent over https only."""
     router = console_router()
     failures = attempts or RateLimiter(FAILURES, FAILURES)
 
@@ -39,7 +39,7 @@ def router_for(access: Access, is_secure: bool, attempts: RateLimiter | None = N
         return render_page("log_in.html", None, "", {"next": next, "problem": None})
 
     @router.post("/login")
-    async def logged_in(request: Request) -> Response:
+    async def submit_log_in(request: Request) -> Response:
         if not is_same_origin(request):
             raise HttpError(403, build_csrf_error(request))
         given = await read_fields(request, LARGEST)
@@ -49,14 +49,14 @@ def router_for(access: Access, is_secure: bool, attempts: RateLimiter | None = N
         secret = given.get("token", "").strip()
         if await run_in_threadpool(access.who, secret) is None:
             failures.take(address)
-            problem = InputError("this token is not good", hint=INVALID_TOKEN_HINT)
+            problem = InputError("invalid token", hint=INVALID_TOKEN_HINT)
             return render_page(
                 "log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 403
             )
         return _log_in_response(secret, given.get("next", ""), is_secure or request.url.scheme == "https")
 
     @router.post("/logout")
-    async def logged_out(request: Request, visitor: AnyVisitor) -> Response:
+    async def log_out(request: Request, visitor: AnyVisitor) -> Response:
         await read_form(request, visitor)
         response = redirect_to(LOG_IN)
         response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
@@ -66,7 +66,7 @@ def router_for(access: Access, is_secure: bool, attempts: RateLimiter | None = N
 
 
 def _log_in_response(secret: str, next: str, is_secure: bool) -> Response:
-    """Only to a page of the console: an address that somebody else wrote could lead anywhere."""
+    """Redirect to a page of the console only: `next` may come from a link that someone else wrote."""
     is_ours = next.startswith(f"{HOME}/") and not next.startswith(LOG_IN)
     response = redirect_to(next if is_ours else HOME)
     response.set_cookie(

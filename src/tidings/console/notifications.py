@@ -1,4 +1,4 @@
-"""What somebody was told: the newest first, live, each with its publication and the reasons."""
+"""Notification pages: newest first, live, each with its publication and the reasons."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ from tidings.service.tidings import Tidings
 HERE = "notifications"
 PAGE = 25
 LARGEST = 50_000
-"""Bytes of a publication that is read for what it calls itself: a list has up to two hundred of them."""
+"""Largest publication that is read for its title: a list has up to two hundred of them."""
 MOST_NEW = 200
+"""New notifications that are added to an open page at once; after a longer absence the page is reloaded."""
 MOST_KNOWN = 100
-"""How many that have just come are put on a page at once; whoever was away longer loads it anew."""
+"""Subscribers that are suggested to an administrator."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationWindow:
-    """A subscriber's notifications around a number, newest first. Numbers have no gaps, so pages need no cursors."""
+    """Notifications of a subscriber, newest first. Sequence numbers have no gaps, so pages need no cursors."""
 
     subscriber: str
     found: list[Notification]
     last: int
     read: int
-    """Up to which number they were acknowledged."""
+    """The number up to which they are acknowledged."""
 
     @property
     def unread(self) -> int:
@@ -52,7 +53,7 @@ class NotificationWindow:
 
     @property
     def older(self) -> int | None:
-        """Before which number the next page is, if there is one."""
+        """The number before which the next page begins, if there is one."""
         return self.found[-1].sequence if self.found and self.found[-1].sequence > 1 else None
 
     @property
@@ -61,7 +62,7 @@ class NotificationWindow:
 
 
 def router_for(tidings: Tidings) -> APIRouter:
-    """The pages of notifications."""
+    """Return the pages of notifications."""
     router = console_router("notifications")
     pages = NotificationPages(tidings)
     router.add_api_route("", pages.all, methods=["GET"])
@@ -73,7 +74,7 @@ def router_for(tidings: Tidings) -> APIRouter:
 
 
 class NotificationPages:
-    """What is answered."""
+    """Pages and page fragments about notifications."""
 
     def __init__(self, tidings: Tidings) -> None:
         self._tidings, self._store = tidings, tidings.store
@@ -81,7 +82,7 @@ class NotificationPages:
     def all(
         self, visitor: SubscribeVisitor, subscriber: SubscriberParameter = "", before: NumberParameter = 0
     ) -> Response:
-        """A page of them; an administrator says whose."""
+        """Show a page of notifications; an administrator chooses the subscriber first."""
         whose = visitor.only(subscriber)
         if whose is None:
             return render_page("whose.html", visitor, HERE, {"known": self._known()})
@@ -93,7 +94,7 @@ class NotificationPages:
     def new(
         self, visitor: SubscribeVisitor, after: NumberParameter, subscriber: SubscriberParameter = ""
     ) -> Response:
-        """Those that have come since, for the page that is open: no page of its own."""
+        """Render new notifications for an open page, as a fragment."""
         whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
         shelf = NotificationWindow(whose, found, max(after, *(each.sequence for each in found), 0), after)
@@ -110,7 +111,7 @@ class NotificationPages:
     def inside(
         self, visitor: SubscribeVisitor, sequence: NumberInPath, subscriber: SubscriberParameter = ""
     ) -> Response:
-        """What an item shows when it is opened: no page of its own."""
+        """Render the details of an item, as a fragment."""
         return render_page(
             "notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber)
         )
@@ -141,7 +142,7 @@ class NotificationPages:
         return {"texts": texts, "called": self._called(shelf), "whose": whose}
 
     def _called(self, shelf: NotificationWindow) -> dict[int, str]:
-        """What publications call themselves, as in a feed, by the numbers of their notifications."""
+        """Return the titles of publications, as in a feed, by the numbers of their notifications."""
         asked = {each.publication for each in shelf.found if each.kind == MATCHED}
         found = self._store.journal.find_all(asked, LARGEST)
         return {each.sequence: publication_title(each, found.get(each.publication)) for each in shelf.found}
@@ -167,11 +168,11 @@ class NotificationPages:
         }
 
     def _text(self, subscriber: str, id: str) -> str | None:
-        """What a subscription asks for. The id of one that was withdrawn may be somebody else's now."""
+        """Return the text of a subscription. The id of a deleted one may belong to another subscriber now."""
         found = self._store.subscription_view.find(id)
         return found.subscription.text if found and found.subscription.subscriber == subscriber else None
 
     def _known(self) -> list[str]:
-        """Some who were told something or have a token: names that an administrator may mean."""
+        """Return some subscribers with notifications or a token, as suggestions."""
         holders = {each.subscriber for each in self._store.tokens.list() if each.subscriber}
         return sorted(holders.union(self._store.notifications.told(MOST_KNOWN)))[:MOST_KNOWN]

@@ -1,4 +1,4 @@
-"""How the console answers: pages that nothing foreign gets into, and what is wrong as a page, too."""
+"""Rendering of pages: templates that escape every value, security headers, and error pages."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ from tidings.errors import TidingsError
 from tidings.reasons import bound_rows, change_of, in_words, show_change, show_limits, show_reason
 from tidings.values import show
 
-# Templates to pages. Everything that is put into one is escaped, and nothing in it turns the text around it.
-
 
 class FieldValue(Markup):
-    """What stands in a field of a form: it is sent back as it is, and turns nothing outside of its field."""
+    """The value of a form field. It is sent back unchanged, so its bidirectional characters are not escaped."""
 
 
 def _sanitize(value: object) -> object:
-    """Whatever a template shows goes through here."""
+    """Escape bidirectional control characters in everything that a template shows."""
     if not isinstance(value, str) or isinstance(value, FieldValue):
         return value
     return Markup(escape_bidi(value)) if isinstance(value, Markup) else escape_bidi(value)
@@ -75,23 +73,23 @@ def render_template(name: str, values: Mapping[str, Any]) -> str:
 
 
 def format_instant(instant: str) -> str:
-    """`2026-11-17 02:50:42` of an instant; the whole of it is in the element's `datetime`."""
+    """Return `2026-11-17 02:50:42`; the element's `datetime` has the full timestamp."""
     return instant[:19].replace("T", " ")
 
 
 def format_elapsed(one: str, other: str) -> str:
-    """`5 minutes`: how long it was from an instant to another."""
+    """Return the time between two instants, such as `5 minutes`."""
     passed = datetime.fromisoformat(other) - datetime.fromisoformat(one)
     return durations.about(passed.total_seconds())
 
 
 def capitalize(text: str) -> str:
-    """What errors say, as a sentence."""
+    """Return a text with its first letter in upper case, as a sentence."""
     return text[:1].upper() + text[1:]
 
 
 def format_query(values: Mapping[str, object]) -> str:
-    """`?name=value` of what is there; nothing of nothing."""
+    """Return `?name=value` of the values that are not empty; an empty text if none is left."""
     given = {name: value for name, value in values.items() if value not in (None, "")}
     return f"?{urlencode(given)}" if given else ""
 
@@ -115,13 +113,13 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Whatever a publication says, nothing in a page runs or is loaded that is not ours, and nothing of it is kept."""
+"""Pages run and load only our own files, whatever a publication contains, and browsers do not cache them."""
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class ConsoleRoute(APIRoute):
-    """A route on which everything that goes wrong is a page. Whoever is a stranger is led to the log-in."""
+    """A route that answers errors with a page, and redirects visitors without a session to the login."""
 
     def get_route_handler(self) -> _Handler:
         answer = super().get_route_handler()
@@ -144,7 +142,7 @@ class ConsoleRoute(APIRoute):
 
 
 def console_router(below: str = "") -> APIRouter:
-    """A router for pages below an address of the console."""
+    """Return a router for pages below an address of the console."""
     prefix = f"{HOME}/{below}" if below else HOME
     return APIRouter(prefix=prefix, route_class=ConsoleRoute, include_in_schema=False)
 
@@ -158,7 +156,7 @@ def _error_response(request: Request, problem: TidingsError, status: int) -> Res
 
 
 def problem_page(request: Request, problem: TidingsError, status: int) -> Response:
-    """What is wrong, for whoever looks."""
+    """Return the page of an error."""
     visitor = getattr(request.state, "visitor", None)
     values = {"visitor": visitor, "here": "", "problem": problem, "status": status, "start": HOME}
     headers = HEADERS.get(status, {}) | retry_after_headers(problem)
@@ -166,5 +164,5 @@ def problem_page(request: Request, problem: TidingsError, status: int) -> Respon
 
 
 def redirect_to(to: str) -> RedirectResponse:
-    """What was posted is done; the browser goes on to a page that may be loaded again."""
+    """Redirect after a POST, so that reloading the page does not repeat it."""
     return RedirectResponse(to, 303)

@@ -1,4 +1,4 @@
-"""The pipeline, for administrators: what happens, how long it takes and how far behind it is, over time."""
+"""Pipeline page, for administrators: throughput, latency and lag over time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ SPANS = {15: "15 minutes", 60: "1 hour", 360: "6 hours", 2_880: "2 days"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a chart: a measure, and what of it is drawn.
+    """A line of a chart: a measure and its aggregate.
 
-    `rate` is its sum for each second, `sum` its sum, `mean` its sum by how often it was added to, `most` its greatest
-    value.
+    `rate` is the sum per second, `sum` the sum, `mean` the sum divided by the count, `most` the maximum.
     """
 
     measure: str
@@ -36,9 +35,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, and the unit of its numbers. `stands` is the figure that says how it is now, if there is one: what was
-    measured last, before a batch say, may be over.
-    """
+    """A chart and its unit. `stands` names the current value, if there is one: the last measurement may be outdated."""
 
     title: str
     unit: str
@@ -62,13 +59,13 @@ CHARTS = (
     Chart("Segments", "", (Line("segments", "most", "segments"),), "segments"),
     Chart("Dead letters", "", (Line("dead_letters", "sum", "dead letters"),)),
 )
-"""What is drawn, by the script and as a table alike."""
+"""The charts, which the script draws and the page shows as a table."""
 
 Minutes = Annotated[int, Query(ge=1, le=60 * 24 * 31)]
 
 
 def router_for(tidings: Tidings) -> APIRouter:
-    """The page of the pipeline. Its script asks `/v1/pipeline` again and again."""
+    """Return the page. Its script polls `/v1/pipeline`."""
     router = console_router(HERE)
 
     @router.get("")
@@ -86,7 +83,7 @@ def router_for(tidings: Tidings) -> APIRouter:
 
 
 def build_rows(found: PipelineReport, until: datetime) -> Iterable[tuple[str, list[str]]]:
-    """What the charts draw, as the rows of a table, the newest first. The last step may have just begun."""
+    """Yield the values of the charts as table rows, newest first. The last step may have just begun."""
     at = {(name, one.at): one for name, series in found.series.items() for one in series}
     for moment in sorted({moment for _, moment in at}, reverse=True):
         lasted = min(found.step, max(1.0, (until - moment).total_seconds()))

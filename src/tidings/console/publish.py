@@ -23,36 +23,36 @@ from tidings.store.journal import AppendResult
 
 HERE = "publish"
 ESCAPED = 3
-"""So many bytes of a form stand for one byte of a text, where all of it is escaped."""
+"""Bytes of a form per byte of a text in which every byte is percent-encoded."""
 SHOWN = 100
-"""Outcomes of several that are listed; the others are counted."""
+"""Outcomes that are listed; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionForm:
-    """What somebody wants to publish."""
+    """The fields of the form."""
 
     text: str
     kind: str = ""
-    """Empty if it is to be recognised."""
+    """Empty to detect the media type."""
     id: str = ""
     base: str = ""
     audience: str = ""
-    """The label that says who may see it; empty if everybody may."""
+    """The audience label; empty for everyone."""
 
     @property
     def media_type(self) -> str:
         return self.kind or sniff_media_type(self.text)
 
     def sent(self, most: int) -> Submission:
-        """The same as somebody would send it over HTTP; `most` is how many there may be of many."""
+        """Return the submission as a client would send it; `most` limits the items."""
         id, base, audience = (each.strip() or None for each in (self.id, self.base, self.audience))
         return Submission(self.text.encode(), self.media_type, id, base=base, audience=audience, most=most)
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOutcome:
-    """What became of it: the first that were published or refused, each with its number, and how many there were."""
+    """The first results with their numbers, and the counts of all."""
 
     media_type: str
     listed: list[tuple[int, AppendResult | InputError]]
@@ -60,11 +60,11 @@ class SubmissionOutcome:
     again: int
     refused: int
     left: str = ""
-    """The lines that were refused, if it was taken line by line: the others would be published once more."""
+    """The refused lines of JSON Lines; publishing the whole text again would repeat the others."""
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
-    """The page on which people publish."""
+    """Return the page for publishing."""
     router = console_router("publish")
 
     @router.get("")
@@ -90,7 +90,7 @@ def form_page(
     outcome: SubmissionOutcome | None = None,
     problem: InputError | None = None,
 ) -> Response:
-    """The form, with what became of what was sent before."""
+    """Render the form, with the outcome of the previous submission."""
     values: dict[str, Any] = {"offered": offered, "outcome": outcome, "problem": problem, "kinds": KINDS}
     return render_page("publish.html", visitor, HERE, values, v1_status_of(problem) if problem else 200)
 
@@ -107,7 +107,7 @@ def _published(tidings: Tidings, visitor: Visitor, offered: SubmissionForm, limi
 
 
 def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits) -> SubmissionOutcome:
-    """Publish what was offered, as the API would; what is refused as a whole is raised, lines have an outcome each."""
+    """Publish as the API does: raise if the whole is refused; lines have an outcome each."""
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
     sent = offered.sent(limits.bulk)

@@ -1,4 +1,4 @@
-"""All pages of the console, below `/console`."""
+"""Routes of the console, below `/console`, and its static files."""
 
 from __future__ import annotations
 
@@ -32,19 +32,14 @@ from tidings.objects.model.model_picture import MODEL_STYLE
 from tidings.service.access import Access
 from tidings.service.tidings import Tidings
 
-# What pages load: the style, the scripts and the icon, all from here.
-
-
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-"""Of the files that are served; nothing else is."""
+"""Media types of static files; other files are not served."""
 
 _FOLDER = Path(__file__).with_name("static")
 
 
 def static_router_for() -> APIRouter:
-    """The files, held in memory. A browser asks each time whether its copy is the one in use: so no page is ever shown
-    with the script of another version.
-    """
+    """Return the static files, held in memory. Browsers revalidate them, so pages never run scripts of old versions."""
     files = {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
     files["picture.css"] = _picture_style()
     tags = {name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in files.items()}
@@ -63,7 +58,7 @@ def static_router_for() -> APIRouter:
 
 
 def _picture_style() -> bytes:
-    """The style of pictures, for those in a page: their names mean something else outside of them."""
+    """Return the stylesheet of pictures, scoped to `.picture`: pages use the same class names for other things."""
     return f".picture {{\n{PICTURE_STYLE}{MODEL_STYLE}.page {{ fill: none; }}\n}}\n".encode()
 
 
@@ -75,7 +70,7 @@ def router_for(
     public_url: str | None = None,
     attempts: RateLimiter | None = None,
 ) -> APIRouter:
-    """The console of a home folder. `public_url` says whether people reach it by https."""
+    """Return the console of a home folder. `public_url` determines whether cookies need https."""
     router = console_router()
     join_routers(router, *list_routers(tidings, reached, feeds, limits, public_url, attempts))
     router.add_api_route("", show_start, methods=["GET"])
@@ -91,7 +86,7 @@ def list_routers(
     public_url: str | None = None,
     attempts: RateLimiter | None = None,
 ) -> tuple[APIRouter, ...]:
-    """Its parts, each at an address of its own."""
+    """Return the routers of the console's parts."""
     access = Access(tidings.store)
     return (
         login.router_for(access, (public_url or "").startswith("https:"), attempts),
@@ -109,7 +104,7 @@ def list_routers(
 
 
 def show_start(visitor: AnyVisitor) -> Response:
-    """The first page is what a token is for."""
+    """Redirect to the first page that the visitor's token may see."""
     if visitor.may_subscribe:
         return redirect_to(f"{HOME}/notifications")
     return redirect_to(f"{HOME}/publish")

@@ -1,7 +1,7 @@
-"""Who looks at a page, and whether a form was made for them.
+"""Sessions of the console: the visitor of a page, and CSRF tokens of forms.
 
-Each form has a word that follows from the visitor's token: another site's page does not know it, and cannot.
-It needs no table and no key of the server, so all processes of a deployment agree on it.
+The CSRF token is derived from the visitor's token, which other sites cannot know. It needs no table and no server key,
+so all processes of a deployment agree on it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tidings.service.access import Caller, Scope
 from tidings.store.names import LONGEST
 
 CSRF_FIELD = "word"
-"""The name of the field."""
+"""The form field of the CSRF token."""
 MAX_FORM_BYTES = 1 << 20
-"""Bytes of a form; that of a publication may be larger."""
+"""Largest form; that of a publication may be larger."""
 MAX_FIELDS = 100
 FORM = "application/x-www-form-urlencoded"
 
@@ -43,14 +43,14 @@ NameParameter = Annotated[str, Query(max_length=LONGEST)]
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever looks: who they are, and the word of their forms."""
+    """A person who is logged in, and the CSRF token of their forms."""
 
     caller: Caller
     word: str
 
     @property
     def name(self) -> str:
-        """As the page greets them."""
+        """The name that pages show."""
         return self.caller.subscriber or self.caller.token.name
 
     @property
@@ -66,19 +66,19 @@ class Visitor:
         return self.caller.may(Scope.SUBSCRIBE)
 
     def only(self, subscriber: str | None) -> str | None:
-        """Whose things are listed: one's own; for an administrator everybody's, or those of the one they name."""
+        """Return the subscriber to list; `None` for an administrator who names none, who sees all."""
         if self.is_administrator and not subscriber:
             return None
         return subscriber_of(self.caller, subscriber or None)
 
 
 def csrf_token_of(secret: str) -> str:
-    """The word of the forms of whoever has this token."""
+    """Return the CSRF token of forms for the holder of this token."""
     return hmac.digest(secret.encode("utf-8", "surrogatepass"), b"a form of the console", "sha256").hex()
 
 
 def require_visitor(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visitor]]:
-    """A dependency of pages: whoever has logged in, for this scope or for any."""
+    """Return a dependency that requires a login, and the scope if there is one."""
 
     async def visitor(request: Request) -> Visitor:
         secret = read_bearer_token(request) or request.cookies.get(COOKIE, "")
@@ -90,7 +90,7 @@ def require_visitor(scope: Scope | None = None) -> Callable[[Request], Awaitable
         if scope is not None and not known.may(scope):
             received = ", ".join(sorted(known.token.scopes))
             raise HttpError(
-                403, NotAllowed("your token is for something else", received=received, accepted=scope)
+                403, NotAllowed("your token lacks the scope for this page", received=received, accepted=scope)
             )
         return found
 
@@ -104,33 +104,33 @@ AdministerVisitor = Annotated[Visitor, Depends(require_visitor(Scope.ADMINISTER)
 
 
 async def read_form(request: Request, visitor: Visitor, most: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """The fields of a form, if it was made for this visitor; of several of one name, the last."""
+    """Return the fields of a form after checking its CSRF token; of repeated fields, the last."""
     given = await read_fields(request, most)
     if not hmac.compare_digest(given.pop(CSRF_FIELD, "").encode(), visitor.word.encode()):
-        hint = "somebody logged in or out in between: load the page anew and send it once more"
-        raise HttpError(403, NotAllowed("this form was not made for you", hint=hint))
+        hint = "you may have logged in or out meanwhile: reload the page and submit it again"
+        raise HttpError(403, NotAllowed("this form belongs to another session", hint=hint))
     return given
 
 
 async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """What a form says, whoever sent it."""
+    """Return the fields of a form without checking its CSRF token."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-        raise HttpError(415, InputError("no form", accepted=FORM))
+        raise HttpError(415, InputError("not a form", where="Content-Type", accepted=FORM))
     body = await read_body(request, most)
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError as error:
-        raise HttpError(400, InputError("a form that cannot be read", received=str(error)[:200])) from error
+        raise HttpError(400, InputError("invalid form", received=str(error)[:200])) from error
     for name, value in pairs:
         if not is_storable(value):
             raise HttpError(
-                400, InputError("a field has a character that no database keeps", where=name[:80])
+                400, InputError("a field contains a character that cannot be stored", where=name[:80])
             )
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
 def read_number(given: Mapping[str, str], name: str) -> int | None:
-    """The number of a field, or none if it is empty."""
+    """Return the number in a field, or `None` if it is empty."""
     said = given.get(name, "")
     return parse_number(name, said) if said else None
 
@@ -138,5 +138,5 @@ def read_number(given: Mapping[str, str], name: str) -> int | None:
 def render_page(
     name: str, visitor: Visitor | None, here: str, values: Mapping[str, Any] | None = None, status: int = 200
 ) -> Response:
-    """A page for a visitor; `here` is the part of the console that it belongs to."""
+    """Render a page for a visitor; `here` is its entry in the menu."""
     return HTMLResponse(render_template(name, {"visitor": visitor, "here": here, **(values or {})}), status)

@@ -1,4 +1,4 @@
-"""What kind of publication a text is, where nobody says: as it begins."""
+"""Detection of the media type of a text, from its beginning."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ JSON_LINES = "application/jsonl"
 
 KINDS: Mapping[str, str] = {
     JSON: "JSON",
-    JSON_LINES: "JSON Lines: one event in each line",
+    JSON_LINES: "JSON Lines: one event per line",
     "application/cloudevents+json": "CloudEvent",
     XML: "XML",
     "text/turtle": "RDF: Turtle",
     "application/n-triples": "RDF: N-Triples",
     "application/rdf+xml": "RDF: RDF/XML",
     "application/ld+json": "RDF: JSON-LD",
-    "application/trig": "RDF: TriG, each graph by itself",
-    "application/n-quads": "RDF: N-Quads, each graph by itself",
-    "application/rss+xml": "RSS feed, each item by itself",
-    "application/atom+xml": "Atom feed, each item by itself",
-    "application/feed+json": "JSON feed, each item by itself",
+    "application/trig": "RDF: TriG, each graph a publication",
+    "application/n-quads": "RDF: N-Quads, each graph a publication",
+    "application/rss+xml": "RSS feed, each item a publication",
+    "application/atom+xml": "Atom feed, each item a publication",
+    "application/feed+json": "JSON feed, each item a publication",
 }
-"""What may be chosen, and how it is called."""
+"""Media types that the form offers, with their labels."""
 
 _MARKUP = (
     (re.compile(r"<rdf:RDF\b"), "application/rdf+xml"),
@@ -35,11 +35,11 @@ _MARKUP = (
 _IRI = re.compile(r"<[a-z][a-z0-9+.-]*:[^<>\s]*>\s", re.IGNORECASE)
 _TURTLE = re.compile(r"@prefix\b|@base\b|PREFIX\b|BASE\b|_:", re.IGNORECASE)
 _HEAD = 2_000
-"""So many characters say what it is."""
+"""Characters that are examined."""
 
 
 def sniff_media_type(text: str) -> str:
-    """The media type of a text. What looks like nothing known is taken for JSON, whose refusal says what is wrong."""
+    """Return the media type of a text. Anything unknown counts as JSON, whose error message helps most."""
     head = text.removeprefix("\ufeff").lstrip()[:_HEAD]
     if _TURTLE.match(head) or _IRI.match(head):
         return "text/turtle"

@@ -1,4 +1,4 @@
-"""Subscriptions: looked for, written, changed, paused, resumed, withdrawn."""
+"""Subscription pages: search, create, change, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ HERE = "subscriptions"
 AT = f"{HOME}/{HERE}"
 PAGE = 50
 PREVIEWED = 200
-"""So many of the last publications are looked at."""
+"""Latest publications that a preview examines."""
 
 DONE = {
-    "subscribed": "Subscribed. It counts from the stream's next batch on.",
+    "subscribed": "Subscribed. Matching begins with the stream's next batch.",
     "changed": "Changed.",
-    "paused": "Paused: nothing is matched for it until it is resumed.",
+    "paused": "Paused. Nothing is matched until it is resumed.",
     "resumed": "Resumed.",
     "deleted": "Deleted.",
-    "renewed": "The feed has a new address; the old one has ended.",
+    "renewed": "The feed has a new address; the old one no longer works.",
 }
-"""What was done before a page, as its address says."""
+"""Confirmations, by the parameter `done` of the page that follows an action."""
 
 Text = Annotated[str, Query(max_length=20_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A subscription while it is written; `id` is empty for one that is new."""
+    """The form of a subscription; `id` is empty for a new one."""
 
     subscriber: str
     language: str = LANGUAGES[0].name
@@ -62,7 +62,7 @@ class Draft:
 
 
 def router_for(tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> APIRouter:
-    """The pages of subscriptions."""
+    """Return the pages of subscriptions."""
     router = console_router(HERE)
     pages = SubscriptionPages(tidings, feeds, limits)
     router.add_api_route("", pages.all, methods=["GET"])
@@ -78,7 +78,7 @@ def router_for(tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> APIRou
 
 
 class SubscriptionPages:
-    """What is answered. Whoever asks has their own; an administrator has everybody's."""
+    """Pages about the visitor's subscriptions; administrators see those of all subscribers."""
 
     def __init__(self, tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> None:
         self._tidings, self._store, self._feeds, self._limits = tidings, tidings.store, feeds, limits
@@ -128,7 +128,7 @@ class SubscriptionPages:
         return render_page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
 
     def _text_facts(self, one: Subscription) -> dict[str, Any]:
-        """The warnings about a text, or why the schema of now refuses it."""
+        """Return the warnings about a text, or why the current schema refuses it."""
         try:
             return {"checked": self._subscribing.check(one.language, one.text), "problem": None}
         except InputError as problem:
@@ -156,7 +156,7 @@ class SubscriptionPages:
         return _one(id, "resumed")
 
     async def renew(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        """A new address for its feed."""
+        """Give its feed a new address."""
         await read_form(request, visitor)
         await run_in_threadpool(self._renew, visitor, id)
         return _one(id, "renewed")
@@ -167,7 +167,7 @@ class SubscriptionPages:
         )
 
     async def renew_list(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        """A new address for the list of all feeds."""
+        """Give the list of all feeds a new address."""
         given = await read_form(request, visitor)
         whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
         await run_in_threadpool(renew_location, self._feeds, whose)
@@ -216,14 +216,14 @@ class SubscriptionPages:
         return Draft(one.subscriber, one.language, one.text, within, one.id)
 
     def _checked(self, visitor: Visitor, draft: Draft) -> Response:
-        """What scripts show while somebody writes, for whoever has none."""
+        """Render the check and preview that the script shows, for browsers without scripts."""
         _seconds(draft)
         checked = self._subscribing.check(draft.language, draft.text)
         found = None if draft.language == RULES else self._previewed(visitor, draft)
         return self._form(visitor, draft, taken=checked, previewed=found)
 
     def _previewed(self, visitor: Visitor, draft: Draft) -> Preview:
-        """What the subscriber would have been told, and no more than they may see."""
+        """Preview as the subscriber, who may not see every publication."""
         limits, owner = self._limits, visitor.caller.acting_as(draft.subscriber or None)
         bounds = PreviewBounds(PREVIEWED, limits.preview_bytes, limits.preview_seconds)
         schema, granted = self._tidings.checked_against(), self._store.audiences.of(owner)
@@ -246,7 +246,7 @@ class SubscriptionPages:
         return render_page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
 
     def _languages(self) -> tuple[Language, ...]:
-        """With the examples that would be taken now."""
+        """Return the languages with the examples that are valid here."""
         has_metadata = bool(self._store.metadata.schema())
         metadata = self._provider.schema if has_metadata else None
         return list_languages(self._subscribing.check, self._tidings.schema(), metadata)

@@ -1,4 +1,4 @@
-"""Tokens, for administrators: make one, see who has which, revoke."""
+"""Token page, for administrators: create, list and revoke tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS = ("name", "subscriber", "lasting")
 
 
 def router_for(access: Access) -> APIRouter:
-    """The page of tokens."""
+    """Return the page of tokens."""
     router = console_router("tokens")
 
     @router.get("")
@@ -32,14 +32,14 @@ def router_for(access: Access) -> APIRouter:
     async def revoke(id: str, request: Request, visitor: AdministerVisitor) -> Response:
         await read_form(request, visitor)
         if not await run_in_threadpool(access.revoke, id):
-            raise Absent("there is no such token, or it was revoked before", received=id)
+            raise Absent("there is no such token, or it is already revoked", received=id)
         return redirect_to(f"{HOME}/{HERE}")
 
     return router
 
 
 def _make(access: Access, visitor: Visitor, given: dict[str, str]) -> Response:
-    """The token itself is on the page that answers, and nowhere else."""
+    """Create a token. Only the response shows its secret."""
     scopes = [scope for scope in Scope if given.get(scope)]
     name, subscriber, lasting = (given.get(field, "").strip() or None for field in FIELDS)
     try:

@@ -70,6 +70,6 @@ def test_a_body_of_two_lengths_is_refused_and_the_connection_ends(service: Serve
     head += "Content-Type: application/json\r\n"
     chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
     [(status, body)] = answered(service, head, "Content-Length: 4\r\n", chunked, LAST)
-    assert (status, json.loads(body)["what"]) == (400, "the length of the body is said twice")
+    assert (status, json.loads(body)["what"]) == (400, "the length of the body is given twice")
     assert service.context.tidings.store.journal.find("p-1") is None
     assert [status for status, _ in answered(service, head, chunked, LAST)] == [201, 200]

@@ -313,7 +313,7 @@ def test_a_token_that_is_revoked_publishes_nothing_more(service: Service) -> Non
         before = head()
         for _ in range(2):
             answer = shop.post("/v1/publications", content=body, headers=sent)
-            assert (answer.status_code, answer.json()["what"]) == (401, "this token is not good")
+            assert (answer.status_code, answer.json()["what"]) == (401, "invalid token")
             assert answer.headers["www-authenticate"] == "Bearer"
         assert head() == before
 

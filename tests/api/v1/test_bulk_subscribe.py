@@ -232,7 +232,7 @@ def test_a_token_that_is_revoked_while_its_lines_come_subscribes_nobody(service:
         yield b'{"text": "a = 2"}\n'
 
     refused = late.post("/v1/subscriptions", content=lines(), headers=LINES)
-    assert (refused.status_code, refused.json()["what"]) == (401, "this token is not good")
+    assert (refused.status_code, refused.json()["what"]) == (401, "invalid token")
     assert service.tidings.subscriptions("late") == []
 
 

@@ -133,7 +133,7 @@ def test_how_small_and_how_few(
     services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, body: bytes, is_short: bool
 ) -> None:
     ways = list[bool]()
-    at_once = IngestEndpoint._at_once
+    at_once = IngestEndpoint._publish_fast
 
     async def watched(*given: Any) -> Any:
         answer = await at_once(*given)
@@ -142,6 +142,6 @@ def test_how_small_and_how_few(
 
     asked = {"content": ONE, "headers": {"Content-Type": LINES}}
     both(services, monkeypatch, asked)  # the schema is known from now on
-    monkeypatch.setattr(IngestEndpoint, "_at_once", watched)
+    monkeypatch.setattr(IngestEndpoint, "_publish_fast", watched)
     both(services, monkeypatch, asked | {"content": body})
     assert ways == [is_short, False]

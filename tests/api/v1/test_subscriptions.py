@@ -196,7 +196,7 @@ def test_what_is_wrong_is_pointed_at(
         ),
         (
             [],
-            "the body cannot be used; received an array; accepted: a JSON object; "
+            "the body is not a JSON object; received an array; accepted: a JSON object; "
             "where many are taken they come one a line, as Content-Type: application/x-ndjson",
         ),
     ],

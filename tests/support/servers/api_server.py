@@ -51,7 +51,7 @@ class Service:
 def served_api(tidings: Tidings, limits: Limits | None = None) -> Iterator[Service]:
     """The API of a home until the end of the `with`."""
     app = FastAPI()
-    app.state.asking = Authenticator(Access(tidings.store))
+    app.state.authenticator = Authenticator(Access(tidings.store))
     api.add_v1_routes(app, tidings, limits)
     with listen("127.0.0.1", 0) as listening:
         server = create_server(app)

@@ -23,7 +23,7 @@ def served(
 ) -> Iterator[str]:
     """The address at which a router is served until the end of the `with`, when `at_end` is called."""
     app = FastAPI()
-    app.state.asking, app.state.rates = asking, rates
+    app.state.authenticator, app.state.rates = asking, rates
     app.state.at_end = at_end
     app.include_router(router)
     with listen("127.0.0.1", port) as listening:

@@ -1,4 +1,4 @@
-"""A request that is still under way when the service has waited long enough for it to end."""
+"""Answer for requests that are cancelled by a shutdown."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from tidings.errors import TidingsError
 
 
 class CancellationMiddleware:
-    """Around the application: who is cut off before anything was answered is told so. It is nobody's fault, and the
-    server would draw how it came to be.
-    """
+    """Answers 503 to a cancelled request that has no response yet; uvicorn would log a traceback instead."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -28,8 +26,8 @@ class CancellationMiddleware:
 
         try:
             await self._app(scope, receive, sent)
-        except asyncio.CancelledError:  # by the server, which ends: nothing else cancels a request
+        except asyncio.CancelledError:  # only a shutdown cancels requests
             if not has_begun:
-                hint = "send it again in a moment"
-                problem = TidingsError("the service ends, and this took too long", hint=hint)
+                hint = "try again in a moment"
+                problem = TidingsError("the service is shutting down", hint=hint)
                 await problem_response(problem, 503)(scope, receive, send)

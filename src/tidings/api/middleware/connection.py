@@ -1,7 +1,7 @@
-"""HTTP/1.1 connections that are closed when no request comes over them in time.
+"""HTTP/1.1 connections with a time limit for each request head (slowloris protection).
 
-uvicorn closes a connection that is silent after an answer. It waits for ever for the first request, for the rest of a
-head, and for the rest of a body after its answer. One byte now and then would do to keep a connection, and its file.
+uvicorn closes a connection that is idle after a response. It waits forever for the first request, for the rest of a
+head, and for the rest of a body after its response: one byte now and then would keep a connection and its file open.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_SECONDS = 30.0
-"""How long the head of a request may take, from the start of the connection or the answer before."""
+"""Time limit for a request head, from the start of the connection or the previous response."""
 
 
 class Connection(H11Protocol):
-    """A connection on which requests are read in time. Answers take as long as they need."""
+    """A connection that times out while it waits for a request. Responses have no time limit."""
 
     _waits_since = 0.0
     _timer: asyncio.TimerHandle | None = None
@@ -39,7 +39,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def _look(self) -> None:
-        """Close the connection if it is time, or set the timer: one for all requests, because timers cost."""
+        """Close the connection if it is overdue, or set the timer; one timer serves all requests, as timers cost."""
         is_waiting = self.cycle is None or self.cycle.response_complete
         now = self.loop.time()
         due = (self._waits_since if is_waiting else now) + REQUEST_SECONDS

@@ -1,7 +1,7 @@
-"""Whether a page of this service sent a request, or another site's page did.
+"""CSRF check: whether a request comes from a page of this service or from another site.
 
-A browser sends its cookies along, whoever made it ask. `SameSite=Strict` keeps them from other sites' requests already;
-this is for browsers and settings that do not heed it, and for other ports and subdomains, which are the same site.
+Browsers send cookies with requests of any page. `SameSite=Strict` prevents that for other sites already; this check
+covers browsers that ignore it, and other ports and subdomains, which count as the same site.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from starlette.requests import HTTPConnection
 from tidings.errors import NotAllowed
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""What these ask for changes nothing."""
+"""Methods that change nothing."""
 
 _OWN = ("same-origin", "none")
-"""`none` is the person themselves, who typed an address."""
+"""`none` means that the person typed the address."""
 
 
 def is_state_changing(connection: HTTPConnection) -> bool:
-    """Whether something may change by it. A WebSocket is heard by whoever opens it, so it counts."""
+    """Return whether a request may change something. A WebSocket counts: its opener could read the messages."""
     return connection.scope["type"] == "websocket" or connection.scope["method"] not in SAFE_METHODS
 
 
 def is_same_origin(connection: HTTPConnection) -> bool:
-    """As the browser says. Over plain http it says `Origin` only; what says neither is no browser of today."""
+    """Return whether the browser says so. Over plain http it sends `Origin` only; one of both is always there."""
     site = connection.headers.get("sec-fetch-site")
     if site is not None:
         return site in _OWN
@@ -37,7 +37,7 @@ def is_same_origin(connection: HTTPConnection) -> bool:
 
 
 def build_csrf_error(connection: HTTPConnection) -> NotAllowed:
-    """What is said to a request that another site's page made."""
+    """Return the error for a request from a page of another site."""
     origin = connection.headers.get("origin") or "no origin"
     hint = "programs send Authorization: Bearer TOKEN instead of the cookie"
-    return NotAllowed("this was not sent by a page of this service", received=origin[:200], hint=hint)
+    return NotAllowed("cross-site request refused", received=origin[:200], hint=hint)

@@ -1,7 +1,6 @@
-"""`HEAD` wherever `GET` is: the same status and headers, and nothing behind them (RFC 9110, 9.3.2). Who watches over a
-service asks it so.
+"""`HEAD` for every `GET` route: the same status and headers without a body (RFC 9110, section 9.3.2).
 
-The server leaves the body of such an answer out by itself; it only has to be made.
+The server omits the body of the response by itself.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 HEAD_SCOPE_KEY = "tidings.head"
-"""In the scope of a request that was a `HEAD`: what would go on and on ends after its headers."""
+"""Marks the scope of a `HEAD` request: streams end after their headers."""
 
 
 class HeadRequestMiddleware:
-    """Around the application: a request for the head of something is one for the thing itself."""
+    """Handles a `HEAD` request as a `GET` request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,8 +1,7 @@
-"""Requests that wait for news: each until there is some, or its time is over.
+"""Long polling: requests that wait until there is something new, or their time is over.
 
-A store tells nobody that another process has written to it. So while somebody waits, one look-out for all of them reads
-a mark again and again, a counter or two, and wakes those who have seen another one. What this process writes itself is
-noticed at once.
+The store does not signal writes of other processes. While requests wait, one task for all of them polls a mark (a
+counter or two) and wakes those that have seen another one. Writes of this process are noticed at once.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ T = TypeVar("T")
 
 LOOK_SECONDS = 0.2
 MOST = 1_000
-"""How many may wait at the same time; who comes then is answered at once."""
+"""Requests that may wait at the same time; further ones are answered at once."""
 
 
 class LongPoll:
-    """What is waited for, in one event loop."""
+    """The waiting requests of one event loop."""
 
     def __init__(self, mark: Callable[[], Hashable], look: float = LOOK_SECONDS, most: int = MOST) -> None:
         self._mark, self._look, self._most = mark, look, most
@@ -32,9 +31,9 @@ class LongPoll:
         self._is_over = False
 
     async def found(self, look: Callable[[], T], is_news: Callable[[T], bool], seconds: float) -> T:
-        """What a look finds: the first that is news, or the last one when the time is over or the server ends.
+        """Call `look` until its result is news; return the last result when the time is over or the server stops.
 
-        The mark is read before the look: so what comes between the two is not missed.
+        The mark is read before `look`, so that nothing between the two is missed.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
@@ -47,7 +46,7 @@ class LongPoll:
             await self._other_than(seen, left)
 
     async def _other_than(self, seen: Hashable, seconds: float) -> None:
-        """Wait until there is another mark than the one that was seen, the time is over, or the server ends."""
+        """Wait until the mark differs from the one seen, the time is over, or the server stops."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[turn] = seen
         self._watch()
@@ -58,11 +57,11 @@ class LongPoll:
             del self._waiting[turn]
 
     def nudge(self) -> None:
-        """Say that there may be something new."""
+        """Poll now: there may be something new."""
         self._nudged.set()
 
     def end(self) -> None:
-        """Nobody waits any more."""
+        """Answer all waiting requests."""
         self._is_over = True
         for turn in self._waiting:
             if not turn.done():
@@ -84,7 +83,7 @@ class LongPoll:
                 await asyncio.wait_for(self._nudged.wait(), self._look)
 
     def _failed(self, look_out: asyncio.Task[None]) -> None:
-        """What went wrong for the look-out went wrong for all who wait."""
+        """Raise the error of the polling task in all waiting requests."""
         problem = None if look_out.cancelled() else look_out.exception()
         for turn in self._waiting:
             if problem is not None and not turn.done():

@@ -1,10 +1,10 @@
-"""How often somebody may do something: a bucket of requests that fills up again all the time.
+"""Rate limiter: token buckets that refill continuously.
 
-    Rates(60_000, 2_000)        requests with a token: what limits.api says
-    Rates(30, 30)               pings from an address
-    Rates(10, 10)               attempts to log in that failed, from an address
+    RateLimiter(60_000, 2_000)        requests with one token, by the setting limits.api
+    RateLimiter(30, 30)               pings from one address
+    RateLimiter(10, 10)               failed logins from one address
 
-Those who came last are remembered. Whoever is forgotten, because many others came since, has a full bucket again.
+Only the most recent callers have a bucket. A caller whose bucket was evicted starts with a full one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tidings.errors import TooOften
 MAX_BUCKETS = 10_000
 
 CHARGED_BYTES = 16_000
-"""A body counts as one more request for each of so many bytes."""
+"""Bytes of a body that count as one more request."""
 
 CHARGED_TEXT = 500
-"""Subscriptions of many count as one more request for each of so many bytes, which compile in about a millisecond."""
+"""Bytes of bulk subscriptions that count as one more request; they compile in about a millisecond."""
 
 CHARGED_PARTS = 50
-"""Publications of many, and the objects of JSON-LD, count as one more request for each of so many."""
+"""Publications of a bulk request, or JSON-LD objects, that count as one more request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitState:
-    """What a caller has left: requests, and seconds until there is one more than now, or one at all."""
+    """What a caller has left: requests, and seconds until there is one more."""
 
     requests: int
     seconds: int
@@ -43,7 +43,7 @@ class RateLimitState:
 
 
 class RateLimiter:
-    """The buckets of all who came, by what tells them apart: a token, an address."""
+    """Buckets of callers, by token or address."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class RateLimiter:
         self._lock = Lock()
 
     def take(self, who: str) -> RateLimitState:
-        """Take a request out of somebody's bucket, if there is one in it."""
+        """Take a request out of a caller's bucket, if there is one in it."""
         with self._lock:
             now = self._clock()
             level = self._level(who, now)
@@ -76,7 +76,7 @@ class RateLimiter:
             self._buckets[who] = max(self._level(who, now) - requests, -float(self._burst)), now
 
     def look(self, who: str) -> RateLimitState:
-        """What somebody has, and take nothing."""
+        """Return the state of a caller's bucket without taking a request."""
         with self._lock:
             level = self._level(who, self._clock())
         return self._left(level, level >= 1)
@@ -91,18 +91,18 @@ class RateLimiter:
         return RateLimitState(max(0, int(level)), math.ceil(more * 60 / self._a_minute), is_allowed)
 
     def headers(self, left: RateLimitState) -> dict[str, str]:
-        """What is answered with each request (draft-ietf-httpapi-ratelimit-headers)."""
+        """Return the headers of each response (draft-ietf-httpapi-ratelimit-headers)."""
         policy = f'"token";q={self._a_minute};w=60'
         return {"RateLimit-Policy": policy, "RateLimit": f'"token";r={left.requests};t={left.seconds}'}
 
     def problem(self, left: RateLimitState) -> TooOften:
-        """What is said to whoever has none left."""
+        """Return the error for a caller with an empty bucket."""
         accepted = f"{plural(self._a_minute, 'request')} a minute with one token, {self._burst:,} at once"
         return TooOften("too many requests", seconds=max(1, left.seconds), accepted=accepted)
 
 
 def charge_requests(connection: HTTPConnection, requests: int) -> None:
-    """Count the work of a request as that of so many more with its token: bytes, parts, or lines that are refused."""
+    """Charge an expensive request as several: for its bytes, parts or refused lines."""
     rates: RateLimiter | None = getattr(connection.app.state, "rates", None)
     token: str | None = getattr(connection.state, "token", None)
     if rates is not None and token is not None and requests > 0:

@@ -1,8 +1,8 @@
-"""What HTTP/1.1 asks of a server, and uvicorn with h11 leaves to whoever is behind it (RFC 9112).
+"""Requirements of HTTP/1.1 (RFC 9112) that uvicorn with h11 leaves to the application.
 
-3.2.2: a target may come with scheme and host, `GET http://example.org/healthz`, as for a proxy; the host counts then.
-6.1: what has a `Transfer-Encoding` and a `Content-Length` may hide a second request from one of two readers, a proxy
-and us: it is refused, and the connection ends.
+Section 3.2.2: the target may be absolute, as in `GET http://example.org/healthz`; its host replaces the header.
+Section 6.1: a request with both `Transfer-Encoding` and `Content-Length` may smuggle a second request past a proxy; it
+is refused, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITH_HOST = re.compile(rb"https?://([^/?#@]+)(/.*)?", re.IGNORECASE)
 
 
 class RequestGuard:
-    """Around the application, next to the server."""
+    """Middleware next to the server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,14 +41,14 @@ def _has_two_lengths(scope: Scope) -> bool:
 
 
 def _refusal() -> ASGIApp:
-    what, accepted = "the length of the body is said twice", "Content-Length or Transfer-Encoding"
+    what, accepted = "the length of the body is given twice", "Content-Length or Transfer-Encoding"
     answer = problem_response(InputError(what, accepted=accepted), 400)
     answer.headers["connection"] = "close"
     return answer
 
 
 def _own(scope: Scope) -> Scope:
-    """The request as it would be without scheme and host in its target; others are as they came."""
+    """Return the scope of an absolute target as that of a relative one; other scopes unchanged."""
     found = _WITH_HOST.fullmatch(scope["raw_path"])
     if found is None:
         return scope

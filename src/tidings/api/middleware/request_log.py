@@ -1,6 +1,4 @@
-"""Each request is counted, logged with an id, and traced; by the route it takes, never by its path, which may be a
-secret: whoever knows the address of a feed reads it.
-"""
+"""Request log, metrics and traces, by route and never by path: the path of a feed is a secret."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from tidings.operations.metrics import Metrics
 REQUEST_ID = b"x-request-id"
 NO_ROUTE = "(none)"
 QUIET = ("/healthz", "/readyz", "/metrics")
-"""What is asked every few seconds is not logged."""
+"""Probes, which are requested every few seconds, are not logged."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _GOOD_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
@@ -38,16 +36,16 @@ SUBJECTS = {
     "/v1/subscriptions/{id": "subscription",
     "/v1/destinations/{id": "destination",
 }
-"""How routes begin that are about something with an id, and what that is."""
+"""Prefixes of routes about something with an id, and its field in the log."""
 
 
 def note_request_ids(request: Request, **ids: str) -> None:
-    """Say in the log of a request what it was about: `publication`, `subscription`, `destination` ..."""
+    """Add ids to the log of a request: `publication`, `subscription`, `destination` ..."""
     request.scope.setdefault(_NOTED, {}).update(ids)
 
 
 class RequestLogMiddleware:
-    """Around the application."""
+    """Middleware that counts, logs and traces requests."""
 
     def __init__(self, app: App, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -91,13 +89,13 @@ class RequestLogMiddleware:
 
 
 def _subject(scope: Scope, route: str) -> dict[str, str]:
-    """What the request was about. Parameters of other routes are not logged: that of a feed is its address."""
+    """Return the id in the path, for routes in `SUBJECTS` only: the parameter of a feed's route is its address."""
     named = next((name for below, name in SUBJECTS.items() if route.startswith(below)), None)
     return {named: scope["path_params"]["id"]} if named else {}
 
 
 class ResponseRecord(ExitStack):
-    """Passes an answer on, and remembers its status; one that goes on and on is a client that is sent news."""
+    """Passes a response on and remembers its status; a stream counts as a connected client."""
 
     status = 500
     id = b""
@@ -117,7 +115,7 @@ class ResponseRecord(ExitStack):
 
 
 class _context(ExitStack):
-    """The id of a request, in all that is logged while it is answered; a proxy may have given it one."""
+    """Binds the id of a request, which a proxy may have set, to everything logged while it is handled."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__()
@@ -130,7 +128,7 @@ class _context(ExitStack):
 
 
 def _span(scope: Scope) -> Any:
-    """What is published goes on in the trace of whoever publishes, if they have one."""
+    """Start a span that continues the caller's trace, if there is one."""
     if not traces.is_tracing() or scope["path"] in QUIET:
         return ExitStack()
     parent = next(
@@ -143,7 +141,7 @@ def _span(scope: Scope) -> Any:
 
 
 def _trace(route: str, status: int, noted: Mapping[str, str]) -> None:
-    """What came of a request. One that was refused has not failed: the caller was wrong."""
+    """Add the outcome to the span. A refused request has not failed: the caller was wrong."""
     ids = {f"tidings.{name}": id for name, id in noted.items()}
     traces.annotate_span(
         {"http.route": route, "http.response.status_code": status} | ids, failed=status >= 500

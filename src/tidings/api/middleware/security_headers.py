@@ -1,7 +1,7 @@
-"""Headers that keep a browser from running what somebody else wrote.
+"""Default security headers: browsers run nothing in a response that does not say otherwise.
 
-A schema of metadata is answered as it was loaded, and RDF/XML may have a `<script>` of XHTML in a literal: browsers run
-it, in the origin of the console. Pages and feeds have policies of their own; every other answer gets this one.
+A metadata schema is returned as it was loaded, and RDF/XML may contain an XHTML `<script>` in a literal, which browsers
+would run in the origin of the console. Pages and feeds have policies of their own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ HEADERS = {
         b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
 }
-"""What an answer has unless it says otherwise."""
+"""Headers of responses that do not set them."""
 
 
 class SecurityHeaders:
-    """Around the application, and what answers for it when it fails."""
+    """Outermost middleware: it also covers the responses to failures of the application."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

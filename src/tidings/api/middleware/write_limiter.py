@@ -1,7 +1,6 @@
-"""Requests that write, or ask somebody else: a few at a time, so that those who read never wait for a thread.
+"""Concurrency limit for requests that write or call other servers, so that reads never wait for a thread.
 
-Writers of one store are one after the other anyway, and whoever waits for a lock, for a leader that hangs, or for a
-receiver that does not answer waits long.
+A store has one writer at a time anyway, and waiting for a lock, a hanging leader or a slow receiver takes long.
 """
 
 from __future__ import annotations
@@ -22,51 +21,50 @@ T = TypeVar("T")
 
 AT_ONCE, WAITING = 8, 200
 MAX_WAITING_WRITES = 20_000
-"""How many may wait who only want to write in the store: each of them is short."""
+"""Waiting requests that only write to the store: each is short."""
 
 
 class WriteLimiter:
-    """Threads for writing, in one event loop, and a queue that is not endless."""
+    """Threads for writing, and a bounded queue, for one event loop."""
 
     def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, what: str = "registrations") -> None:
         self._limiter, self._most, self._what = CapacityLimiter(at_once), waiting, what
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """How many requests wait."""
         return self._limiter.statistics().tasks_waiting
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something in a thread, when it is its turn."""
+        """Run a function in a thread when one is free; raise 503 if too many wait."""
         if self.waiting >= self._most:
-            hint = "come back in a moment"
-            raise HttpError(503, TidingsError(f"too many {self._what} wait already", hint=hint))
+            hint = "try again in a moment"
+            raise HttpError(503, TidingsError(f"too many {self._what} are waiting", hint=hint))
         return await to_thread.run_sync(work, limiter=self._limiter)
 
 
-_current_limiter: ContextVar[WriteLimiter] = ContextVar("turns")
-"""Those of the application that a request is for."""
+_current_limiter: ContextVar[WriteLimiter] = ContextVar("write_limiter")
 
 
 def bind_write_limiter(app: FastAPI) -> None:
-    """What is written while a request is answered is written in the application's turns."""
+    """Use the application's limiter for the writes of the current request."""
     if not hasattr(app.state, "writers"):
         app.state.writers = WriteLimiter(waiting=MAX_WAITING_WRITES, what="requests that write")
     _current_limiter.set(app.state.writers)
 
 
 async def run_write(work: Callable[[], T]) -> T:
-    """Write something, when it is the turn of the request that is answered now."""
+    """Run a write of the current request under its limiter."""
     return await _current_limiter.get().run(work)
 
 
 def limit_writes(endpoint: Callable[..., Any]) -> Callable[..., Any]:
-    """An endpoint that writes, in its turn. One that is a coroutine sees to that itself."""
+    """Return an endpoint that runs under the limiter. Coroutines call `run_write` themselves."""
     if iscoroutinefunction(endpoint):
         return endpoint
 
     @wraps(endpoint)
-    async def turned(*given: Any, **named: Any) -> Any:
+    async def limited(*given: Any, **named: Any) -> Any:
         return await run_write(partial(endpoint, *given, **named))
 
-    return turned
+    return limited

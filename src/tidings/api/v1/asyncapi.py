@@ -1,4 +1,4 @@
-"""The AsyncAPI 3.0 document of both streams, made of the same shapes as the API's: `GET /v1/asyncapi.json`."""
+"""The AsyncAPI 3.0 document of both streams, from the schemas of the API: `GET /v1/asyncapi.json`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from tidings.api.v1.schemas import Acknowledgement, CloudEvent, Introduction
 
 MESSAGES: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("notification", CloudEvent, "A notification as a CloudEvent; the cursor is `data.sequence`."),
-    ("acknowledgement", Acknowledgement, "Everything up to this number is dealt with."),
-    ("introduction", Introduction, "The first message of a client that sends no header and has no cookie."),
+    ("acknowledgement", Acknowledgement, "Acknowledges everything up to a sequence number."),
+    ("introduction", Introduction, "The first message of a client that sends neither a header nor a cookie."),
 )
 
-_AFTER = "Only what comes after this number. Without it, what is not acknowledged."
+_AFTER = "A cursor: only notifications after it. Default: the unacknowledged ones."
 _PARAMETERS = {
     "after": {"type": "integer", "minimum": 0, "description": _AFTER},
-    "subscription": {"type": "string", "description": "Only those of this subscription."},
-    "subscriber": {"type": "string", "description": "Whose: an administrator names them."},
+    "subscription": {"type": "string", "description": "Only notifications of this subscription."},
+    "subscriber": {
+        "type": "string",
+        "description": "The subscriber; only administrators may name another one.",
+    },
 }
 _QUERY = {"type": "object", "properties": _PARAMETERS}
 
@@ -32,18 +35,18 @@ router = APIRouter(prefix="/v1")
 
 @router.get("/asyncapi.json", include_in_schema=False)
 def asyncapi(request: Request) -> JSONResponse:
-    """What the streams are, for programs that make clients of it."""
+    """Return the AsyncAPI document, with this server's address."""
     return JSONResponse(build_asyncapi(request.url.netloc, request.url.scheme == "https"))
 
 
 def build_asyncapi(host: str, is_secure: bool = False) -> dict[str, Any]:
-    """The document of the streams at a host."""
+    """Return the document of the streams at a host."""
     return {
         "asyncapi": "3.0.0",
         "info": {
             "title": "Notifications of Tidings",
             "version": version("tidings"),
-            "description": "A subscriber's notifications as they come, resumed by cursor without loss or repetition.",
+            "description": "Live notifications of a subscriber, resumed by cursor without loss or repetition.",
         },
         "defaultContentType": "application/json",
         "servers": {
@@ -65,7 +68,7 @@ def build_asyncapi(host: str, is_secure: bool = False) -> dict[str, Any]:
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of `tidings token make`",
+                    "description": "A token that `tidings token make` created",
                 },
                 "console": {"type": "httpApiKey", "in": "cookie", "name": COOKIE},
             },
@@ -93,9 +96,8 @@ def _socket() -> dict[str, Any]:
         "address": "/v1/notifications/ws",
         "title": "WebSocket",
         "description": (
-            "Closed with 1001 or 1012 when the server ends, 1013 when too many follow or ask, 4400 for a message, a "
-            "parameter or a cursor that cannot be used, 4401 without a good token, 4403 for a token that is for "
-            "something else."
+            "Closed with 1001 or 1012 when the server shuts down, 1013 for too many streams or requests, 4400 for an "
+            "invalid message, parameter or cursor, 4401 without a valid token, 4403 for a token without the scope."
         ),
         "servers": [{"$ref": "#/servers/sockets"}],
         "messages": _references("notification", "acknowledgement", "introduction"),

@@ -1,4 +1,4 @@
-"""Many subscriptions over HTTP, one a line: each stands for itself, and has its outcome.
+"""Bulk subscriptions, one per line, each with its own outcome.
 
 POST /v1/subscriptions     Content-Type: application/x-ndjson
 """
@@ -35,13 +35,13 @@ from tidings.service.tidings import Tidings
 from tidings.store.subscriptions.admission import AddedSubscription
 
 TOGETHER = 1_000
-"""Lines that are compiled and committed together. The refusals are counted after each of these groups, so this bounds
-how many lines are read beyond the limit; a group of 5,000 imports no faster.
+"""Lines that are compiled and committed together. Refusals are counted after each batch, which bounds how many are
+read beyond the limit; batches of 5,000 import no faster.
 """
 
 
 class LinesRoute(VersionedRoute):
-    """A route for bodies of lines alone; whatever else comes to its address is for the routes after it."""
+    """A route for bodies of JSON lines only; other bodies go to the routes after it."""
 
     takes = bulk_response.LINES
 
@@ -53,7 +53,7 @@ class LinesRoute(VersionedRoute):
 
 
 class BulkSubscribe:
-    """Takes subscriptions line by line."""
+    """Creates subscriptions from lines."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._subscribing, self._limits = tidings.subscribing(limits.of_subscriptions), limits
@@ -61,8 +61,9 @@ class BulkSubscribe:
         self._unread = unread_problem(limits.refusals)
 
     async def create(self, request: Request, _: SubscribeCaller) -> Response:
-        """Take those that are good; of each there is told what became of it. Lines may be long on their way: who sends
-        them is looked up again when they are there.
+        """Subscribe to the valid lines, and answer an outcome for each line.
+
+        Receiving a body may take long, so the caller is authenticated again afterwards.
         """
         async with request.app.state.uploads.read(request, self._limits.body) as body:
             caller = await get_authenticator(request).allowed(request, Scope.SUBSCRIBE)
@@ -91,7 +92,7 @@ class BulkSubscribe:
     def _outcomes(
         self, caller: Caller, lines: Sequence[tuple[int, bytes]]
     ) -> Iterator[tuple[BulkItem | TidingsError, AddedSubscription | TidingsError]]:
-        """Yield what each line asks for, and its outcome; when too many were refused, the rest is not read."""
+        """Yield the request and the outcome of each line; after too many refusals the rest is not read."""
         refused = 0
         for start in range(0, len(lines), TOGETHER):
             some = lines[start : start + TOGETHER]
@@ -129,7 +130,7 @@ def _count_key(outcome: AddedSubscription | TidingsError) -> str:
 def _warned(
     wish: BulkItem | TidingsError, outcome: AddedSubscription | TidingsError, warnings: BulkWarnings
 ) -> dict[str, object]:
-    """The warnings about one that was taken, if there are any."""
+    """Return the warnings about an accepted subscription, if there are any."""
     if isinstance(wish, TidingsError) or isinstance(outcome, TidingsError):
         return {}
     found = warnings.about(wish.subscription)

@@ -1,8 +1,7 @@
-"""Taking publications over HTTP: read, checked, and durable when they are answered.
+"""Ingest endpoint: publications are parsed, checked, and durable when they are answered.
 
-Small events go the short way, alone or some together. All that is looked up for them is in memory; the transaction
-that makes them durable, with others that come at the same time, also looks whether their token is good and whether the
-schema is another one. All else goes the long way, step by step in threads.
+Small events take the fast path. Everything they need is in memory; the group commit that makes them durable also checks
+that their token is still valid and the schema unchanged. Everything else takes the slow path, step by step in threads.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ from tidings.service.tidings import Tidings
 from tidings.store.group_append import AppendOutcomes, PreparedBatch
 from tidings.store.journal import AppendResult
 
-# The attributes of a CloudEvent in the binary mode: `ce-subject: Euro%20%E2%82%AC`.
+# CloudEvents in binary mode have their attributes in headers: `ce-subject: Euro%20%E2%82%AC`.
 #
-# HTTP binding of CloudEvents 1.0.2, section 3.1.3.2: a value may stand in double quotes, then it is percent-decoded
-# once, and what is no UTF-8 is refused.
+# CloudEvents HTTP binding 1.0.2, section 3.1.3.2: a value may be in double quotes; it is percent-decoded once, and must
+# be UTF-8.
 
 
 _NAME = re.compile(r"ce-([a-z0-9]{1,60})")
@@ -60,7 +59,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def read_header_attributes(headers: Headers) -> dict[str, str] | None:
-    """The attributes; none if it is no CloudEvent."""
+    """Return the attributes in the headers; `None` if it is not a CloudEvent in binary mode."""
     if "ce-specversion" not in headers:
         return None
     return _once((name[1], _value(name[0], value)) for name, value in _named(headers))
@@ -74,49 +73,50 @@ def _once(attributes: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in attributes:
         if name in found:
-            raise DecodeProblem("an attribute of a CloudEvent stands twice", where=f"ce-{name}")
+            raise DecodeProblem("repeated attribute of a CloudEvent", where=f"ce-{name}")
         found[name] = value
     return found
 
 
 def _value(header: str, given: str) -> str:
-    """Headers come as Latin-1, whatever their bytes are."""
+    """Decode a value. Headers are decoded as Latin-1, whatever their bytes are."""
     quoted = _QUOTED.fullmatch(given)
     plain = _ESCAPE.sub(r"\1", quoted[1]) if quoted else given
     try:
         return unquote_to_bytes(plain.encode("latin-1")).decode()
     except UnicodeDecodeError:
-        accepted = "what is not ASCII as UTF-8, each byte as % and two hex digits"
+        accepted = "characters beyond ASCII as percent-encoded UTF-8"
         raise DecodeProblem(
             "the header is not UTF-8", where=header, received=ascii(given)[:80], accepted=accepted
         ) from None
 
 
 Id = Annotated[
-    str | None, Query(max_length=500, description="The id of the publication; one is made without.")
+    str | None, Query(max_length=500, description="The id of the publication; generated if it is left out.")
 ]
 IdField = Annotated[
     str | None,
-    Query(max_length=500, description="The field that holds the id of an event, or of each in a line."),
+    Query(max_length=500, description="The field that holds the id of each event."),
 ]
-Base = Annotated[
-    str | None, Query(max_length=2_000, description="What relative IRIs of a graph are relative to.")
-]
+Base = Annotated[str | None, Query(max_length=2_000, description="The base of relative IRIs in a graph.")]
 Audience = Annotated[
-    str | None, Query(max_length=500, description="A label: only subscribers who were granted it see it.")
+    str | None,
+    Query(max_length=500, description="A label: only subscribers who were granted it see the publication."),
 ]
-Key = Annotated[str | None, Header(max_length=502, description="The id, too, for those who retry.")]
+Key = Annotated[
+    str | None, Header(max_length=502, description="An alternative to `id`, for clients that retry.")
+]
 
 SMALL = 4_000
-"""Bytes of events that are read between two others: asking a thread to do so would take about as long."""
+"""Bytes of events that are parsed in the event loop: handing them to a thread would take about as long."""
 FEW, TOGETHER = 50, 200
-"""How many of them there may be, and how many requests share a transaction: others want to write, too."""
+"""Events of one request on the fast path, and requests in one transaction: others want to write, too."""
 
 EVENTS = frozenset({JSON, submission.CLOUD_EVENT, *submission.JSON_LINES_TYPES, submission.CLOUD_EVENT_BATCH})
 
 
 def is_small(request: Request) -> bool:
-    """Whether a body is announced as being so."""
+    """Return whether the announced body is small."""
     announced = request.headers.get("content-length", "")
     return announced.isdecimal() and int(announced[:20]) <= SMALL
 
@@ -125,11 +125,11 @@ PresumedCaller = Annotated[Caller, Depends(presume_scope(Scope.PUBLISH, is_small
 
 
 class IngestEndpoint:
-    """Takes publications."""
+    """The endpoint that publishes."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
-        self._gathering: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
+        self._batcher: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
             tidings.store.group_append.take, "publications", TOGETHER
         )
 
@@ -143,9 +143,9 @@ class IngestEndpoint:
         audience: Audience = None,
         idempotency_key: Key = None,
     ) -> Response:
-        """Publish one or many, as `Content-Type` says. What is answered with a position is durable.
+        """Publish one or many, depending on `Content-Type`. Publications with a position are durable.
 
-        The same id with the same body again is the same publication; with another body it is refused.
+        Publishing the same id and body again returns the first publication; another body is refused.
         """
         async with request.app.state.uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
@@ -153,18 +153,18 @@ class IngestEndpoint:
             context, found = read_header_attributes(request.headers), self._limits
             bounds = (found.bulk, found.values, found.refusals)
             sent = Submission(body, media_type, named, id_field, base, audience, context, *bounds)
-            return await self._at_once(sent, request, caller) or await self._looked_at(sent, request)
+            return await self._publish_fast(sent, request, caller) or await self._publish_slow(sent, request)
 
-    async def _at_once(self, sent: Submission, request: Request, caller: Caller) -> Response | None:
-        """The short way, for small events that are as they should be: no other thread until they are made durable,
-        which is when the token and the schema are looked at. No answer if anything is otherwise: what, the long way
-        says.
+    async def _publish_fast(self, sent: Submission, request: Request, caller: Caller) -> Response | None:
+        """Publish small valid events on the fast path, without a thread before the commit.
+
+        The commit checks the token and the schema. Return `None` if anything is wrong: the slow path reports it.
         """
         known = self._tidings.schema_read
         if known is None or len(sent.body) > SMALL or plain(sent.media_type) not in EVENTS:
             return None
         try:
-            with suggest.bounded_search(0):  # whatever is wrong is looked at again the long way
+            with suggest.bounded_search(0):  # the slow path explains errors
                 found = submission.parse_submission(
                     replace(sent, most=min(sent.most, FEW)), known.checked_against
                 )
@@ -173,15 +173,15 @@ class IngestEndpoint:
         good = [one for one in found if isinstance(one, Publication)]
         if not good or len(good) < len(found) or (is_bulk(sent) and sent.id is not None):
             return None
-        return await self._taken(sent, good, request, caller, known)
+        return await self._append(sent, good, request, caller, known)
 
-    async def _looked_at(self, sent: Submission, request: Request) -> Response:
-        """The long way: who asks is looked up, then what they sent is taken apart, elsewhere, as it may take long."""
+    async def _publish_slow(self, sent: Submission, request: Request) -> Response:
+        """Publish on the slow path: authenticate, then parse in a thread."""
         caller = await get_authenticator(request).allowed(request, Scope.PUBLISH)
         if plain(sent.media_type) == JSON_LD:
             charge_requests(request, sent.body.count(b"{") // CHARGED_PARTS)
         try:
-            found, known = await run_in_threadpool(self._offered, sent)
+            found, known = await run_in_threadpool(self._parse, sent)
         except WrongType as problem:
             raise HttpError(415, problem) from problem
         except OverLimit as problem:
@@ -189,13 +189,13 @@ class IngestEndpoint:
         if len(found) == 1 and not is_bulk(sent):
             if isinstance(found[0], InputError):
                 raise found[0]
-            taken = await self._taken(sent, [found[0]], request, caller, known)
-            return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
+            taken = await self._append(sent, [found[0]], request, caller, known)
+            return taken or await self._publish_slow(sent, request)  # schema or token changed meanwhile
         refused = sum(isinstance(one, InputError) for one in found)
         charge_requests(request, min(sent.refusals, refused) + (len(found) - refused) // CHARGED_PARTS)
-        return await run_write(partial(self._several, sent, found, wants_lines(request)))
+        return await run_write(partial(self._append_many, sent, found, wants_lines(request)))
 
-    async def _taken(
+    async def _append(
         self,
         sent: Submission,
         found: Sequence[Publication],
@@ -203,8 +203,8 @@ class IngestEndpoint:
         caller: Caller,
         known: SchemaSnapshot,
     ) -> Response | None:
-        """One or a few, durable with others that come now; no answer if token or schema is not what it was."""
-        outcomes = await self._gathering.add(PreparedBatch(found, caller.token.id, known.version))
+        """Append publications in a group commit; return `None` if the token or the schema has changed."""
+        outcomes = await self._batcher.add(PreparedBatch(found, caller.token.id, known.version))
         if outcomes is None:
             return None
         if is_bulk(sent):
@@ -215,18 +215,18 @@ class IngestEndpoint:
         note_request_ids(request, publication=outcome.id)
         return _one(outcome)
 
-    def _offered(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
+    def _parse(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
         known = self._tidings.schema_now()
         return submission.parse_submission(sent, known.checked_against), known
 
-    def _several(self, sent: Submission, found: Sequence[SubmissionItem], as_lines: bool) -> Response:
-        """Many, or the parts of one, with their answer: to write a long one takes a while, too."""
+    def _append_many(self, sent: Submission, found: Sequence[SubmissionItem], as_lines: bool) -> Response:
+        """Append many publications, or the parts of one, and write the response, which may be long."""
         outcomes = append_submission(self._tidings.store, sent, found)
         return _many(outcomes, number_lines(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
 
 
 def _id(id: str | None, keys: Sequence[str]) -> str | None:
-    """The id that is given, in the query or in the header; a header may have it in quotes, as the standard asks."""
+    """Return the id in the query or the header; the standard puts the header's value in quotes."""
     named = {key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key for key in keys}
     if not all(key.isascii() for key in named):
         hint = "?id= takes any characters"
@@ -254,7 +254,7 @@ def _appended_members(done: AppendResult) -> dict[str, Any]:
 
 
 def _many(done: Sequence[SubmissionOutcome], lines: list[int] | None, as_lines: bool) -> Response:
-    """An outcome for each, in the order in which they came: as JSON, or a line for each if that is asked for."""
+    """Return an outcome for each publication, in order, as JSON or as lines."""
     named = "line" if lines else "number"
     numbers = lines or range(1, len(done) + 1)
     refused = sum(isinstance(one, InputError) for one in done)

@@ -18,18 +18,18 @@ from tidings.core.storable import TEXT_PATTERN
 from tidings.events.envelope import REQUIRED
 from tidings.service.submission import CLOUD_EVENT, CLOUD_EVENT_BATCH
 
-# What bodies that may be published look like, for programs that make clients of the OpenAPI document.
+# Schemas of bodies that can be published, for generators of clients.
 #
-# An object has a name of its own: where bodies may be anything, generators make clients that cannot tell one media
-# type from another, or do not run. What may come as an array has an example and no schema, for the same reason: a
-# client of openapi-python-client 0.29 asks whether each body is a `list[...]`, and Python refuses to answer.
+# Each object has a named schema: with untyped bodies, generated clients cannot tell media types apart, or do not run.
+# Bodies that may be arrays have an example and no schema for the same reason: a client of openapi-python-client 0.29
+# tests each body with `isinstance(body, list[...])`, which Python refuses.
 
 
 TEXT_SCHEMA: dict[str, Any] = {"type": "string"}
 
 
 def request_content(media_types: tuple[str, ...]) -> dict[str, Any]:
-    """The content of a request, by media type: JSON as what it is, anything else as text."""
+    """Return the content of a request by media type: JSON with its schema, anything else as text."""
     return {each: _CONTENT.get(each, {"schema": TEXT_SCHEMA}) for each in media_types}
 
 
@@ -47,9 +47,9 @@ def _named(name: str) -> dict[str, Any]:
 
 
 NAMED_SCHEMAS: dict[str, dict[str, Any]] = {
-    "Event": _object("Values by name, nested as one likes."),
+    "Event": _object("An event: attributes by name, nested to any depth."),
     "SentCloudEvent": _object(
-        "A CloudEvent of version 1.0 in the structured mode; what is not named here is an extension.",
+        "A CloudEvent, version 1.0, in structured mode; other members are extension attributes.",
         specversion={"type": "string", "const": "1.0"},
         **{name: {"type": "string", "minLength": 1} for name in REQUIRED},
         subject=TEXT_SCHEMA,
@@ -75,16 +75,16 @@ _CONTENT: dict[str, dict[str, Any]] = {
 PREFIX = "/v1/"
 LICENCE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 TAGS = {
-    "publications": "What is published, one or many, of any kind.",
-    "subscriptions": "What somebody wants to be told about; texts are checked and tried before.",
-    "notifications": "What subscribers are told, in pages and as it comes.",
-    "destinations": "Where notifications are sent by themselves, and what could not be delivered.",
-    "preferences": "When a subscriber wants to be left alone.",
-    "feeds": "Where a subscriber reads what was found as a feed.",
-    "audiences": "Who may see publications that are not for everybody.",
-    "operating": "What the stream has done, over time.",
+    "publications": "Publish one or many publications of any kind, and read them.",
+    "subscriptions": "Subscribe, check and preview texts, pause and resume.",
+    "notifications": "Read and acknowledge notifications, in pages or as a stream.",
+    "destinations": "Deliver notifications to webhooks, chat services and Kafka; replay dead letters.",
+    "preferences": "Quiet hours of a subscriber.",
+    "feeds": "Addresses of the feeds of subscriptions.",
+    "audiences": "Grants: which subscribers may see publications with an audience label.",
+    "operating": "Telemetry of the stream over time.",
 }
-"""What there is, and what it is for: generators make a module or a class of each."""
+"""Descriptions of tags: generators make a module or a class of each."""
 
 _WORD = re.compile(r"\w+")
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
@@ -94,7 +94,7 @@ router = APIRouter(prefix="/v1")
 
 @router.get("/openapi.json", include_in_schema=False)
 def openapi(request: Request) -> JSONResponse:
-    """What there is, for programs that make clients of it."""
+    """Return the OpenAPI document, with this server's address."""
     app = request.app
     if not hasattr(app.state, "openapi"):
         app.state.openapi = build_openapi(app)
@@ -102,12 +102,12 @@ def openapi(request: Request) -> JSONResponse:
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The document of an application's routes below `/v1`, with the shapes that they speak of."""
+    """Return the document of an application's routes below `/v1`, with their schemas."""
     made = get_openapi(
         title="Tidings",
         version=version("tidings"),
         openapi_version="3.1.0",
-        summary="Publish, subscribe, be told.",
+        summary="Content-based publish/subscribe.",
         license_info=LICENCE,
         routes=app.routes,
     )
@@ -127,14 +127,14 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _declare_storable(schema: dict[str, Any]) -> None:
-    """Declare which characters a text has, as `check_parameters` refuses others."""
+    """Declare the characters that `check_parameters` allows in a text."""
     for one in (schema, *schema.get("anyOf", ())):
         if one.get("type") == "string" and "enum" not in one:
             one.setdefault("pattern", TEXT_PATTERN)
 
 
 def _used(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas that paths refer to, however far."""
+    """Return the schemas that paths refer to, directly or not."""
     found, waiting = dict[str, Any](), _references(paths)
     while waiting:
         name = waiting.pop()
@@ -149,9 +149,7 @@ def _references(part: Any) -> set[str]:
 
 
 def _correct(operation: dict[str, Any], name: str) -> None:
-    """Where FastAPI would answer its own errors, Problem Details are answered; and every route has a name of its own,
-    also one that several methods share.
-    """
+    """Replace FastAPI's validation errors by Problem Details, and give each operation a unique id."""
     operation["operationId"] = name
     told = operation["responses"]
     own = told.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
@@ -161,9 +159,7 @@ def _correct(operation: dict[str, Any], name: str) -> None:
 
 
 def _complete(operation: dict[str, Any], path: str) -> None:
-    """What all routes answer that are like this one: every address may be one that cannot be read, a thing with a name
-    may not be there, and a body may be wrong in many ways.
-    """
+    """Add the errors common to all routes of this shape: 400, 404 for a path with an id, and those of bodies."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] in ("path", "query"):
             _declare_storable(parameter["schema"])

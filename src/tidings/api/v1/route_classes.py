@@ -1,6 +1,4 @@
-"""What the routes of the API have in common: an id that is taken is a conflict, a parameter that nobody reads is
-refused, and what may go wrong is described.
-"""
+"""Route classes below `/v1`: strict parameters, write limiting, and the errors in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -26,26 +24,27 @@ from tidings.api.v1.schemas import Problem
 from tidings.errors import IdTaken, InputError, TidingsError
 
 STATUS_DESCRIPTIONS = {
-    400: "The request cannot be read",
-    401: "A token is needed",
-    403: "The token is for something else",
-    404: "It is not there, or is somebody else's",
-    408: "The body does not come",
-    409: "The id stands for something else, or something is not installed",
+    400: "Malformed request",
+    401: "Missing or invalid token",
+    403: "The token lacks the scope",
+    404: "It does not exist, or belongs to another subscriber",
+    408: "The body was not received in time",
+    409: "The id is already used for something else, or a component is not installed",
     413: "The body is too large",
-    415: "Nothing of this media type is taken, nor what is compressed",
-    422: "The request cannot be taken: `pointer` and `place` say why",
-    429: "Too many requests: `Retry-After` says when to come back",
-    503: "The store cannot be used, or too many wait",
+    415: "Unsupported media type or compression",
+    422: "Invalid request: `pointer` and `place` say where",
+    429: "Too many requests: retry after `Retry-After`",
+    503: "The store is unavailable, or too many requests wait",
 }
 
 Dependency = Callable[[Request], Awaitable[Any]]
 
 
 class VersionedRoute(routes.ProblemRoute):
-    """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it. What changes
-    something waits for its turn, so that reading does not wait for it. What it depends on (who asks) takes the request
-    alone.
+    """A route below `/v1`.
+
+    A used id is answered with 409; elsewhere with 422, which older clients expect. Endpoints that write run under the
+    write limiter. Dependencies, which authenticate the caller, take nothing but the request.
     """
 
     is_strict = True
@@ -56,21 +55,23 @@ class VersionedRoute(routes.ProblemRoute):
 
     @cached_property
     def callers(self) -> dict[str, Dependency]:
-        """What finds out who asks, by the names that the endpoint has for them."""
+        """The dependencies that authenticate the caller, by parameter name."""
         return {str(each.name): cast(Dependency, each.call) for each in self.dependant.dependencies}
 
     def handler(self) -> routes.Handler:
-        """FastAPI reads a body before it looks who sends it: whoever may not would be told what is wrong with it, and
-        have it waited for. So that is done before, and by FastAPI again: a body may be long on its way.
+        """Authenticate before the body is read; FastAPI does it after.
+
+        Callers without a token would otherwise occupy memory and learn what is wrong with their body. FastAPI checks
+        again afterwards: reading a body may take long.
         """
         answer, callers = super().handler(), tuple(self.callers.values()) if self.body_field else ()
 
-        async def let_in(request: Request) -> Response:
+        async def authenticate(request: Request) -> Response:
             for caller in callers:
                 await caller(request)
             return await answer(request)
 
-        return let_in if callers else answer
+        return authenticate if callers else answer
 
     def status(self, problem: TidingsError) -> int:
         return v1_status_of(problem)
@@ -82,7 +83,7 @@ class VersionedRoute(routes.ProblemRoute):
 
 
 class ActionRoute(VersionedRoute):
-    """A route whose path ends in a word where an id could stand. It refuses all methods but its own.
+    """A route whose path ends in an action, where an id could be as well. It refuses all methods but its own.
 
     `/v1/subscriptions/a/pause` pauses `a`; the subscription `a/pause` is at `/v1/subscriptions/a%2Fpause`.
     """
@@ -100,20 +101,20 @@ class ActionRoute(VersionedRoute):
 
 
 def refuse_repeated_parameters(request: HTTPConnection) -> None:
-    """Refuse an address with a parameter twice: servers read the last one, and proxies may read the first."""
+    """Refuse repeated parameters: servers read the last one, proxies may read the first."""
     named = Counter(name for name, _ in request.query_params.multi_items())
     twice = next((name for name, times in named.items() if times > 1), None)
     if twice is not None:
-        raise HttpError(400, InputError("a parameter stands twice", where=twice[:80]))
+        raise HttpError(400, InputError("repeated parameter", where=twice[:80]))
 
 
 def v1_status_of(problem: TidingsError) -> int:
-    """The status that fits an error."""
+    """Return the HTTP status of an error below `/v1`."""
     return 409 if isinstance(problem, IdTaken) else routes.status_of(problem)
 
 
 def problem_descriptions(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What may be answered besides, for the description of a route."""
+    """Return the error responses of a route, for the OpenAPI document."""
     return {
         status: {
             "description": STATUS_DESCRIPTIONS[status],
@@ -126,18 +127,14 @@ def problem_descriptions(*statuses: int) -> dict[int | str, dict[str, Any]]:
 _SCHEMA = {"$ref": f"#/components/schemas/{Problem.__name__}"}
 
 encode_json_line = json.JSONEncoder(separators=(",", ":")).encode
-"""A value as a line of JSON."""
-
-
-# Routes that fill in their parameters themselves.
-#
-# FastAPI looks at each parameter and each dependency anew with every request, whether it was sent or not. For a small
-# publication that takes longer than all that is done with it.
+"""Encodes a value as a line of JSON."""
 
 
 class FastRoute(VersionedRoute):
-    """A route whose endpoint takes the request, what is declared of its query and headers, and what dependencies make
-    of the request alone. It is declared, described and refused as any other.
+    """A route that reads its query and header parameters itself.
+
+    FastAPI resolves each parameter and dependency for every request, sent or not. For a small publication that takes
+    longer than everything else. Declaration, description and errors are the same as on other routes.
     """
 
     def handler(self) -> Handler:
@@ -156,7 +153,7 @@ class FastRoute(VersionedRoute):
 
 
 def _read_parameters(place: str, declared: Any, given: Any) -> dict[str, Any]:
-    """The values of those parameters that were sent; the others are as they are by default."""
+    """Return the values of the parameters that were sent; the others have their defaults."""
     values: dict[str, Any] = {}
     for field in declared:
         if (text := given.get(field.alias)) is not None:

@@ -1,9 +1,9 @@
-// Charts of /v1/pipeline, drawn as SVG, again every few seconds while somebody looks.
+// Charts of /v1/pipeline, drawn as SVG and refreshed every few seconds while the page is visible.
 const charts = document.getElementById("charts");
 const state = document.getElementById("live");
 const words = document.getElementById("live-words");
 const EVERY = 2000;
-const SAYING = 10; // seconds that a step lasts before its rate says something
+const SAYING = 10; // seconds a step must have lasted before its rate is meaningful
 const WIDE = 600;
 const HIGH = 120;
 const SVG = "http://www.w3.org/2000/svg";
@@ -15,7 +15,7 @@ const drawn = {
   most: (one) => one.most,
 };
 
-/** Numbers as people read them: three digits that mean something. */
+/** Numbers with three significant digits. */
 function shown(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: value < 1000 ? 3 : 4 });
 }
@@ -27,7 +27,7 @@ function shape(name, kind, points) {
   return made;
 }
 
-/** The points of a line. What is counted was nothing where nothing is said; what is measured stayed as it was. */
+/** The points of a line. Steps without a value count as zero for counters; gauges keep their value. */
 function points(line, answer, begin, end) {
   const series = new Map((answer.series[line.dataset.measure] ?? []).map((one) => [Date.parse(one.at), one]));
   const isCounted = line.dataset.drawn === "rate" || line.dataset.drawn === "sum";
@@ -36,7 +36,7 @@ function points(line, answer, begin, end) {
   if (series.size === 0) return found;
   const first = Math.min(...series.keys());
   for (const moment of isCounted ? range(first, end, begin, step) : [...series.keys()].sort((a, b) => a - b)) {
-    if (moment < begin) continue; // of a step that began earlier, a part is known
+    if (moment < begin) continue; // a step that began earlier is only partly known
     const one = series.get(moment);
     const lasted = Math.min(answer.step, (end - moment) / 1000);
     if (line.dataset.drawn === "rate" && lasted < Math.min(SAYING, answer.step)) continue;
@@ -60,7 +60,7 @@ function draw(chart, answer, begin, end) {
   svg.replaceChildren(shape("path", "grid", `M0 ${HIGH - 4}H${WIDE}M0 8H${WIDE}`));
   lines.forEach((line, at) => {
     if (line.length === 0) return;
-    if (line.length === 1) line.push([line[0][0] + answer.step * 1000, line[0][1]]); // one point is no line: its step is
+    if (line.length === 1) line.push([line[0][0] + answer.step * 1000, line[0][1]]); // draw a single point as a step
     const way = line.map(([moment, value]) => `${x(moment)},${y(value)}`).join(" ");
     if (at === 0) svg.append(shape("polygon", "under", `${x(line[0][0])},${HIGH - 4} ${way} ${x(line.at(-1)[0])},${HIGH - 4}`));
     svg.append(shape("polyline", at === 0 ? "drawn" : "drawn second", way));
@@ -85,7 +85,7 @@ function tell(answer) {
     place.textContent = answer.now[place.dataset.now].toLocaleString("en");
   }
   const runs = document.querySelector("#runs .state");
-  const [look, words] = answer.now.runs ? ["good", "a stream runs"] : answer.now.starts ? ["warn", "the stream is starting"] : ["bad", "no stream runs"];
+  const [look, words] = answer.now.runs ? ["good", "stream running"] : answer.now.starts ? ["warn", "stream starting"] : ["bad", "no stream running"];
   runs.className = `state ${look}`;
   runs.textContent = words;
   const begin = Date.parse(answer.since);

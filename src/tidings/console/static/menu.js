@@ -1,4 +1,4 @@
-// What every page has: the menu is closed on narrow screens, times are local, and what cannot be undone is asked about.
+// On every page: close the menu on narrow screens, show local times, and confirm destructive actions.
 const menu = document.querySelector("details.menu");
 const narrow = matchMedia("(max-width: 52rem)");
 
@@ -9,13 +9,13 @@ function fit() {
 narrow.addEventListener("change", fit);
 fit();
 
-/** A time as the person's clock shows it; the day is said when it is not today. */
+/** A time in the local time zone, with the date if it is not today. */
 function local(moment) {
   const isToday = moment.toDateString() === new Date().toDateString();
   return moment.toLocaleString(undefined, isToday ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** Times of the server, made local; the whole of each is its title. */
+/** Convert server times to local ones; the title keeps the full timestamp. */
 export function localTimes(within) {
   for (const time of within.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);

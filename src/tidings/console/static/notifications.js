@@ -1,5 +1,5 @@
-// Notifications as they come. The stream says that there are some; the page's own server renders them, so that what is
-// shown at first and what comes later look the same. What is opened is fetched then.
+// Live notifications. The stream signals new ones and the server renders them, so that they look like those of the
+// first load. The details of an item are fetched when it is opened.
 import { localTimes } from "./menu.js";
 
 const list = document.getElementById("told");
@@ -35,7 +35,7 @@ function counted(number) {
   document.getElementById("arrived").textContent = number === 1 ? `New: ${first}` : `${number} new notifications`;
 }
 
-/** One request at a time: what comes meanwhile is in the next. */
+/** One request at a time; the next one includes what arrived meanwhile. */
 async function fetchNew() {
   if (fetching) return;
   fetching = true;
@@ -52,7 +52,7 @@ async function fetchNew() {
       counted(items.length);
     }
   } catch {
-    said("off", "could not be read; load the page again");
+    said("off", "could not be loaded; reload the page");
   } finally {
     fetching = false;
   }
@@ -82,7 +82,7 @@ list.addEventListener("toggle", async (event) => {
   try {
     inside.replaceChildren(await fragment(`/console/notifications/${item.dataset.sequence}/inside`, {}));
   } catch {
-    delete inside.dataset.fetched; // the link that stands there leads to the same
+    delete inside.dataset.fetched; // the link in its place leads to the same page
   }
 }, true);
 

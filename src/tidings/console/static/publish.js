@@ -1,4 +1,4 @@
-// A file that is dropped on the text, or chosen, becomes the text; its name says what kind it is.
+// A dropped or chosen file replaces the text; its extension selects the kind.
 const text = document.getElementById("text");
 const drop = document.getElementById("drop");
 const kind = document.getElementById("kind");
@@ -14,7 +14,7 @@ const KINDS = {
 
 async function take(given) {
   if (given.size > LARGEST) {
-    said.textContent = `${given.name} is too large: 10 MB at most. tidings publish takes it.`;
+    said.textContent = `${given.name} is too large: at most 10 MB here. Use tidings publish instead.`;
     return;
   }
   text.value = await given.text();

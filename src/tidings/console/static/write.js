@@ -1,4 +1,4 @@
-// Writing a subscription: it is checked while it is written, and shown is which of the last publications would match.
+// Subscription editor: checks the text while it is typed, and previews which of the latest publications would match.
 const form = document.getElementById("write");
 const text = document.getElementById("text");
 const editor = document.getElementById("editor");
@@ -6,8 +6,8 @@ const verdict = document.getElementById("verdict");
 const preview = document.getElementById("preview");
 const previewed = document.getElementById("previewed");
 const examples = document.querySelectorAll("[data-language]");
-const PAUSE = 250; // milliseconds without a key before something is asked
-const LAST = 200; // publications that are looked at
+const PAUSE = 250; // milliseconds without typing before a check
+const LAST = 200; // publications to preview
 const SHOWN = 20;
 let timer = 0;
 let asking = new AbortController();
@@ -22,7 +22,7 @@ function language() {
   return form.elements.language.value;
 }
 
-/** What turns the text around it is shown as an escape, as the server does it. */
+/** Escape bidirectional control characters, as the server does. */
 function visible(words) {
   return words.replace(/[\u202a-\u202e\u2066-\u2069]/g, (found) => `\\u${found.charCodeAt(0).toString(16)}`);
 }
@@ -38,7 +38,7 @@ function capital(words) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** The place of a problem in the text: columns count characters, and strings of a browser count UTF-16 units. */
+/** The place of a problem as string offsets: columns count characters, JavaScript strings count UTF-16 units. */
 function span(place) {
   const lines = text.value.split("\n");
   const before = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
@@ -48,13 +48,13 @@ function span(place) {
   return [start, start + length];
 }
 
-/** What is wrong at the end of a text has nothing to stand under: a space stands for it. */
+/** Underline a place; an error at the end of the text underlines a space. */
 function underline(place) {
   mirror.replaceChildren();
   if (place) {
     const [start, end] = span(place);
     const wrong = element("mark", "");
-    wrong.textContent = text.value.slice(start, end) || "\u00a0"; // as it stands in the field, which it lies upon
+    wrong.textContent = text.value.slice(start, end) || "\u00a0"; // unescaped: it lies exactly over the text field
     mirror.append(text.value.slice(0, start), wrong, text.value.slice(end));
   }
   mirror.scrollTop = text.scrollTop;
@@ -120,11 +120,11 @@ function foreseen(found) {
   const all = found.looked_at === 1 ? "1 publication" : `${found.looked_at} publications`;
   const list = element("ul", "", "preview");
   list.tabIndex = 0;
-  list.setAttribute("aria-label", "Those that would have matched");
+  list.setAttribute("aria-label", "Matching publications");
   list.append(...found.matches.slice(0, SHOWN).map(match));
   const parts = [element("p", `${count === 0 ? "None" : count} of ${all} would have matched.`), list];
   if (count > SHOWN) parts.push(element("p", `and ${count - SHOWN} more`, "quiet"));
-  if (!found.complete) parts.push(element("p", "Not all could be looked at.", "quiet"));
+  if (!found.complete) parts.push(element("p", "Not all could be examined.", "quiet"));
   parts.push(...found.notes.map((note) => element("p", capital(note), "quiet")));
   previewed.replaceChildren(...parts);
   preview.hidden = false;
@@ -136,7 +136,7 @@ async function ask(path, given, signal) {
   return [answer.ok, await answer.json()];
 }
 
-/** Whoever types on is not told about what they have typed before. */
+/** Check the current text; typing on aborts a check in progress. */
 async function check() {
   asking.abort();
   asking = new AbortController();
@@ -147,15 +147,15 @@ async function check() {
     const [isGood, found] = await ask("/v1/check", given, signal);
     if (!isGood) return refused(found);
     taken(found);
-    if (given.language === "rules") preview.hidden = true; // they are about metadata, and publications are none
+    if (given.language === "rules") preview.hidden = true; // rules are about metadata, not publications
     else {
       const whose = form.elements.subscriber?.value ? { subscriber: form.elements.subscriber.value } : {};
       const [isDone, shown] = await ask("/v1/preview", { ...given, ...whose, last: LAST }, signal);
       if (isDone) foreseen(shown);
-      else preview.hidden = true; // what stands there is of another text
+      else preview.hidden = true; // the preview shown is of another text
     }
   } catch (problem) {
-    if (problem.name !== "AbortError") say("", element("p", "It cannot be checked now.", "quiet"));
+    if (problem.name !== "AbortError") say("", element("p", "The text cannot be checked right now.", "quiet"));
   }
 }
 
@@ -165,7 +165,7 @@ function soon() {
   timer = setTimeout(check, PAUSE);
 }
 
-/** The examples of the language that is chosen. */
+/** Show the examples of the chosen language. */
 function choose() {
   for (const section of examples) section.hidden = section.dataset.language !== language();
 }
@@ -187,5 +187,5 @@ document.querySelector("aside").addEventListener("click", (event) => {
 });
 
 choose();
-// The server's refusal of this very text stays until the text is changed: the check may not be answered.
+// Keep the server's error about this text until the text changes: the check may fail.
 if (text.value && !document.getElementById("text-problem")) check();

@@ -327,7 +327,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_ends_no_stream(
         with monkeypatch.context() as broken:
             elsewhere = create_engine("sqlite:////nowhere/store.db")
             broken.setattr(place.store.database, "engine", elsewhere)
-            while "again in" not in caplog.text:
+            while "retry in" not in caplog.text:
                 time.sleep(0.01)
         place.tell(name)
         assert numbers(events, 1) == [1]
