@@ -25,7 +25,7 @@ from tidings.client import Client
 from tidings.metadata.provider.provider import Provider
 from tidings.objects.sql.object_sources import ObjectSource
 from tidings.service import sample_auctions
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.service.tidings import Tidings
 
 SEED = 7

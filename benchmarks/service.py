@@ -33,7 +33,7 @@ from benchmarks.rows import Role, Row
 from benchmarks.scale import Scale
 from benchmarks.service_clients import Receipts, Server, event, listen, publish_at
 from tidings.model import Subscription
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 
 T = TypeVar("T")

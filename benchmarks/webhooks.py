@@ -27,7 +27,7 @@ from benchmarks.scale import Scale
 from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription
 from tidings.store.encoding import MatchRow

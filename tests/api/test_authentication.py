@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from tests.support.servers.http_server import served
 from tidings.api.authentication import COOKIE, Authenticator, SubscribeCaller, require_owner
 from tidings.api.routes import ProblemRoute
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

@@ -11,7 +11,7 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.service.tidings import Tidings
 
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-background-networking"]

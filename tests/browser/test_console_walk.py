@@ -12,7 +12,7 @@ from tests.browser.filled import PRICE, TABLE, told
 from tests.browser.people import Place
 from tests.support.processes.command_line import EXAMPLES
 from tests.support.servers.site import Response, a_site
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.service.delivery import create_dispatcher, open_destinations
 from tidings.service.pipeline import read_pipeline
 

@@ -11,7 +11,7 @@ from tidings.api.app import create_app
 from tidings.api.server import create_server, listen
 from tidings.feeds.hub.hub import Hub
 from tidings.operations.settings import ServicePart, Settings
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.context import ServiceContext
 from tidings.service.tidings import Tidings
 

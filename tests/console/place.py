@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.support.processes.console_visitor import Visitor
-from tidings.delivery.policy import DeliveryPolicy
-from tidings.service.access import Access, Scope
+from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.service.authorization import Access, Scope
 from tidings.service.delivery import open_destinations
 from tidings.service.tidings import Tidings
 

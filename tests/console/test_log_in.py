@@ -8,7 +8,7 @@ from tests.console.place import FORMS, PAGES, Clock, Place
 from tests.support.processes.console_visitor import Visitor, console
 from tidings.api.middleware.rate_limiter import RateLimiter
 from tidings.console.login import FAILURES
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 
 
 def test_strangers_are_led_to_the_log_in(place: Place) -> None:

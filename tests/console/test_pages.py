@@ -10,10 +10,10 @@ from tests.browser.filled import TABLE
 from tests.console.place import Place
 from tests.support.processes.console_visitor import Visitor
 from tests.support.servers.site import Response, a_site
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.model import Reason
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.service.delivery import open_destinations
 from tidings.service.pipeline import record_heartbeat
 from tidings.store.encoding import MatchRow

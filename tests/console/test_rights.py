@@ -7,7 +7,7 @@ import re
 from tests.console.place import PAGES, Place
 from tests.support.processes.console_visitor import Visitor
 from tidings.model import Reason
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.store.encoding import MatchRow
 
 

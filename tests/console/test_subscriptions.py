@@ -14,7 +14,7 @@ from tidings.console.examples import LANGUAGES
 from tidings.console.subscriptions import PAGE
 from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, locate_feed
 from tidings.metadata.provider.provider import Provider
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.service.tidings import Tidings
 
 HREF = re.compile(r'href="([^"]+)"')

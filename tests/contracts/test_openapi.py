@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from tests.api.routes.place import fill
 from tests.support.servers.application import Served, served
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 
 EXAMPLES = max(3, settings.default.max_examples // 30)
 REFUSED = ["400", "401", "403", "404", "405", "409", "413", "415", "422"]

@@ -15,7 +15,7 @@ from tests.support.stores.notified_store import BECAUSE, Clock
 from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription

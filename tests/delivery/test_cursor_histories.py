@@ -23,7 +23,7 @@ from tests.support.stores.notified_store import BECAUSE, Clock
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.messages import Message
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Subscription

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from tests.delivery.delivering_store import RULES, Delivering, delivering
 from tests.support.servers.kafka_broker import Broker
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.errors import InputError
 from tidings.operations.http_pool import Timeouts
 from tidings.store.database import sqlite_url

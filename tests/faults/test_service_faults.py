@@ -43,7 +43,7 @@ from tests.support.servers.postgres import Server, find_binaries, running_server
 from tests.support.servers.site import a_site
 from tidings.client import Client, RetryPolicy
 from tidings.errors import StoreError
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

@@ -20,7 +20,7 @@ from tests.support.servers.ports import free_port
 from tests.support.servers.proxies import PROXIES, Proxy, program, proxied
 from tidings.api.server import SEND_TIMEOUT_SECONDS
 from tidings.console.login import FAILURES
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 
 
 @pytest.fixture(scope="module", params=PROXIES)

@@ -25,7 +25,7 @@ from tidings.api.middleware.csrf import build_csrf_error, is_same_origin, is_sta
 from tidings.api.middleware.rate_limiter import RateLimiter
 from tidings.api.routes import refuse_unknown_parameters
 from tidings.errors import Absent, NotAllowed
-from tidings.service.access import Access, Caller, Scope
+from tidings.service.authorization import Access, Caller, Scope
 
 COOKIE = "tidings"
 """The console's cookie: the token itself. Scripts cannot read it."""

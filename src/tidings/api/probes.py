@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from tidings.api.authentication import require_scope
 from tidings.api.routes import ProblemRoute
 from tidings.errors import TidingsError
-from tidings.service.access import Scope
+from tidings.service.authorization import Scope
 from tidings.service.context import ServiceContext
 
 NO_STORE = {"Cache-Control": "no-store"}

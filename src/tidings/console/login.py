@@ -16,7 +16,7 @@ from tidings.console.pages import HOME, LOG_IN, console_router, redirect_to
 from tidings.console.session import AnyVisitor, read_fields, read_form, render_page
 from tidings.core.text import plural
 from tidings.errors import InputError, TooOften
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 
 WEEK = 7 * 24 * 3600
 """Seconds that a browser stays logged in, if the token is valid that long."""

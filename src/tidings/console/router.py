@@ -29,7 +29,7 @@ from tidings.delivery.destinations import Destinations
 from tidings.errors import Absent
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 from tidings.objects.model.model_picture import MODEL_STYLE
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

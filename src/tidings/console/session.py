@@ -22,7 +22,7 @@ from tidings.api.v1.notifications import subscriber_of
 from tidings.console.pages import render_template
 from tidings.core.storable import LARGEST_INTEGER, is_storable, parse_number
 from tidings.errors import InputError, NotAllowed
-from tidings.service.access import Caller, Scope
+from tidings.service.authorization import Caller, Scope
 from tidings.store.names import LONGEST
 
 CSRF_FIELD = "word"

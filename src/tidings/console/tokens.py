@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.console.pages import HOME, console_router, redirect_to
 from tidings.console.session import AdministerVisitor, Visitor, read_form, render_page
 from tidings.errors import Absent, InputError
-from tidings.service.access import Access, NewToken, Scope
+from tidings.service.authorization import Access, NewToken, Scope
 from tidings.store.encoding import format_instant, utc_now
 
 HERE = "tokens"

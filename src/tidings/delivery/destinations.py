@@ -9,7 +9,7 @@ from tidings.delivery.destination_types.registry import WEBHOOK
 from tidings.delivery.destination_types.sender import Sender
 from tidings.delivery.destination_types.webhooks import generate_secret
 from tidings.delivery.messages import Message, build_message
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import Absent, InputError, OverLimit, pointing
 from tidings.model import Notification, Publication, Reason

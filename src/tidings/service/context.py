@@ -10,7 +10,7 @@ from tidings.operations.health import Health, PendingWork
 from tidings.operations.metrics import Metrics
 from tidings.operations.settings import ServicePart, Settings
 from tidings.parsers.parser_pool import ParserPool
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 
 ALL_PARTS = frozenset(ServicePart)

@@ -8,7 +8,7 @@ from tidings.delivery.destination_types.apprise_targets import Description
 from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.dispatcher import DeliveryListener, Dispatcher, ignore_event
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.worker import DeliveryWorker
 from tidings.feeds.outbound.entries import build_entry
 from tidings.model import Publication

@@ -19,7 +19,7 @@ from tidings.feeds.sql import tables as feed_tables
 from tidings.metadata.sql import log_tables, paused_rules
 from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_sources
-from tidings.store import audiences, bulk, clock_recovery, positions, telemetry, tokens
+from tidings.store import acknowledgements, audiences, bulk, clock_recovery, telemetry, tokens
 from tidings.store import tables as store_tables
 from tidings.store.database import Database, open_database
 
@@ -159,7 +159,7 @@ MIGRATIONS = (
         20, "audiences", (create_tables(audiences.labels, audiences.grants), start_counter("audiences"))
     ),
     Migration(21, "paused subscriptions", (create_tables(store_tables.paused),)),
-    Migration(22, "acknowledgements", (create_tables(positions.acknowledgements),)),
+    Migration(22, "acknowledgements", (create_tables(acknowledgements.acknowledgements),)),
     Migration(23, "destinations", (create_tables(*delivery_tables.ALL), start_counter("undelivered"))),
     Migration(
         24, "operating", (create_tables(telemetry.measures, telemetry.traces), start_counter("matched"))

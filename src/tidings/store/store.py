@@ -23,6 +23,7 @@ from tidings.metadata.sql.rule_graph import RuleGraph
 from tidings.objects.sql.object_notifications import ObjectNotifications
 from tidings.objects.sql.object_sources import ObjectSources
 from tidings.store import counters
+from tidings.store.acknowledgements import Acknowledgements, Heads
 from tidings.store.audiences import Audiences
 from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
@@ -33,7 +34,6 @@ from tidings.store.group_append import GroupAppend
 from tidings.store.journal import Journal
 from tidings.store.migrations import check_version, migrate
 from tidings.store.notifications import Notifications
-from tidings.store.positions import Acknowledgements, Heads
 from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
 from tidings.store.subscriptions.overruns import BudgetOverruns
 from tidings.store.subscriptions.registry import Subscriptions

@@ -20,7 +20,7 @@ from tidings.console import metadata as metadata_pages
 from tidings.console.router import static_router_for
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.rules.rule_parser import parse_rule
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 

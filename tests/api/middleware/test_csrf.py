@@ -15,7 +15,7 @@ from tests.support.servers.http_server import served
 from tidings.api.authentication import COOKIE, Authenticator, SubscribeCaller, get_authenticator
 from tidings.api.http_error import HttpError
 from tidings.api.routes import ProblemRoute
-from tidings.service.access import Access, Scope
+from tidings.service.authorization import Access, Scope
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

@@ -11,7 +11,7 @@ from tests.api.routes.place import SECRET, Place, bearing, fill
 from tests.api.routes.route_walk import Route, is_json, methods_of, names_of, walk
 from tests.support.servers.application import served
 from tidings.api.app import create_app
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 
 
 @pytest.fixture(scope="session")

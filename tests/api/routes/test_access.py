@@ -19,7 +19,7 @@ from tests.api.routes.place import SECRET, Place, bearing
 from tests.api.routes.route_walk import ANY_TOKEN, OPEN, PARAMETER, REFUSED, Route, ask, leads_to_login
 from tests.support.servers.application import served
 from tidings.api.authentication import COOKIE
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 
 JSON = {"Content-Type": "application/json"}
 

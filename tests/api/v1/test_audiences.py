@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.servers.application import Served, served
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.encoding import MatchRow
 
 AUDIENCES = "/v1/audiences"

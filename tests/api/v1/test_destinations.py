@@ -20,7 +20,7 @@ from tests.support.servers.site import Request, Response, Site, a_site
 from tidings.api.authentication import Authenticator
 from tidings.api.middleware.write_limiter import AT_ONCE
 from tidings.api.v1 import destinations, preferences
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 
 

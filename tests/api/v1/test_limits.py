@@ -18,7 +18,7 @@ from tidings.api.middleware.rate_limiter import RateLimiter
 from tidings.api.v1.limits import VARIABLE, Limits, load_limits
 from tidings.errors import SetupError
 from tidings.model import Subscription
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.bulk_subscribe import BulkWarnings
 from tidings.service.tidings import Tidings
 

@@ -25,7 +25,7 @@ from tidings.api.xml_rpc import messages
 from tidings.api.xml_rpc.endpoints import router_for
 from tidings.feeds.outbound.addresses import create_feed_urls
 from tidings.model import Reason
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import MatchRow
 

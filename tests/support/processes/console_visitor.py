@@ -13,8 +13,8 @@ from tidings.api.authentication import Authenticator
 from tidings.api.middleware.rate_limiter import RateLimiter
 from tidings.api.v1.limits import Limits
 from tidings.console.router import router_for
-from tidings.delivery.policy import DeliveryPolicy
-from tidings.service.access import Access
+from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.service.authorization import Access
 from tidings.service.delivery import open_destinations
 from tidings.service.tidings import Tidings
 

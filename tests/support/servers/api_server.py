@@ -13,7 +13,7 @@ from tidings.api import app as api
 from tidings.api.authentication import Authenticator
 from tidings.api.server import create_server, listen
 from tidings.api.v1.limits import Limits
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 
 

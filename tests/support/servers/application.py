@@ -17,7 +17,7 @@ from tidings.feeds.hub.hub import Hub, HubPolicy
 from tidings.operations.metrics import Metrics
 from tidings.operations.settings import ServicePart, Settings
 from tidings.parsers.parser_pool import ParserPool
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.service.context import ALL_PARTS, ServiceContext
 from tidings.service.pipeline import count_totals
 from tidings.service.tidings import Tidings

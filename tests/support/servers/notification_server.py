@@ -18,7 +18,7 @@ from tidings.api.v1 import asyncapi, notifications
 from tidings.api.v1.streams import websocket
 from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.model import Publication, Reason
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store

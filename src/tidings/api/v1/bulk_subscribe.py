@@ -26,7 +26,7 @@ from tidings.core import suggest
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.graphs.rdf.media_types import plain
 from tidings.parsers.strict_json import has_more_values, values_problem
-from tidings.service.access import Caller, Scope
+from tidings.service.authorization import Caller, Scope
 from tidings.service.bulk_subscribe import BulkItem, BulkSubscriber, BulkWarnings
 from tidings.service.submission import JSON_LINES_TYPES, refuse_too_many, unread_problem
 from tidings.service.subscription_lines import parse_subscription_line

@@ -28,7 +28,7 @@ from tidings.core.storable import LARGEST_INTEGER
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
 from tidings.errors import Absent
-from tidings.service.access import Caller
+from tidings.service.authorization import Caller
 
 
 class DestinationRequest(BaseModel):

@@ -32,7 +32,7 @@ from tidings.graphs.rdf.media_types import JSON_LD, plain
 from tidings.kinds import JSON
 from tidings.model import Publication
 from tidings.service import submission
-from tidings.service.access import Caller, Scope
+from tidings.service.authorization import Caller, Scope
 from tidings.service.reference_data import SchemaSnapshot
 from tidings.service.submission import (
     Submission,

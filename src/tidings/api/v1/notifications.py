@@ -30,9 +30,9 @@ from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.client.records import AckPosition
 from tidings.core.storable import LARGEST_INTEGER, parse_number
 from tidings.errors import InputError
-from tidings.service.access import Caller
+from tidings.service.authorization import Caller
 from tidings.service.event_pages import EventPage, read_page, resolve_cursor
-from tidings.store.positions import SubscriberPosition
+from tidings.store.acknowledgements import SubscriberPosition
 from tidings.store.store import Store
 
 LONGEST_WAIT = 60

@@ -21,7 +21,7 @@ from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import Reason
 from tidings.errors import OverLimit
 from tidings.reasons import in_words
-from tidings.service.access import Caller
+from tidings.service.authorization import Caller
 from tidings.service.preview import PreviewBounds, PreviewMatch, preview_subscription
 from tidings.service.tidings import Tidings
 

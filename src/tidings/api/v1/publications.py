@@ -22,7 +22,7 @@ from tidings.api.v1.route_classes import FastRoute, VersionedRoute
 from tidings.cloud_events import LARGEST, carried
 from tidings.core.storable import LARGEST_INTEGER
 from tidings.errors import Absent
-from tidings.service.access import Caller
+from tidings.service.authorization import Caller
 from tidings.service.submission import ACCEPTED_MEDIA_TYPES
 from tidings.service.tidings import Tidings
 from tidings.store.audiences import is_visible

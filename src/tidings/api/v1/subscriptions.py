@@ -28,7 +28,7 @@ from tidings.client.records import Health
 from tidings.core import durations
 from tidings.errors import Absent, pointing
 from tidings.model import Subscription
-from tidings.service.access import Caller
+from tidings.service.authorization import Caller
 from tidings.service.submission import JSON_LINES_TYPES
 from tidings.service.subscriptions import (
     AcceptedSubscription,

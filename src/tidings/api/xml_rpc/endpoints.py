@@ -29,7 +29,7 @@ from tidings.feeds.outbound.addresses import FeedUrls
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.parsers.parser_pool import Lane
-from tidings.service.access import Access, Caller
+from tidings.service.authorization import Access, Caller
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import Clock, utc_now
 from tidings.store.store import Store

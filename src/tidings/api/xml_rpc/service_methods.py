@@ -37,7 +37,7 @@ from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.model import Notification, Subscription
 from tidings.objects.subscriber_names import SubscriberNames
 from tidings.parsers.parser_pool import isolated
-from tidings.service.access import Caller, Scope
+from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
 from tidings.store.entries import SubscriptionEntry

@@ -225,7 +225,7 @@ class Service:
 
         The token itself goes to a terminal only: standard output of a service ends in journald and in pod logs.
         """
-        from tidings.service.access import ADMINISTRATOR_FILE, Access
+        from tidings.service.authorization import ADMINISTRATOR_FILE, Access
 
         public = context.hub.feeds.places.public_url
         if "api" not in self._parts:

@@ -64,7 +64,7 @@ def make(
       tidings token make shop --scope publish --lasting "365 days"
       tidings token make operations --scope administer
     """
-    from tidings.service.access import Access
+    from tidings.service.authorization import Access
 
     with open_tidings(home, store) as tidings:
         whose = subscriber and resolve_subscriber(tidings.store, subscriber, as_json)
@@ -85,7 +85,7 @@ def list_tokens(
     [dim]Example[/]
       tidings token list
     """
-    from tidings.service.access import Access
+    from tidings.service.authorization import Access
 
     with open_tidings(home, store) as tidings:
         found = Access(tidings.store).list()
@@ -110,7 +110,7 @@ def revoke(
     [dim]Example[/]
       tidings token revoke t-3
     """
-    from tidings.service.access import Access
+    from tidings.service.authorization import Access
 
     with open_tidings(home, store) as tidings:
         revoked = Access(tidings.store).revoke(id)

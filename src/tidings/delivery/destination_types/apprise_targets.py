@@ -17,7 +17,7 @@ from tidings.delivery.destination_types.apprise_process import AppriseProcess
 from tidings.delivery.destination_types.apprise_worker import UNKNOWN, parse_target
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Item, Message
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
 from tidings.model import Publication

@@ -17,7 +17,7 @@ from typing import Any
 
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Message
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError, SetupError
 from tidings.operations.kafka_address import KafkaAddress, parse_kafka_address

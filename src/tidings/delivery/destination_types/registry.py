@@ -9,7 +9,7 @@ from tidings.delivery.destination_types.apprise_targets import AppriseTargets, D
 from tidings.delivery.destination_types.kafka_topics import KafkaTopics
 from tidings.delivery.destination_types.sender import Sender
 from tidings.delivery.destination_types.webhooks import Webhooks
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.store.encoding import utc_now
 

@@ -21,7 +21,7 @@ from standardwebhooks.webhooks import Webhook
 from tidings.cloud_events import MEDIA_TYPE
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Message
-from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
 from tidings.operations.egress_policy import (

@@ -27,7 +27,7 @@ from tests.support.servers.postgres import Server
 from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.api.v1.streams.page_cache import LINES, PAGE_BYTES
 from tidings.errors import StoreError
-from tidings.service.access import Access
+from tidings.service.authorization import Access
 from tidings.store.store import open_store
 
 LONG = 60.0

@@ -32,7 +32,7 @@ from tidings.api.v1.streams.fanout import Follower, NotificationFanout, StreamEn
 from tidings.core.storable import check_number, parse_number
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.parsers.strict_json import parse_value
-from tidings.service.access import Caller, Scope
+from tidings.service.authorization import Caller, Scope
 from tidings.service.event_pages import resolve_cursor
 from tidings.store.store import Store
 

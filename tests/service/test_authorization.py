@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError, NotAllowed, SetupError
-from tidings.service.access import Access, Caller, Scope
+from tidings.service.authorization import Access, Caller, Scope
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

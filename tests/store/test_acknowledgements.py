@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tidings.errors import InputError
+from tidings.store.acknowledgements import SubscriberPosition
 from tidings.store.encoding import MatchRow
-from tidings.store.positions import SubscriberPosition
 from tidings.store.store import Store
 
 
