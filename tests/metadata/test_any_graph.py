@@ -67,7 +67,7 @@ def test_a_document_is_read_or_refused(data: st.DataObject) -> None:
     good = document_graph(data.draw(resources(schema, URI)), schema)
     graph = data.draw(broken(good, document_edges(schema)))
     try:
-        document = DocumentReader(schema).document(graph, URI)
+        document = DocumentReader(schema).read_graph(graph, URI)
     except MetadataError as problem:
         assert problem.findings
         return

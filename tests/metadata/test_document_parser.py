@@ -31,7 +31,7 @@ WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "appli
 def in_full(schema: Schema, body: bytes, media_type: str, uri: str) -> Document:
     """The way that collects findings."""
     check_uri(uri)
-    return DocumentReader(schema).document(decode(body, media_type, uri), uri)
+    return DocumentReader(schema).read_graph(decode(body, media_type, uri), uri)
 
 
 def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:

@@ -1,15 +1,15 @@
-"""What a provider tells a repository: what moved in the results of its rules, and the resources that it needs for that.
+"""Messages from a provider to a repository: changes in the results of its rules, with the resources it needs.
 
-    changes    moves after a sequence number, with the resources that entered or changed and all they refer to strongly
-    state      everything at once: the members of each rule, and the resources they need
+    ChangeSet          moves after a sequence number, with resources that entered or changed and their strong closure
+    RepositoryState    everything at once: the members of each rule, with the resources they need
 
-Both are as of one moment. Where there are more moves than were asked for, resources are ahead of the moves until the
-last of them was fetched (`more`): what has left since may not be there.
+Both are snapshots of one moment. If a change set is limited (`more`), its resources can be newer than its moves: a
+resource that has left since may be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ MOVE_KINDS = ("entered", "changed", "left")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A resource that `entered`, `changed` in or `left` the results of a rule, and when the provider noted that."""
+    """A resource that `entered`, `changed` in or `left` the results of a rule, and when the provider recorded it."""
 
     sequence: int
     rule: str
@@ -38,9 +38,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """Moves in order, as of a position of a provider; `sequence` is where to read on, `more` if there is more now.
+    """Moves in order, at a position of a provider's log. Read on after `sequence`; `more` says that there is more now.
 
-    `schema` is the version of the provider's schema: with another one, there may be other classes.
+    `schema` is the version of the provider's schema: another version may have other classes.
     """
 
     provider: str
@@ -54,7 +54,7 @@ class ChangeSet:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """All members of a repository's rules, as of a position of a provider; `sequence` is where to read on."""
+    """All members of a repository's rules, at a position of a provider's log. Read on after `sequence`."""
 
     provider: str
     position: int
@@ -64,78 +64,81 @@ class RepositoryState:
     resources: tuple[Resource, ...]
 
 
-def changes_to_json(told: ChangeSet) -> dict[str, Any]:
-    """A change set as what `json.dumps` takes."""
-    moves = [asdict(each) for each in told.moves]
-    return {**_head(told), "more": told.more, "moves": moves, "resources": _resources(told.resources)}
+def changes_to_json(changes: ChangeSet) -> dict[str, Any]:
+    """Convert a change set to a JSON object."""
+    moves = [asdict(move) for move in changes.moves]
+    return {
+        **_header_to_json(changes),
+        "more": changes.more,
+        "moves": moves,
+        "resources": list(map(resource_to_json, changes.resources)),
+    }
 
 
 def changes_from_json(record: Mapping[str, Any]) -> ChangeSet:
-    """The change set of `changes_to_json`. Anything else is refused."""
+    """Parse the result of `changes_to_json`; raise InputError for anything else."""
     try:
-        moves = tuple(map(_move, record["moves"]))
+        moves = tuple(map(_move_from_json, record["moves"]))
         resources = tuple(map(resource_from_json, record["resources"]))
-        return ChangeSet(*_where(record), moves, resources, bool(record["more"]))
+        return ChangeSet(*_header_from_json(record), moves, resources, bool(record["more"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _not_one("a change set", record) from error
+        raise _invalid("a change set", record) from error
 
 
-def state_to_json(told: RepositoryState) -> dict[str, Any]:
-    """A state as what `json.dumps` takes."""
-    members = {rule: list(uris) for rule, uris in told.members.items()}
-    return {**_head(told), "members": members, "resources": _resources(told.resources)}
+def state_to_json(state: RepositoryState) -> dict[str, Any]:
+    """Convert a state to a JSON object."""
+    members = {rule: list(uris) for rule, uris in state.members.items()}
+    return {
+        **_header_to_json(state),
+        "members": members,
+        "resources": list(map(resource_to_json, state.resources)),
+    }
 
 
 def state_from_json(record: Mapping[str, Any]) -> RepositoryState:
-    """The state of `state_to_json`. Anything else is refused."""
+    """Parse the result of `state_to_json`; raise InputError for anything else."""
     try:
-        members = {parse_text(rule): _texts(uris) for rule, uris in record["members"].items()}
-        return RepositoryState(*_where(record), members, tuple(map(resource_from_json, record["resources"])))
+        members = {parse_text(rule): _texts_from_json(uris) for rule, uris in record["members"].items()}
+        resources = tuple(map(resource_from_json, record["resources"]))
+        return RepositoryState(*_header_from_json(record), members, resources)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _not_one("a state", record) from error
+        raise _invalid("a state", record) from error
 
 
-def _move(record: Mapping[str, Any]) -> Move:
+def _move_from_json(record: Mapping[str, Any]) -> Move:
     rule, uri, kind, time = (parse_text(record[name]) for name in ("rule", "uri", "kind", "time"))
     if kind not in MOVE_KINDS:
-        raise ValueError(f"{kind} is no kind of move")
+        raise ValueError(f"unknown kind of move: {kind}")
     return Move(parse_natural(record["sequence"]), rule, uri, kind, time)
 
 
-def _texts(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list):
-        raise TypeError("no list")
-    return tuple(map(parse_text, given))
+def _texts_from_json(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError("not a list")
+    return tuple(map(parse_text, values))
 
 
-def _head(told: ChangeSet | RepositoryState) -> dict[str, Any]:
-    return {name: getattr(told, name) for name in ("provider", "position", "schema", "sequence")}
+def _header_to_json(message: ChangeSet | RepositoryState) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in ("provider", "position", "schema", "sequence")}
 
 
-def _where(record: Mapping[str, Any]) -> tuple[str, int, int, int]:
+def _header_from_json(record: Mapping[str, Any]) -> tuple[str, int, int, int]:
     provider, *numbers = (record[name] for name in ("provider", "position", "schema", "sequence"))
     position, schema, sequence = map(parse_natural, numbers)
     return parse_text(provider), position, schema, sequence
 
 
-def _resources(resources: Iterable[Resource]) -> list[dict[str, Any]]:
-    return [resource_to_json(each) for each in resources]
-
-
-def _not_one(what: str, record: object) -> InputError:
-    return InputError(f"this is not {what} of a provider", received=repr(record)[:200])
-
-
-# How far a repository is in what its provider tells.
+def _invalid(what: str, record: object) -> InputError:
+    return InputError(f"not {what} of a provider", received=repr(record)[:200])
 
 
 UNSETTLED = -1
-"""The sequence of a cursor of which only the position counts."""
+"""The sequence of a cursor that has a position only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The provider, the last move that it told, with its mark, and the position in the log it was at then."""
+    """How far a repository has read: the provider, the last move with its mark, and the position in the log."""
 
     provider: str
     sequence: int
@@ -144,16 +147,18 @@ class Cursor:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the moves after it are all that is missing. If not, only the whole state will do."""
+        """Whether a repository can read on by change sets. Otherwise it needs the whole state."""
         return self.sequence != UNSETTLED
 
-    def after(self, told: ChangeSet) -> Cursor:
-        """The cursor after a change set. One without moves may have a position that is further on."""
-        mark = compute_mark(told.moves[-1]) if told.moves else self.mark
-        return Cursor(told.provider, told.sequence, told.position, mark)
+    def after(self, changes: ChangeSet) -> Cursor:
+        """Advance past a change set. Even one without moves can have a later position."""
+        mark = compute_mark(changes.moves[-1]) if changes.moves else self.mark
+        return Cursor(changes.provider, changes.sequence, changes.position, mark)
 
 
 def compute_mark(move: Move) -> str:
-    """By this a repository knows again what it was told last: a provider that was restored from an older store counts
-    on from there, and tells something else under the same number."""
+    """Return the identity of a move, by which a repository detects a restored provider.
+
+    A provider restored from an older backup reuses sequence numbers for other moves.
+    """
     return " ".join((str(move.sequence), move.kind, move.rule, move.uri, move.time))

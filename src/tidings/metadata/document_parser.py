@@ -1,4 +1,4 @@
-"""One metadata document on its way from edges to resources. What is wrong with it is collected, not raised."""
+"""Parser of one metadata document, from graph edges to resources; it collects all findings."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from tidings.metadata.schema.model import Property
 from tidings.metadata.schema.schema_parser import CLASS, PROPERTY
 from tidings.metadata.schema.vocabulary import Vocabulary
 
-# URI references for resources that have none: nested ones without rdf:ID, blank nodes in any syntax.
+# Generated URI references for blank nodes, such as nested resources without rdf:ID:
 #
-#     doc.rdf#host/serverInformation          what the host's serverInformation is
-#     doc.rdf#host/disks, #host/disks/2       of several, in the order they are written
-#     doc.rdf#/CycleProvider                  one that nothing leads to; #/CycleProvider/2 is the next
+#     doc.rdf#host/serverInformation          the value of the host's serverInformation
+#     doc.rdf#host/disks, #host/disks/2       several values, in document order
+#     doc.rdf#/CycleProvider                  one without an incoming edge; the next is #/CycleProvider/2
 #
-# Such a name stays while the way to the resource does, whatever its values become: it is changed, not another one. A
-# name made of the values would be another resource after each change, and one made of the place in the document (b0,
-# b1 ...) would move with everything above it. A slash cannot stand in rdf:ID, so names do not meet by chance.
+# A name depends on the path to the resource only, so a resource keeps its name while its values change. With a name
+# made of the values, each change would make another resource; with one made of the place in the document (b0, b1 ...),
+# an insertion would rename everything below. rdf:ID cannot contain a slash, so generated names rarely collide.
 
 
 NameShortener = Callable[[str], str]
-"""How a class or a property is called, by its IRI."""
+"""Maps the IRI of a class or a property to its short name."""
 
 
 def name_blank_nodes(graph: Graph, document: str, short: NameShortener) -> Mapping[Term, str]:
-    """The URI reference of each blank node of a document."""
+    """Return the URI reference of each blank node of a document."""
     nodes = [node for edge in graph.edges for node in (edge.subject, edge.object)]
     blanks = dict.fromkeys(node for node in nodes if node.kind is TermKind.BLANK)
     if not blanks:
         return {}
-    led_to = {edge.object for edge in graph.edges}
-    naming = _Naming(graph, document, short)
-    naming.follow(dict.fromkeys(node for node in nodes if node.kind is TermKind.IRI))
-    naming.begin(blank for blank in blanks if blank not in led_to)
-    naming.begin(blanks)  # what is left runs in circles
-    return naming.names
+    objects = {edge.object for edge in graph.edges}
+    namer = _BlankNodeNamer(graph, document, short)
+    namer.follow(dict.fromkeys(node for node in nodes if node.kind is TermKind.IRI))
+    namer.start(blank for blank in blanks if blank not in objects)
+    namer.start(blanks)  # those that are left are in cycles
+    return namer.names
 
 
-class _Naming:
-    """Goes along the edges, from what has a name to what has none, the nearest first."""
+class _BlankNodeNamer:
+    """Breadth-first walk from named nodes to blank nodes."""
 
     def __init__(self, graph: Graph, document: str, short: NameShortener) -> None:
         self.names: dict[Term, str] = {}
         self._start, self._short = f"{document}#", short
-        self._times: dict[str, int] = defaultdict(int)
+        self._counts: dict[str, int] = defaultdict(int)
         self._edges: dict[Term, list[tuple[str, Term]]] = defaultdict(list)
         self._types: dict[Term, str] = {}
         for subject, property, object in graph.edges:
@@ -58,84 +58,84 @@ class _Naming:
             elif object.kind is TermKind.BLANK:
                 self._edges[subject].append((property.text, object))
 
-    def begin(self, blanks: Iterable[Term]) -> None:
+    def start(self, blanks: Iterable[Term]) -> None:
         for blank in blanks:
             if blank not in self.names:
-                self._call(blank, f"{self._start}/{self._short(self._types.get(blank, ''))}")
+                self._assign(blank, f"{self._start}/{self._short(self._types.get(blank, ''))}")
                 self.follow([blank])
 
     def follow(self, nodes: Iterable[Term]) -> None:
-        waiting = deque(nodes)
-        while waiting:
-            node = waiting.popleft()
+        pending = deque(nodes)
+        while pending:
+            node = pending.popleft()
             for property, blank in self._edges.get(node, ()):
                 if blank not in self.names:
-                    self._call(blank, f"{self._owner(node)}/{self._short(property)}")
-                    waiting.append(blank)
+                    self._assign(blank, f"{self._prefix(node)}/{self._short(property)}")
+                    pending.append(blank)
 
-    def _owner(self, node: Term) -> str:
-        """The document may describe itself: its name has no fragment yet."""
+    def _prefix(self, node: Term) -> str:
+        """Return the name of a node with a fragment: that of the document itself has none."""
         name = self.names.get(node, node.text)
         return name if "#" in name else f"{name}#"
 
-    def _call(self, blank: Term, name: str) -> None:
-        self._times[name] += 1
-        self.names[blank] = name if self._times[name] == 1 else f"{name}/{self._times[name]}"
+    def _assign(self, blank: Term, name: str) -> None:
+        self._counts[name] += 1
+        self.names[blank] = name if self._counts[name] == 1 else f"{name}/{self._counts[name]}"
 
 
 class DocumentParser:
-    """What a document says of each of its resources."""
+    """Parser of the graph of one document; `findings` lists what is wrong with it."""
 
     def __init__(self, graph: Graph, uri: str, vocabulary: Vocabulary) -> None:
         self.findings: list[Finding] = []
         self._uri, self._vocabulary, self._schema = uri, vocabulary, vocabulary.schema
         self._blanks = name_blank_nodes(graph, uri, vocabulary.short)
-        self._described = _by_subject(graph, self._blanks)
+        self._descriptions = _group_by_subject(graph, self._blanks)
         self._classes: dict[str, str] = {}
 
     def resources(self) -> list[Resource]:
-        """The resources; they count only if there are no findings."""
-        self._belong()
-        for subject, about in self._described.items():
+        """Parse the resources, which are valid only if there are no findings."""
+        self._check_ownership()
+        for subject, about in self._descriptions.items():
             self._classify(self._name(subject), about)
-        found = []
-        for subject, about in self._described.items():
+        resources = []
+        for subject, about in self._descriptions.items():
             name = self._name(subject)
             cls = self._classes.get(name)
             if cls is not None:
-                found.append(Resource(name, cls, self._values_of(name, cls, about)))
-        return found
+                resources.append(Resource(name, cls, self._parse_values(name, cls, about)))
+        return resources
 
     def is_schema(self) -> bool:
-        """Whether the document says what classes and properties there are, and nothing of resources."""
+        """Whether the document declares classes or properties, and describes no resources."""
         declared = any(
-            term.text in (CLASS, PROPERTY) for each in self._described.values() for term in each.types
+            term.text in (CLASS, PROPERTY) for about in self._descriptions.values() for term in about.types
         )
         return declared and not self._classes
 
     def _name(self, node: Term) -> str:
         return node.text if node.kind is TermKind.IRI else self._blanks[node]
 
-    def _named(self, term: Term) -> Term:
-        """As people see it: the label of a blank node tells them nothing."""
+    def _readable(self, term: Term) -> Term:
+        """Replace a blank node, whose label is meaningless, by its generated name."""
         return iri(self._blanks[term]) if term.kind is TermKind.BLANK else term
 
-    def _belong(self) -> None:
-        """Whoever describes a resource of another document could change it behind its owner's back."""
-        made, start = set(self._blanks.values()), f"{self._uri}#"
-        for subject in self._described:
+    def _check_ownership(self) -> None:
+        """Check that all subjects belong to this document: others can be changed by their own document only."""
+        generated, start = set(self._blanks.values()), f"{self._uri}#"
+        for subject in self._descriptions:
             if subject.kind is not TermKind.IRI:
                 continue
             if subject.text != self._uri and not subject.text.startswith(start):
                 self.findings.append(findings.foreign_resource(subject.text, self._uri))
-            if subject.text in made:
+            if subject.text in generated:
                 self.findings.append(findings.name_collision(subject.text))
 
-    def _classify(self, name: str, about: _Described) -> None:
-        named = {term: self._class_of(term) for term in about.types}
-        unknown = [term for term, cls in named.items() if cls is None]
+    def _classify(self, name: str, about: _Description) -> None:
+        types = {term: self._class_of(term) for term in about.types}
+        unknown = [term for term, cls in types.items() if cls is None]
         self.findings += [findings.unknown_class(name, term, self._vocabulary) for term in unknown]
-        classes = [cls for cls in named.values() if cls is not None]
+        classes = [cls for cls in types.values() if cls is not None]
         lowest = [cls for cls in classes if self._schema.at_or_above(cls).issuperset(classes)]
         if lowest:
             self._classes[name] = lowest[0]
@@ -147,28 +147,28 @@ class DocumentParser:
     def _class_of(self, term: Term) -> str | None:
         return self._vocabulary.class_of(term.text) if term.kind is TermKind.IRI else None
 
-    def _values_of(self, name: str, cls: str, about: _Described) -> Mapping[str, tuple[Value, ...]]:
-        found: dict[str, tuple[Value, ...]] = {}
-        for said, terms in about.values.items():
-            property = self._vocabulary.property_of(cls, said)
+    def _parse_values(self, name: str, cls: str, about: _Description) -> Mapping[str, tuple[Value, ...]]:
+        by_name: dict[str, tuple[Value, ...]] = {}
+        for property_iri, terms in about.values.items():
+            property = self._vocabulary.property_of(cls, property_iri)
             if property is None:
-                self.findings.append(findings.unknown_property(name, cls, said, self._vocabulary))
+                self.findings.append(findings.unknown_property(name, cls, property_iri, self._vocabulary))
                 continue
-            values = self._values(name, property, terms)
+            values = self._parse_property(name, property, terms)
             if values:
-                found[property.name] = values
-        return {each: found[each] for each in sorted(found, key=self._vocabulary.place_of)}
+                by_name[property.name] = values
+        return {each: by_name[each] for each in sorted(by_name, key=self._vocabulary.place_of)}
 
-    def _values(self, name: str, property: Property, terms: Sequence[Term]) -> tuple[Value, ...]:
-        """The values in order, each once: two documents that say the same are the same."""
-        read = self._reference if property.kind is None else self._literal
-        values = {value for term in terms if (value := read(name, property, term)) is not None}
+    def _parse_property(self, name: str, property: Property, terms: Sequence[Term]) -> tuple[Value, ...]:
+        """Return the values sorted and without duplicates, so that equivalent documents are equal."""
+        parse = self._parse_reference if property.kind is None else self._parse_literal
+        values = {value for term in terms if (value := parse(name, property, term)) is not None}
         if len(values) > 1 and not property.several:
-            self.findings.append(findings.too_many_values(name, property, list(map(self._named, terms))))
+            self.findings.append(findings.too_many_values(name, property, list(map(self._readable, terms))))
         return tuple(sorted(values))
 
-    def _reference(self, name: str, property: Property, term: Term) -> Value | None:
-        """Where a reference leads in another document is not known here, and may change; in this one it is."""
+    def _parse_reference(self, name: str, property: Property, term: Term) -> Value | None:
+        """Parse a reference. Only targets in this document are checked: others are not known, and may change."""
         if term.kind is TermKind.LITERAL:
             self.findings.append(findings.literal_for_reference(name, property, term))
             return None
@@ -178,9 +178,9 @@ class DocumentParser:
             self.findings.append(findings.wrong_class(name, property, target, cls))
         return Ref(target)
 
-    def _literal(self, name: str, property: Property, term: Term) -> Value | None:
+    def _parse_literal(self, name: str, property: Property, term: Term) -> Value | None:
         if term.kind is not TermKind.LITERAL:
-            self.findings.append(findings.reference_for_literal(name, property, self._named(term)))
+            self.findings.append(findings.reference_for_literal(name, property, self._readable(term)))
             return None
         assert property.kind is not None
         value = parse_literal(term, property.kind)
@@ -189,8 +189,8 @@ class DocumentParser:
         return value
 
 
-class _Described:
-    """What is said of one subject, term by term."""
+class _Description:
+    """The statements about one subject."""
 
     __slots__ = ("types", "values")
 
@@ -199,15 +199,15 @@ class _Described:
         self.values: dict[str, list[Term]] = {}
 
 
-def _by_subject(graph: Graph, blanks: Mapping[Term, str]) -> Mapping[Term, _Described]:
-    """By subject, in the order written. Blank nodes are there even if nothing is said of them."""
-    found: dict[Term, _Described] = {}
+def _group_by_subject(graph: Graph, blanks: Mapping[Term, str]) -> Mapping[Term, _Description]:
+    """Group statements by subject in document order. Blank nodes are included even without statements."""
+    descriptions: dict[Term, _Description] = {}
     for subject, property, object in graph.edges:
-        about = found.get(subject)
+        about = descriptions.get(subject)
         if about is None:
-            about = found[subject] = _Described()
+            about = descriptions[subject] = _Description()
         if property.text == TYPE:
             about.types.append(object)
         else:
             about.values.setdefault(property.text, []).append(object)
-    return found | {blank: _Described() for blank in blanks if blank not in found}
+    return descriptions | {blank: _Description() for blank in blanks if blank not in descriptions}

@@ -1,7 +1,7 @@
-"""The log of metadata: what was registered and removed, in one order, the same at every provider.
+"""Entries of the metadata log: registrations, removals and schemas in one total order.
 
-Who applies the same entries in the same order has the same metadata: providers are equal at equal positions. Rules are
-not in it: they belong to one provider.
+Providers that apply the same entries in the same order have the same metadata: they are equal at equal positions. Rules
+are not in the log; they belong to one provider.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.metadata.resources import parse_natural
 
 
 class Operation(Enum):
-    """What an entry does."""
+    """The effect of a log entry."""
 
     REGISTER = "register"
     REMOVE = "remove"
@@ -26,7 +26,7 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogDraft:
-    """An entry that has no place in the log yet. To remove a document takes its URI alone, and a schema has none."""
+    """An entry without a position yet. A removal has only a URI; a schema has none."""
 
     what: Operation
     uri: str = ""
@@ -39,7 +39,7 @@ class LogDraft:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry of the log. Positions count from one, without gaps."""
+    """An entry of the log. Positions start at 1 and have no gaps."""
 
     position: int
     what: Operation
@@ -48,14 +48,11 @@ class LogEntry:
     body: bytes
 
 
-# Pages of the log, and how they travel: as JSON, bodies as Base64 because they need not be text.
-
-
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Entries that follow each other, of a log whose first one is at `first` and whose last one is at `head`.
+    """Consecutive entries of a log that starts at `first` and ends at `head`.
 
-    `provider` is whose log it is, so that somebody else in the same place is noticed.
+    `provider` is the id of the log's owner, so that a follower notices a different provider at the same address.
     """
 
     provider: str
@@ -65,20 +62,20 @@ class LogPage:
 
 
 def page_to_json(page: LogPage) -> dict[str, Any]:
-    """A page as what `json.dumps` takes."""
-    entries = [_entry_to_json(each) for each in page.entries]
+    """Convert a page to a JSON object. Bodies are Base64: they need not be text."""
+    entries = [_entry_to_json(entry) for entry in page.entries]
     return {"provider": page.provider, "first": page.first, "head": page.head, "entries": entries}
 
 
 def page_from_json(record: Mapping[str, Any]) -> LogPage:
-    """The page of `page_to_json`. Anything else is refused."""
+    """Parse the result of `page_to_json`; raise InputError for anything else."""
     try:
         entries = tuple(map(_entry_from_json, record["entries"]))
         return LogPage(
             str(record["provider"]), parse_natural(record["first"]), parse_natural(record["head"]), entries
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError("this is no page of a log", received=repr(record)[:200]) from error
+        raise InputError("not a page of a log", received=repr(record)[:200]) from error
 
 
 def _entry_to_json(entry: LogEntry) -> dict[str, Any]:

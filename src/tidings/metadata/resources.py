@@ -1,4 +1,4 @@
-"""Resources: what a metadata document says of one thing, called by its URI reference."""
+"""Resources: the classes and property values that metadata documents state, by URI reference."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidings.metadata.schema.model import Property, Reference, Schema
 from tidings.values import Kind, Scalar, kind_of
 
 SUBJECT = "rdf#subject"
-"""The property whose value is the resource itself: a rule may ask for a single resource (section 3.2 of paper 001)."""
+"""The property whose value is the resource itself: a rule may name a single resource (section 3.2 of paper 001)."""
 
 
 class Ref(NamedTuple):
-    """A reference to a resource, by its URI reference. Whether it is there is another question."""
+    """A reference to a resource, which need not exist."""
 
     uri: str
 
@@ -26,14 +26,14 @@ Value = Scalar | Ref
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource: its class, and its values by property, each in a fixed order, none of them twice."""
+    """A resource: its class, and its values by property in a fixed order without duplicates."""
 
     uri: str
     cls: str
     values: Mapping[str, tuple[Value, ...]]
 
     def atoms(self) -> Iterator[Atom]:
-        """The resource as rows of figure 4: first itself, then property by property."""
+        """Yield the resource as rows of figure 4: first itself, then property by property."""
         yield Atom(self.uri, self.cls, SUBJECT, Ref(self.uri))
         for name, values in self.values.items():
             for value in values:
@@ -49,91 +49,91 @@ class Atom(NamedTuple):
     value: Value
 
 
-# Resources as JSON, and back: how they travel from a provider to repositories and snapshots.
+# The JSON form of resources, for repositories and snapshots:
 #
 #     {"uri": "http://example.org/doc.rdf#host", "class": "CycleProvider", "document": "http://example.org/doc.rdf",
 #      "values": {"serverPort": [5874], "serverInformation": [{"ref": "http://example.org/doc.rdf#info"}]}}
 #
-# Instants are texts, as they are in resources.
+# Instants are strings, as in `Resource`.
 
 
 def resource_to_json(resource: Resource) -> dict[str, Any]:
-    """A resource as what `json.dumps` takes."""
-    values = {name: [value_to_json(value) for value in each] for name, each in resource.values.items()}
+    """Convert a resource to a JSON object."""
+    values = {name: [value_to_json(value) for value in values] for name, values in resource.values.items()}
     document = document_uri_of(resource.uri)
     return {"uri": resource.uri, "class": resource.cls, "document": document, "values": values}
 
 
 def resource_from_json(record: Mapping[str, Any]) -> Resource:
-    """The resource of `to_json`. Anything else is refused."""
+    """Parse the result of `resource_to_json`; raise InputError for anything else."""
     fields = record if isinstance(record, Mapping) else {}
     uri, cls, values = fields.get("uri"), fields.get("class"), fields.get("values")
     if not (isinstance(uri, str) and isinstance(cls, str) and isinstance(values, Mapping)):
-        raise InputError("this is no resource", received=repr(record)[:200], accepted="uri, class, values")
-    return Resource(uri, cls, {name: _values(name, each) for name, each in values.items()})
+        raise InputError("not a resource", received=repr(record)[:200], accepted="uri, class, values")
+    return Resource(uri, cls, {name: _values_from_json(name, listed) for name, listed in values.items()})
 
 
-def _values(name: str, given: object) -> tuple[Value, ...]:
-    if not isinstance(given, list):
-        raise InputError("the values of a property are a list", where=name, received=repr(given)[:200])
-    return tuple(map(value_from_json, given))
+def _values_from_json(name: str, values: object) -> tuple[Value, ...]:
+    if not isinstance(values, list):
+        raise InputError("the values of a property must be a list", where=name, received=repr(values)[:200])
+    return tuple(map(value_from_json, values))
 
 
 def value_to_json(value: Value) -> object:
     return {"ref": value.uri} if isinstance(value, Ref) else value
 
 
-def value_from_json(given: object) -> Value:
-    """A reference is an object: a text with a URI in it is a text."""
-    if isinstance(given, str | int | float | bool):
-        return given
-    if isinstance(given, Mapping) and given.keys() == {"ref"} and isinstance(given["ref"], str):
-        return Ref(given["ref"])
-    raise InputError("this is no value", received=repr(given)[:200], accepted='a scalar, or {"ref": URI}')
+def value_from_json(value: object) -> Value:
+    """Parse a value. References are objects; a string with a URI in it stays a string."""
+    if isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping) and value.keys() == {"ref"} and isinstance(value["ref"], str):
+        return Ref(value["ref"])
+    raise InputError("not a value", received=repr(value)[:200], accepted='a scalar, or {"ref": URI}')
 
 
-def parse_natural(given: object) -> int:
-    """A position or a count. 1e999 is JSON, too, and no database keeps 10 to the 30th: those are none."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
-        raise ValueError(f"{str(given)[:40]} is no number of something")
-    return given
+def parse_natural(value: object) -> int:
+    """Check a position or a count. JSON also allows 1e999 and 10**30, which no database can store."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{str(value)[:40]} is not a number between 0 and 2**63 - 1")
+    return value
 
 
-def parse_text(given: object) -> str:
-    """A text that a database keeps."""
-    if not isinstance(given, str) or "\x00" in given:
-        raise ValueError(f"{repr(given)[:40]} is no text")
-    given.encode()  # half a surrogate pair is a UnicodeError, which is a ValueError
-    return given
+def parse_text(value: object) -> str:
+    """Check that a database can store a string."""
+    if not isinstance(value, str) or "\x00" in value:
+        raise ValueError(f"{repr(value)[:40]} is not a text")
+    value.encode()  # half a surrogate pair is a UnicodeError, which is a ValueError
+    return value
 
 
 def document_uri_of(uri: str) -> str:
-    """The URI of the document that a resource is of: its own resources are all that a document describes."""
+    """Return the URI of the document that describes a resource."""
     return uri.partition("#")[0]
 
 
-# Whether a resource that somebody else tells of is one that the schema allows.
-
-
 def check_conformance(resource: Resource, schema: Schema) -> None:
-    """Refuse one that does not. What references lead to was checked where the document was registered."""
+    """Raise InputError if a resource from another provider breaks the schema.
+
+    The targets of references are not checked: that happened where the document was registered.
+    """
     if resource.cls not in schema.classes:
         raise InputError("not a class of the schema", where=resource.uri, received=resource.cls)
     for name, values in resource.values.items():
         declared = schema.property_of(resource.cls, name)
-        if declared is None or not _fit(values, declared):
-            what = f"not what {name} of {resource.cls} may be"
+        if declared is None or not _are_valid(values, declared):
+            what = f"not valid for {name} of {resource.cls}"
             raise InputError(what, where=resource.uri, received=repr(values)[:200])
 
 
-def _fit(values: Sequence[Value], declared: Property) -> bool:
+def _are_valid(values: Sequence[Value], declared: Property) -> bool:
     count = len(values)
     if not 1 <= count == len(set(values)) or (count > 1 and not declared.several):
         return False
-    return all(_fits(each, declared) for each in values)
+    return all(_is_valid(value, declared) for value in values)
 
 
-def _fits(value: Value, declared: Property) -> bool:
+def _is_valid(value: Value, declared: Property) -> bool:
     if isinstance(value, Ref):
         return declared.leads_to is not None
     kind = Kind.STRING if declared.kind is Kind.INSTANT else declared.kind
@@ -142,13 +142,13 @@ def _fits(value: Value, declared: Property) -> bool:
     return isinstance(value, str) or abs(value) <= sys.float_info.max
 
 
-# Strong references: what goes wherever a resource goes (section 2.4 of paper 001).
+# Strong references: a resource is always sent together with its strong closure (section 2.4 of paper 001).
 #
-# #host ══strong══▶ #info ──weak──▶ #owner the closure of #host: #host, #info
+#     #host ══strong══▶ #info ──weak──▶ #owner        the closure of #host is #host, #info
 
 
 def strong_references(resource: Resource, schema: Schema) -> Iterator[tuple[str, str]]:
-    """The URIs that a resource refers to strongly, each with the class that has to be there."""
+    """Yield the URIs that a resource refers to strongly, each with the class that the target must have."""
     for name, values in resource.values.items():
         declared = schema.property_of(resource.cls, name)
         if declared is None or declared.leads_to is None or declared.reference is not Reference.STRONG:
@@ -159,15 +159,15 @@ def strong_references(resource: Resource, schema: Schema) -> Iterator[tuple[str,
 
 
 def strong_closure(roots: Iterable[str], resources: Mapping[str, Resource], schema: Schema) -> set[str]:
-    """Which of the resources are roots, or are reached from them by strong references, however far.
+    """Return the roots and everything that strong references reach from them within `resources`.
 
-    A reference to something that is not among them, or is of another class, leads nowhere.
+    References to missing resources, and to resources of another class, are ignored.
     """
-    found = {uri for uri in roots if uri in resources}
-    waiting = list(found)
-    while waiting:
-        for uri, cls in strong_references(resources[waiting.pop()], schema):
-            if uri not in found and uri in resources and cls in schema.at_or_above(resources[uri].cls):
-                found.add(uri)
-                waiting.append(uri)
-    return found
+    closure = {uri for uri in roots if uri in resources}
+    pending = list(closure)
+    while pending:
+        for uri, cls in strong_references(resources[pending.pop()], schema):
+            if uri not in closure and uri in resources and cls in schema.at_or_above(resources[uri].cls):
+                closure.add(uri)
+                pending.append(uri)
+    return closure

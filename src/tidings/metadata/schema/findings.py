@@ -1,6 +1,6 @@
-"""What is wrong with a schema or a metadata document: every finding at once, each with resource, property and reason.
+"""Findings: problems of a schema or a metadata document, each with resource, property and reason.
 
-Whoever writes a document mends it in one go; a reader that stops at the first problem makes that a conversation.
+All findings are reported at once, so that an author can fix a document in one pass.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tidings.metadata.schema.vocabulary import Vocabulary
 from tidings.values import Kind
 
 MAX_SHOWN, MAX_REPORTED = 20, 100
-"""How many findings a message lists, and how many the facts for machines: one slip may be in each of many resources."""
+"""How many findings a message and its JSON facts list: one mistake may be repeated in many resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: with which resource, with which of its properties, and why."""
+    """One problem of a resource or of one of its properties."""
 
     resource: str
     what: str
@@ -33,7 +33,7 @@ class Finding:
     hint: str | None = None
 
     def error(self) -> TidingsError:
-        """The finding alone, for its words."""
+        """Return the finding as an error of its own, for its message."""
         return TidingsError(
             self.what,
             where=f"{self.resource}, {self.property}" if self.property else self.resource,
@@ -46,8 +46,8 @@ class Finding:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class _Found(TidingsError):
-    """Says a single finding itself, and lists several below a line that counts them."""
+class _FindingsError(TidingsError):
+    """An error with findings: a single one is the message, several are listed below their count."""
 
     findings: tuple[Finding, ...]
 
@@ -74,19 +74,16 @@ class _Found(TidingsError):
         return super().facts() | {"problems": [finding.facts() for finding in self.findings[:MAX_REPORTED]]}
 
 
-class MetadataSchemaError(_Found, SchemaError):
-    """An RDF Schema that makes no sense."""
+class MetadataSchemaError(_FindingsError, SchemaError):
+    """An invalid RDF Schema."""
 
 
-class MetadataError(_Found, PublicationError):
-    """A metadata document that breaks the schema; nothing of it counts."""
-
-
-# What may be wrong with a metadata document, in words.
+class MetadataError(_FindingsError, PublicationError):
+    """A metadata document that breaks the schema; it is rejected as a whole."""
 
 
 _CONTAINERS = frozenset(RDF + name for name in ("Bag", "Seq", "Alt", "List"))
-_NO_CONTAINERS = "several values are written as the property several times, not as a container"
+_NO_CONTAINERS = "containers are not supported; repeat the property for several values"
 _EXPECTED = {
     Kind.NUMBER: "a number",
     Kind.STRING: "a text",
@@ -102,8 +99,8 @@ def foreign_resource(resource: str, document: str) -> Finding:
 
 
 def schema_in_document(document: str) -> Finding:
-    """One finding for all of it: each class would be one of a class that the schema does not have."""
-    what, hint = "a schema, and no document", "tidings provider schema FILE loads it"
+    """Report a schema once, instead of an unknown class for each of its declarations."""
+    what, hint = "a schema where a document was expected", "tidings provider schema FILE loads it"
     received = "classes and properties (rdfs:Class, rdf:Property)"
     return Finding(
         printable(document, 200), what, received=received, accepted="resources of its classes", hint=hint
@@ -111,16 +108,18 @@ def schema_in_document(document: str) -> Finding:
 
 
 def name_collision(resource: str) -> Finding:
-    what = "a resource with the name that is made for a nested one"
+    what = "the name is also generated for a nested resource"
     return Finding(
-        printable(resource, 200), what, hint="give the nested one an rdf:ID, or this one another name"
+        printable(resource, 200), what, hint="give the nested resource an rdf:ID, or rename this one"
     )
 
 
-def missing_class(resource: str, said: Collection[str]) -> Finding:
-    hint = None if said else "what is only referred to needs a URI, and is described elsewhere"
-    hint = _NO_CONTAINERS if RDF + "first" in said else hint
-    return Finding(printable(resource, 200), "nothing says of which class it is", "rdf:type", hint=hint)
+def missing_class(resource: str, properties: Collection[str]) -> Finding:
+    hint = (
+        None if properties else "a resource that is only referred to needs a URI and is described elsewhere"
+    )
+    hint = _NO_CONTAINERS if RDF + "first" in properties else hint
+    return Finding(printable(resource, 200), "the resource has no class", "rdf:type", hint=hint)
 
 
 def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
@@ -132,14 +131,14 @@ def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
 
 
 def unrelated_classes(resource: str, classes: Sequence[str]) -> Finding:
-    what, accepted = "classes of which none is below all others", "one class; those above it may be said, too"
+    what, accepted = "unrelated classes", "one class, optionally with its superclasses"
     return Finding(printable(resource, 200), what, "rdf:type", join_words(classes), accepted)
 
 
 def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) -> Finding:
-    short, known, others = vocabulary.short(iri), vocabulary.properties(cls), vocabulary.having(iri)
-    hint = f"it is one of {join_words(others)}" if others else did_you_mean(short, known)
-    name = short if others else f"<{printable(iri, 200)}>"
+    short, known, owners = vocabulary.short(iri), vocabulary.properties(cls), vocabulary.classes_with(iri)
+    hint = f"it is a property of {join_words(owners)}" if owners else did_you_mean(short, known)
+    name = short if owners else f"<{printable(iri, 200)}>"
     accepted = shorten_list(known) if known else None
     return Finding(
         printable(resource, 200), f"{cls} has no such property", name, accepted=accepted, hint=hint
@@ -149,18 +148,21 @@ def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) 
 def too_many_values(resource: str, property: Property, terms: Sequence[Term]) -> Finding:
     received = shorten_list(list(map(_shown, terms)), 3)
     return Finding(
-        printable(resource, 200), "several values of a property that has one", property.name, received
+        printable(resource, 200), "several values of a single-valued property", property.name, received
     )
 
 
 def literal_for_reference(resource: str, property: Property, term: Term) -> Finding:
-    what, accepted = "a literal where a reference belongs", f"the URI of a resource of {property.leads_to}"
+    what, accepted = (
+        "a literal where a reference is expected",
+        f"the URI of a resource of {property.leads_to}",
+    )
     hint = 'in RDF/XML a reference is rdf:resource="..."'
     return Finding(printable(resource, 200), what, property.name, _shown(term), accepted, hint)
 
 
 def reference_for_literal(resource: str, property: Property, term: Term) -> Finding:
-    what = "a resource where a value belongs"
+    what = "a resource where a literal is expected"
     return Finding(printable(resource, 200), what, property.name, _shown(term), _expected(property))
 
 
@@ -170,7 +172,7 @@ def wrong_datatype(resource: str, property: Property, term: Term) -> Finding:
 
 
 def wrong_class(resource: str, property: Property, target: str, cls: str) -> Finding:
-    what, accepted = "leads to a resource of another class", property.leads_to
+    what, accepted = "refers to a resource of another class", property.leads_to
     return Finding(
         printable(resource, 200), what, property.name, f"<{printable(target, 200)}>, a {cls}", accepted
     )

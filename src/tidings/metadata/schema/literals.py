@@ -1,10 +1,10 @@
-"""Literals of documents as values of the schema's kinds, each value in one form.
+"""Conversion of RDF literals to values of the schema's kinds, in one canonical form.
 
-    memory="92"                           is a text in RDF; the schema's range says that it is a number
-    "2004-05-31T14:30:00+02:00"           is kept as 2004-05-31T12:30:00.000000Z
+    memory="92"                           a string in RDF, but a number by the schema's range
+    "2004-05-31T14:30:00+02:00"           stored as 2004-05-31T12:30:00.000000Z
 
-Instants are texts of one length in UTC: their order is that of time, also for a database that knows nothing of time.
-Numbers that are whole are kept as integers: 5.0 in one version of a document and 5 in the next is no change.
+Instants are strings of equal length in UTC: they sort chronologically in any database. Whole numbers are integers, so
+that 5.0 in one version of a document and 5 in the next is not a change.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ DATATYPE_KINDS: Mapping[str, Kind] = {
     XSD + "boolean": Kind.BOOLEAN,
     **dict.fromkeys([XSD + "dateTime", DATE], Kind.INSTANT),
 }
-"""What the values of a property are whose range is one of these datatypes."""
+"""The kind of values of a property, by the datatype that is its range."""
 
 _UNTYPED = {Kind.NUMBER: XSD + "double", Kind.BOOLEAN: XSD + "boolean", Kind.INSTANT: XSD + "dateTime"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_literal(term: Term, kind: Kind) -> Scalar | None:
-    """The value of a literal; None if it is none of the kind.
+    """Parse a literal as a value of a kind; None if it is not one.
 
-    A text without a datatype is read as the kind has it; a typed literal has to be of the kind: `5` is no text.
+    An untyped literal is parsed as the kind requires. A typed literal must match: the integer 5 is not a string.
     """
     if kind is Kind.STRING:
         return term.text if term.datatype in _TEXTS else None
     datatype = _UNTYPED[kind] if term.datatype == STRING else term.datatype
-    found = meaning(literal(term.text.strip(" \t\r\n"), datatype))
-    return None if found is None else _READERS[kind](found)
+    parsed = meaning(literal(term.text.strip(" \t\r\n"), datatype))
+    return None if parsed is None else _CONVERTERS[kind](parsed)
 
 
-def _number(found: Meaning) -> Scalar | None:
-    number = found.value
-    if found.kind != "number" or not math.isfinite(number):
+def _to_number(parsed: Meaning) -> Scalar | None:
+    number = parsed.value
+    if parsed.kind != "number" or not math.isfinite(number):
         return None
     whole = isinstance(number, float) and number.is_integer() and INT64_MIN <= int(number) <= INT64_MAX
     return int(number) if whole else number
 
 
-def _boolean(found: Meaning) -> Scalar | None:
-    return bool(found.value) if found.kind == "boolean" else None
+def _to_boolean(parsed: Meaning) -> Scalar | None:
+    return bool(parsed.value) if parsed.kind == "boolean" else None
 
 
-def _instant(found: Meaning) -> Scalar | None:
-    return format_instant(found.value) if found.kind == "instant" else None
+def _to_instant(parsed: Meaning) -> Scalar | None:
+    return format_instant(parsed.value) if parsed.kind == "instant" else None
 
 
-_READERS = {Kind.NUMBER: _number, Kind.BOOLEAN: _boolean, Kind.INSTANT: _instant}
+_CONVERTERS = {Kind.NUMBER: _to_number, Kind.BOOLEAN: _to_boolean, Kind.INSTANT: _to_instant}
 
 
 def format_instant(instant: Instant) -> str | None:
-    """The one text of an instant; None if it lies between two microseconds, or in the year 0 or 10000 in UTC."""
+    """Format an instant canonically; None if it lies between two microseconds, or outside of years 1 to 9999 in UTC."""
     if instant.between:
         return None
     try:

@@ -1,8 +1,8 @@
-"""What an RDF Schema says: which classes and properties there are, what properties lead to, and how closely.
+"""The schema of metadata: classes, properties with their ranges, and the strength of references.
 
     CycleProvider --serverInformation (strong)--> ServerInformation --memory--> number
 
-Rules call classes and properties by short names: the last part of an IRI, or with a prefix where two would be the same.
+Rules use short names: the last part of an IRI, with a prefix where two would collide.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from tidings.errors import SchemaError
 from tidings.values import Kind
 
 MAX_ANCESTORS = 500
-"""A class and those above it. A resource counts once for each of them: with thousands, one would take minutes."""
+"""The limit of a class and its superclasses. A resource is indexed once for each; thousands would take minutes."""
 
 
 class Reference(Enum):
-    """How closely a resource belongs to what it refers to.
-
-    What is referred to strongly goes wherever the resource goes; what is referred to weakly never does.
-    """
+    """The strength of a reference: the target of a strong one is always sent along, that of a weak one never."""
 
     STRONG = "strong"
     WEAK = "weak"
@@ -30,7 +27,7 @@ class Reference(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class. `parents` are those right above it; there may be several."""
+    """A class with its direct superclasses."""
 
     name: str
     iri: str
@@ -39,10 +36,10 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of the instances of a class, those of its subclasses included.
+    """A property of the instances of a class and its subclasses.
 
-    `kind` says what its values are; of references it is None, and `leads_to` is the class they lead to. A property has
-    one value at most, unless it is `several` (the paper's set-valued). `dates` are instants that are shown as days.
+    `kind` is the kind of its literals; for references it is None, and `leads_to` is the class of the targets. Without
+    `several` (set-valued in the paper) it has at most one value. `dates` are instants that are shown as days.
     """
 
     name: str
@@ -57,52 +54,52 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All classes and properties by their names. Reachability is computed once."""
+    """All classes and properties by name. The class hierarchy is computed once."""
 
     classes: Mapping[str, Class]
     properties: Mapping[str, tuple[Property, ...]]
-    """By name: two classes may have properties of one name that mean different things."""
+    """By name: two classes may have different properties of the same name."""
 
     _above: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
-    _known: dict[tuple[str, str], Property] = field(
+    _resolved: dict[tuple[str, str], Property] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
     def __post_init__(self) -> None:
-        """Parents before children, without recursion: classes may stand far below each other."""
+        """Compute superclasses, parents first. Without recursion: hierarchies can be deep."""
         above: dict[str, frozenset[str]] = {}
-        pending, begun = list(self.classes), set[str]()
+        pending, visited = list(self.classes), set[str]()
         while pending:
             name = pending[-1]
             parents = self.classes[name].parents
             missing = [parent for parent in parents if parent not in above]
-            if missing and name in begun:  # it came back before what is above it was done
-                raise SchemaError("classes run in a circle", where=name)
-            begun.add(name)
+            if missing and name in visited:  # reached again before its parents were done
+                raise SchemaError("cyclic class hierarchy", where=name)
+            visited.add(name)
             if missing:
                 pending.extend(missing)
             else:
                 pending.pop()
                 above[name] = frozenset({name}).union(*(above[parent] for parent in parents))
                 if len(above[name]) > MAX_ANCESTORS:
-                    what = f"a class stands below more than {MAX_ANCESTORS - 1:,} others"
-                    raise SchemaError(what, where=name, hint="with fewer levels, every rule says the same")
+                    what = f"a class has more than {MAX_ANCESTORS - 1:,} superclasses"
+                    raise SchemaError(what, where=name, hint="flatten the class hierarchy")
         object.__setattr__(self, "_above", above)
 
     def at_or_above(self, name: str) -> frozenset[str]:
-        """A class and all that are above it."""
+        """Return a class and all its superclasses."""
         return self._above[name]
 
     def at_or_below(self, name: str) -> frozenset[str]:
-        """A class and all that are below it."""
+        """Return a class and all its subclasses."""
         return frozenset(other for other, above in self._above.items() if name in above)
 
     def property_of(self, cls: str, name: str) -> Property | None:
-        """What a property of this name means for the instances of a class."""
-        found = self._known.get((cls, name))
-        if found is None:
+        """Return the property that a name means for the instances of a class."""
+        property = self._resolved.get((cls, name))
+        if property is None:
             above = self._above[cls]
-            found = next((each for each in self.properties.get(name, ()) if each.of in above), None)
-            if found is not None:
-                self._known[cls, name] = found
-        return found
+            property = next((each for each in self.properties.get(name, ()) if each.of in above), None)
+            if property is not None:
+                self._resolved[cls, name] = property
+        return property

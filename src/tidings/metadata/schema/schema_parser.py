@@ -1,11 +1,11 @@
-"""RDF Schema into a schema of metadata. Whatever makes no sense is told at once.
+"""Parser of RDF Schema; all problems are reported at once.
 
     :serverInformation a rdf:Property ;
         rdfs:domain :CycleProvider ; rdfs:range :ServerInformation ; md:reference md:strong .
 
-Classes and properties have to be declared: RDFS would take any subject of rdfs:subClassOf for a class, so a slip of the
-pen would make a new one. Several domains are several classes that have the property, as in the RDF Schema of the
-paper's time; since 2004 RDFS reads them as all at once, and no rule could make use of that.
+Classes and properties must be declared: in RDFS, any subject of rdfs:subClassOf is a class, so a typo would create a
+new one. Several domains are alternatives, as in the RDF Schema of the paper's time. Since 2004, RDFS reads them as an
+intersection, which no rule could use.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ from tidings.metadata.schema.literals import DATATYPE_KINDS, DATE
 from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.metadata.schema.vocabulary import assign_short_names, local_name
 
-# What a graph says about classes and properties, before anybody asked whether it makes sense.
-
-
 TIDINGS_NAMESPACE = "https://tidings.dev/metadata#"
-"""The namespace of what RDF Schema has no words for (section 2.4 of paper 001)."""
+"""The namespace of what RDF Schema cannot express (section 2.4 of paper 001)."""
 
 SEVERAL, REFERENCE = TIDINGS_NAMESPACE + "several", TIDINGS_NAMESPACE + "reference"
 SUBCLASS, DOMAIN, RANGE = RDFS + "subClassOf", RDFS + "domain", RDFS + "range"
@@ -41,9 +38,10 @@ REFERENCE_STRENGTHS: Mapping[Term, Reference] = {
 
 @dataclass(frozen=True)
 class SchemaStatements:
-    """The objects of each subject by property, and the declared classes and properties, in the order written.
+    """The unchecked statements of a schema in document order.
 
-    Each of these has its short name; None where there is none that is its own.
+    `objects` are by subject and property. Declared classes and properties have their short names, or None where there
+    is no unique one.
     """
 
     objects: Mapping[str, Mapping[str, tuple[Term, ...]]]
@@ -59,13 +57,13 @@ class SchemaStatements:
         return term.kind is TermKind.IRI and term.text in self.classes
 
     def parents(self, cls: str) -> list[str]:
-        """Those right above. That a class is below itself, or below everything, is no news."""
-        found = (each.text for each in self.about(cls, SUBCLASS))
-        return [each for each in found if each not in (cls, RDFS_RESOURCE)]
+        """List the direct superclasses, without the class itself and rdfs:Resource."""
+        above = (term.text for term in self.about(cls, SUBCLASS))
+        return [iri for iri in above if iri not in (cls, RDFS_RESOURCE)]
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The short names of what has one."""
+        """The short names of declared classes and properties by IRI."""
         return {each: name for each, name in (*self.classes.items(), *self.properties.items()) if name}
 
 
@@ -89,183 +87,195 @@ def _declares_blank(edge: Edge) -> bool:
 
 
 def parse_boolean(term: Term) -> bool | None:
-    """Whether a term says yes; None if it says neither yes nor no."""
-    found = meaning(term)
-    return bool(found.value) if found is not None and found.kind == "boolean" else None
+    """Parse a term as a boolean; None if it is not one."""
+    parsed = meaning(term)
+    return bool(parsed.value) if parsed is not None and parsed.kind == "boolean" else None
 
 
-# What may be wrong with an RDF Schema, one small check after the other; reading `CHECKS` is reading the rules.
+# The checks of a schema, listed in `SCHEMA_CHECKS`.
 
 
-def check_classes_exist(said: SchemaStatements) -> Iterator[Finding]:
-    if not said.classes and not said.nameless:
+def check_classes_exist(statements: SchemaStatements) -> Iterator[Finding]:
+    if not statements.classes and not statements.nameless:
         accepted = "at least one subject of type rdfs:Class"
-        yield Finding("the schema", "there is no class in it", accepted=accepted, hint=_instead(said))
+        yield Finding(
+            "the schema",
+            "the schema declares no class",
+            accepted=accepted,
+            hint=_suggest_alternative(statements),
+        )
 
 
-def _instead(said: SchemaStatements) -> str | None:
-    """What may have been meant by something without classes."""
-    types = {term.text for about in said.objects.values() for term in about.get(TYPE, ())}
+def _suggest_alternative(statements: SchemaStatements) -> str | None:
+    """Suggest what an input without classes may be."""
+    types = {term.text for about in statements.objects.values() for term in about.get(TYPE, ())}
     if any(each.endswith("#Class") for each in types):
-        return "other vocabularies have classes, too: a class is said to be an rdfs:Class here"
-    return "resources are registered: tidings provider register URI FILE" if types else None
+        return "declare classes as rdfs:Class; classes of other vocabularies (such as owl:Class) are not recognized"
+    return "this may be a document: tidings provider register URI FILE" if types else None
 
 
-def check_iris(said: SchemaStatements) -> Iterator[Finding]:
-    for each in said.nameless:
-        yield Finding(f"_:{each.text}", "a class or a property without a name", accepted="an IRI")
+def check_iris(statements: SchemaStatements) -> Iterator[Finding]:
+    for each in statements.nameless:
+        yield Finding(f"_:{each.text}", "a class or a property without an IRI", accepted="an IRI")
 
 
-def check_distinct_kinds(said: SchemaStatements) -> Iterator[Finding]:
-    for each in said.classes:
-        if each in said.properties:
-            yield Finding(each, "a class and a property at once", accepted="one of them")
+def check_distinct_kinds(statements: SchemaStatements) -> Iterator[Finding]:
+    for each in statements.classes:
+        if each in statements.properties:
+            yield Finding(each, "both a class and a property", accepted="one of them")
 
 
-def check_declared(said: SchemaStatements) -> Iterator[Finding]:
-    for subject, about in said.objects.items():
-        if SUBCLASS in about and subject not in said.classes:
+def check_declared(statements: SchemaStatements) -> Iterator[Finding]:
+    for subject, about in statements.objects.items():
+        if SUBCLASS in about and subject not in statements.classes:
             yield _undeclared(subject, "rdfs:subClassOf", "rdfs:Class")
         used = [each for each in (DOMAIN, RANGE, SEVERAL, REFERENCE) if each in about]
-        if used and subject not in said.properties:
+        if used and subject not in statements.properties:
             yield _undeclared(subject, _prefixed(used[0]), "rdf:Property")
 
 
 def _undeclared(subject: str, property: str, kind: str) -> Finding:
-    what, hint = f"{property} is said of what is no {kind}", f"declare it: <{subject}> a {kind} ."
+    what, hint = (
+        f"{property} on something that is not declared as {kind}",
+        f"declare it: <{subject}> a {kind} .",
+    )
     return Finding(subject, what, property, hint=hint)
 
 
-def check_names(said: SchemaStatements) -> Iterator[Finding]:
-    for kind, names in (("class", said.classes), ("property", said.properties)):
+def check_names(statements: SchemaStatements) -> Iterator[Finding]:
+    for kind, names in (("class", statements.classes), ("property", statements.properties)):
         for subject, name in names.items():
             if name is None:
-                what = f"rules have no name for this {kind}: they call it by the end of its IRI"
-                accepted = "an IRI whose end is a word, and no other that comes to the same name"
+                what = f"no usable short name for this {kind}: rules call it by the end of its IRI"
+                accepted = "an IRI that ends with a word, different from the short name of any other IRI"
                 yield Finding(subject, what, accepted=accepted)
 
 
-def check_superclasses(said: SchemaStatements) -> Iterator[Finding]:
-    for cls in said.classes:
-        for above in said.about(cls, SUBCLASS):
-            if not said.is_class(above) and above.text != RDFS_RESOURCE:
-                yield _no_class(said, cls, "rdfs:subClassOf", above)
+def check_superclasses(statements: SchemaStatements) -> Iterator[Finding]:
+    for cls in statements.classes:
+        for above in statements.about(cls, SUBCLASS):
+            if not statements.is_class(above) and above.text != RDFS_RESOURCE:
+                yield _unknown_class(statements, cls, "rdfs:subClassOf", above)
 
 
-def _no_class(said: SchemaStatements, subject: str, property: str, term: Term, more: str = "") -> Finding:
-    hint = did_you_mean(local_name(term.text), list(map(local_name, said.classes)))
+def _unknown_class(
+    statements: SchemaStatements, subject: str, property: str, term: Term, more: str = ""
+) -> Finding:
+    hint = did_you_mean(local_name(term.text), list(map(local_name, statements.classes)))
     accepted = "a class that the schema declares" + more
-    return Finding(subject, "not a class of the schema", property, _shown(term), accepted, hint)
+    return Finding(subject, "not a class of the schema", property, _show(term), accepted, hint)
 
 
-def check_acyclic(said: SchemaStatements) -> Iterator[Finding]:
-    """Each circle once, from the first of its classes on."""
-    told: set[str] = set()
-    for cls in _without_top(said):
-        circle = _circle(said, cls) if cls not in told else []
-        if circle:
-            told.update(circle)
-            shown = " → ".join(f"<{each}>" for each in (*circle, cls))
-            hint = "one of these statements must go"
-            yield Finding(cls, "classes run in a circle", "rdfs:subClassOf", shown, hint=hint)
+def check_acyclic(statements: SchemaStatements) -> Iterator[Finding]:
+    """Report each cycle once, starting at the first of its classes."""
+    reported: set[str] = set()
+    for cls in _classes_without_root(statements):
+        cycle = _find_cycle(statements, cls) if cls not in reported else []
+        if cycle:
+            reported.update(cycle)
+            shown = " → ".join(f"<{each}>" for each in (*cycle, cls))
+            hint = "remove one of these statements"
+            yield Finding(cls, "cyclic class hierarchy", "rdfs:subClassOf", shown, hint=hint)
 
 
-def _without_top(said: SchemaStatements) -> list[str]:
-    """Classes from which no way upwards ends: those of a circle and below one. In most schemas there are none."""
-    waiting = {cls: len(set(said.parents(cls))) for cls in said.classes}
+def _classes_without_root(statements: SchemaStatements) -> list[str]:
+    """List the classes in a cycle or below one, by topological sorting. Most schemas have none."""
+    pending = {cls: len(set(statements.parents(cls))) for cls in statements.classes}
     below: dict[str, set[str]] = defaultdict(set)
-    for cls in said.classes:
-        for above in said.parents(cls):
+    for cls in statements.classes:
+        for above in statements.parents(cls):
             below[above].add(cls)
-    done = [cls for cls, parents in waiting.items() if not parents]
-    done += [above for above in below if above not in waiting]
-    for cls in done:  # grows while it is gone through
-        for each in below[cls]:
-            waiting[each] -= 1
-            if not waiting[each]:
-                done.append(each)
-    return [cls for cls, parents in waiting.items() if parents]
+    done = [cls for cls, parents in pending.items() if not parents]
+    done += [above for above in below if above not in pending]
+    for cls in done:  # grows while it is iterated
+        for child in below[cls]:
+            pending[child] -= 1
+            if not pending[child]:
+                done.append(child)
+    return [cls for cls, parents in pending.items() if parents]
 
 
-def _circle(said: SchemaStatements, cls: str) -> list[str]:
-    """The shortest way from a class upwards to itself, without its end; empty if there is none."""
+def _find_cycle(statements: SchemaStatements, cls: str) -> list[str]:
+    """Return the shortest path from a class upwards to itself, without its end; empty if there is none."""
     below: dict[str, str] = {}
     level = [cls]
     while level and cls not in below:
-        steps = {above: each for each in level for above in said.parents(each) if above not in below}
+        steps = {above: each for each in level for above in statements.parents(each) if above not in below}
         below |= steps
         level = list(steps)
     if cls not in below:
         return []
-    way = [below[cls]]
-    while way[-1] != cls:
-        way.append(below[way[-1]])
-    return way[::-1]
+    path = [below[cls]]
+    while path[-1] != cls:
+        path.append(below[path[-1]])
+    return path[::-1]
 
 
-def check_domains(said: SchemaStatements) -> Iterator[Finding]:
-    for property in said.properties:
-        domains = said.about(property, DOMAIN)
+def check_domains(statements: SchemaStatements) -> Iterator[Finding]:
+    for property in statements.properties:
+        domains = statements.about(property, DOMAIN)
         if not domains:
-            what, accepted = "nothing says what has this property", "one class or several"
+            what, accepted = "the property has no domain", "one or more classes"
             yield Finding(property, what, "rdfs:domain", accepted=accepted)
         for domain in domains:
-            if not said.is_class(domain):
-                yield _no_class(said, property, "rdfs:domain", domain)
+            if not statements.is_class(domain):
+                yield _unknown_class(statements, property, "rdfs:domain", domain)
 
 
-def check_ranges(said: SchemaStatements) -> Iterator[Finding]:
-    for property in said.properties:
-        ranges = said.about(property, RANGE)
+def check_ranges(statements: SchemaStatements) -> Iterator[Finding]:
+    for property in statements.properties:
+        ranges = statements.about(property, RANGE)
         if len(ranges) != 1:
-            what = "several ranges, and no value is of all" if ranges else "nothing says what its values are"
-            accepted = "one class of the schema or one datatype; rdfs:Literal for texts"
-            yield Finding(property, what, "rdfs:range", _all(ranges), accepted)
-        elif not said.is_class(ranges[0]) and not _is_datatype(ranges[0]):
+            what = "the property has several ranges" if ranges else "the property has no range"
+            accepted = "one class of the schema or one datatype; rdfs:Literal for strings"
+            yield Finding(property, what, "rdfs:range", _show_all(ranges), accepted)
+        elif not statements.is_class(ranges[0]) and not _is_datatype(ranges[0]):
             more = "; or xsd:string, xsd:boolean, xsd:dateTime, xsd:date, a number of XSD, rdfs:Literal"
-            yield _no_class(said, property, "rdfs:range", ranges[0], more)
+            yield _unknown_class(statements, property, "rdfs:range", ranges[0], more)
 
 
 def _is_datatype(term: Term) -> bool:
     return term.kind is TermKind.IRI and term.text in DATATYPE_KINDS
 
 
-def check_cardinality(said: SchemaStatements) -> Iterator[Finding]:
-    for property in said.properties:
-        told = said.about(property, SEVERAL)
-        if told and (len(told) > 1 or parse_boolean(told[0]) is None):
-            yield Finding(property, "neither yes nor no", "md:several", _all(told), "true or false, once")
+def check_cardinality(statements: SchemaStatements) -> Iterator[Finding]:
+    for property in statements.properties:
+        terms = statements.about(property, SEVERAL)
+        if terms and (len(terms) > 1 or parse_boolean(terms[0]) is None):
+            yield Finding(property, "not a boolean", "md:several", _show_all(terms), "true or false, once")
 
 
-def check_reference_strength(said: SchemaStatements) -> Iterator[Finding]:
-    for property in said.properties:
-        told = said.about(property, REFERENCE)
-        if told and (len(told) > 1 or told[0] not in REFERENCE_STRENGTHS):
-            accepted = f"one of {' and '.join(map(_shown, REFERENCE_STRENGTHS))}"
-            yield Finding(property, "neither strong nor weak", "md:reference", _all(told), accepted)
-        elif told and any(map(_is_datatype, said.about(property, RANGE))):
+def check_reference_strength(statements: SchemaStatements) -> Iterator[Finding]:
+    for property in statements.properties:
+        terms = statements.about(property, REFERENCE)
+        if terms and (len(terms) > 1 or terms[0] not in REFERENCE_STRENGTHS):
+            accepted = f"one of {' and '.join(map(_show, REFERENCE_STRENGTHS))}"
+            yield Finding(property, "neither strong nor weak", "md:reference", _show_all(terms), accepted)
+        elif terms and any(map(_is_datatype, statements.about(property, RANGE))):
             what, accepted = "a literal is neither strong nor weak", "a range that is a class"
-            yield Finding(property, what, "md:reference", _all(told), accepted)
+            yield Finding(property, what, "md:reference", _show_all(terms), accepted)
 
 
-def check_vocabulary(said: SchemaStatements) -> Iterator[Finding]:
-    """Words of ours that there are not, and what would mean something to RDFS and nothing here."""
-    for subject, about in said.objects.items():
+def check_vocabulary(statements: SchemaStatements) -> Iterator[Finding]:
+    """Report unknown terms of the Tidings namespace, and RDFS terms that rules would ignore."""
+    for subject, about in statements.objects.items():
         for property in about:
             if property.startswith(TIDINGS_NAMESPACE) and property not in (SEVERAL, REFERENCE):
                 accepted = f"<{SEVERAL}> and <{REFERENCE}>"
-                yield Finding(subject, "Tidings has no such word", f"<{property}>", accepted=accepted)
+                yield Finding(
+                    subject, "unknown term of the Tidings namespace", f"<{property}>", accepted=accepted
+                )
         if RDFS + "subPropertyOf" in about:
-            what = "a property below a property: rules would not see it"
-            yield Finding(subject, what, "rdfs:subPropertyOf", accepted="properties that stand by themselves")
+            what = "subproperties are not supported: rules would not see them"
+            yield Finding(subject, what, "rdfs:subPropertyOf", accepted="independent properties")
 
 
-def _shown(term: Term) -> str:
+def _show(term: Term) -> str:
     return printable(show_term(term), 200)
 
 
-def _all(terms: tuple[Term, ...]) -> str | None:
-    return " and ".join(map(_shown, terms)) or None
+def _show_all(terms: tuple[Term, ...]) -> str | None:
+    return " and ".join(map(_show, terms)) or None
 
 
 def _prefixed(property: str) -> str:
@@ -289,37 +299,40 @@ SCHEMA_CHECKS = (
 
 
 def parse_schema(graph: Graph) -> Schema:
-    """The schema that a graph says."""
-    said = collect_statements(graph)
-    findings = [finding for check in SCHEMA_CHECKS for finding in check(said)]
+    """Parse the schema in a graph, or raise MetadataSchemaError with all findings."""
+    statements = collect_statements(graph)
+    findings = [finding for check in SCHEMA_CHECKS for finding in check(statements)]
     if findings:
         raise MetadataSchemaError("the schema", findings)
-    classes = Schema({each.name: each for each in _classes(said)}, {})
-    properties = {said.names[each]: _property(said, each, classes) for each in said.properties}
+    classes = Schema({each.name: each for each in _build_classes(statements)}, {})
+    properties = {
+        statements.names[each]: _build_properties(statements, each, classes) for each in statements.properties
+    }
     return Schema(classes.classes, properties)
 
 
-def _classes(said: SchemaStatements) -> list[Class]:
-    names = said.names
+def _build_classes(statements: SchemaStatements) -> list[Class]:
+    names = statements.names
     return [
-        Class(names[each], each, tuple(names[above] for above in said.parents(each))) for each in said.classes
+        Class(names[each], each, tuple(names[above] for above in statements.parents(each)))
+        for each in statements.classes
     ]
 
 
-def _property(said: SchemaStatements, property: str, classes: Schema) -> tuple[Property, ...]:
-    """The property for each class that has it. Classes below others of these have it from there."""
-    of = [said.names[each.text] for each in said.about(property, DOMAIN)]
+def _build_properties(statements: SchemaStatements, property: str, classes: Schema) -> tuple[Property, ...]:
+    """Return the property for each topmost class that declares it; subclasses inherit it."""
+    of = [statements.names[each.text] for each in statements.about(property, DOMAIN)]
     tops = [each for each in of if not (classes.at_or_above(each) - {each}).intersection(of)]
-    return tuple(_property_of(said, property, each) for each in tops)
+    return tuple(_declare_property(statements, property, each) for each in tops)
 
 
-def _property_of(said: SchemaStatements, property: str, cls: str) -> Property:
-    (range_,) = said.about(property, RANGE)
-    name, several = said.names[property], any(map(parse_boolean, said.about(property, SEVERAL)))
+def _declare_property(statements: SchemaStatements, property: str, cls: str) -> Property:
+    (range_,) = statements.about(property, RANGE)
+    name, several = statements.names[property], any(map(parse_boolean, statements.about(property, SEVERAL)))
     if range_.text in DATATYPE_KINDS:
         return Property(
             name, property, cls, kind=DATATYPE_KINDS[range_.text], several=several, dates=range_.text == DATE
         )
-    stated = (REFERENCE_STRENGTHS[each] for each in said.about(property, REFERENCE))
+    stated = (REFERENCE_STRENGTHS[each] for each in statements.about(property, REFERENCE))
     reference = next(stated, Reference.WEAK)
-    return Property(name, property, cls, None, said.names[range_.text], reference, several)
+    return Property(name, property, cls, None, statements.names[range_.text], reference, several)

@@ -1,4 +1,4 @@
-"""A schema as documents see it: by IRIs. What it says of a class and a property is looked up once."""
+"""Short names of classes and properties, and lookup of a schema by IRIs."""
 
 from __future__ import annotations
 
@@ -8,45 +8,39 @@ from collections.abc import Iterable, Mapping
 
 from tidings.metadata.schema.model import Property, Schema
 
-# Short names: how rules call the classes and properties of a schema.
+# Short names:
 #
 #     http://example.org/servers#memory       memory
-#     http://example.org/disks#memory         with the one above: servers:memory and disks:memory
+#     http://example.org/disks#memory         together with the one above: servers:memory and disks:memory
 #
-# A name is a word: what no rule could write becomes an underscore. Graphs do not keep the prefixes they were written
-# with, and two documents may call one namespace differently; so prefixes are taken from the IRI.
+# Characters that a rule cannot contain become underscores. Prefixes are derived from the IRI: graphs do not keep the
+# prefixes they were written with, and two documents may use different ones for the same namespace.
 
 
-_BETWEEN = re.compile(r"[/#:?&=]+")
-_NO_WORD = re.compile(r"[^\w-]+")
+_SEPARATORS = re.compile(r"[/#:?&=]+")
+_NON_WORD = re.compile(r"[^\w-]+")
 
 
 def assign_short_names(iris: Iterable[str]) -> Mapping[str, str | None]:
-    """The short name of each IRI; None for one that has none, or none of its own."""
+    """Return the short name of each IRI; None where there is no unique one."""
     parts = {iri: _words(iri) for iri in iris}
-    ends = {iri: _name(words, 1) for iri, words in parts.items()}
-    sharing = _by_name(ends)
-    found: dict[str, str | None] = {}
-    for name, same in sharing.items():
-        longer = _told_apart({iri: parts[iri] for iri in same}) if len(same) > 1 else {same[0]: name}
-        found |= {iri: longer.get(iri) for iri in same}
-    return {iri: found[iri] for iri in parts}
+    by_name: dict[str | None, list[str]] = defaultdict(list)
+    for iri, words in parts.items():
+        by_name[_name(words, 1)].append(iri)
+    assigned: dict[str, str | None] = {}
+    for name, same in by_name.items():
+        names = _add_prefixes({iri: parts[iri] for iri in same}) if len(same) > 1 else {same[0]: name}
+        assigned |= {iri: names.get(iri) for iri in same}
+    return {iri: assigned[iri] for iri in parts}
 
 
 def local_name(iri: str) -> str:
-    """The end of an IRI, as it is written there."""
-    return _BETWEEN.split(iri)[-1]
+    """Return the last part of an IRI unchanged."""
+    return _SEPARATORS.split(iri)[-1]
 
 
-def _by_name(names: Mapping[str, str | None]) -> Mapping[str | None, list[str]]:
-    found: dict[str | None, list[str]] = defaultdict(list)
-    for iri, name in names.items():
-        found[name].append(iri)
-    return found
-
-
-def _told_apart(parts: Mapping[str, list[str]]) -> Mapping[str, str | None]:
-    """Names with the shortest prefixes that make them different."""
+def _add_prefixes(parts: Mapping[str, list[str]]) -> Mapping[str, str | None]:
+    """Return names with the shortest prefixes that make them unique; nothing if none do."""
     longest = max(map(len, parts.values()))
     for length in range(2, longest + 1):
         names = {iri: _name(words, length) for iri, words in parts.items()}
@@ -56,8 +50,8 @@ def _told_apart(parts: Mapping[str, list[str]]) -> Mapping[str, str | None]:
 
 
 def _words(iri: str) -> list[str]:
-    """What an IRI consists of, as words. A namespace's versions and years begin with a digit and say little."""
-    *before, last = (_NO_WORD.sub("_", part) for part in _BETWEEN.split(iri))
+    """Split an IRI into words. Parts that begin with a digit, such as versions and years, are dropped."""
+    *before, last = (_NON_WORD.sub("_", part) for part in _SEPARATORS.split(iri))
     return [*filter(_is_word, before), last]
 
 
@@ -71,41 +65,40 @@ def _is_word(text: str) -> bool:
 
 
 class Vocabulary:
-    """The classes and properties of a schema by their IRIs."""
+    """Lookup of the classes and properties of a schema by IRI."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._classes = {each.iri: each.name for each in schema.classes.values()}
-        self._properties = {each.iri: name for name, found in schema.properties.items() for each in found}
+        self._properties = {each.iri: name for name, same in schema.properties.items() for each in same}
         self._places = {name: place for place, name in enumerate(schema.properties)}
-        self._known: dict[tuple[str, str], Property | None] = {}
+        self._resolved: dict[tuple[str, str], Property | None] = {}
 
     def class_of(self, iri: str) -> str | None:
         return self._classes.get(iri)
 
     def property_of(self, cls: str, iri: str) -> Property | None:
-        """What a property means for the instances of a class; None if it means nothing."""
+        """Return the property that an IRI means for the instances of a class."""
         name = self._properties.get(iri)
         if name is None:
-            return None  # not remembered: whoever publishes could fill the memory with names
+            return None  # not cached: documents with arbitrary IRIs would fill the memory
         key = (cls, name)
-        if key not in self._known:
-            self._known[key] = self.schema.property_of(cls, name)
-        return self._known[key]
+        if key not in self._resolved:
+            self._resolved[key] = self.schema.property_of(cls, name)
+        return self._resolved[key]
 
     def place_of(self, name: str) -> int:
-        """Where a property stands in the schema: resources have their properties in this order."""
+        """Return the place of a property in the schema, which is its place in resources, too."""
         return self._places[name]
 
     def short(self, iri: str) -> str:
-        """How the schema calls an IRI; the end of one it does not know."""
+        """Return the short name of an IRI, or its last part if the schema does not declare it."""
         return self._classes.get(iri) or self._properties.get(iri) or local_name(iri)
 
     def properties(self, cls: str) -> list[str]:
-        """The names of the properties that instances of a class may have."""
+        """List the names of the properties that instances of a class may have."""
         return [name for name in self.schema.properties if self.schema.property_of(cls, name)]
 
-    def having(self, iri: str) -> list[str]:
-        """The classes that have a property."""
-        found = self.schema.properties.get(self._properties.get(iri, ""), ())
-        return [each.of for each in found]
+    def classes_with(self, iri: str) -> list[str]:
+        """List the classes that declare a property."""
+        return [property.of for property in self.schema.properties.get(self._properties.get(iri, ""), ())]
