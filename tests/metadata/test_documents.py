@@ -197,7 +197,12 @@ def test_values_are_what_the_schema_says(turtle: str, expected: dict[str, tuple[
         ("<#h> a :Host ; :disk '#d' .", "#h", "disk", "a literal where a reference is expected"),
         ("<#h> a :Host ; :name <#x> .", "#h", "name", "a resource where a literal is expected"),
         ("<#h> a :Host ; :disk <#h> .", "#h", "disk", "refers to a resource of another class"),
-        ("<#h> a :Thing . <#i> a :Host ; :near <#h> .", "#i", "near", "refers to a resource of another class"),
+        (
+            "<#h> a :Thing . <#i> a :Host ; :near <#h> .",
+            "#i",
+            "near",
+            "refers to a resource of another class",
+        ),
         ("<#h> a :Host ; :near [ a :Disk ] .", "#h", "near", "refers to a resource of another class"),
         ("<#h> a :Host ; :disk [] .", "#h/disk", "rdf:type", "the resource has no class"),
         ("<http://x.org/h> a :Host .", "http://x.org/h", None, "a resource of another document"),

@@ -167,11 +167,11 @@ def _shape(network: DependencyGraph) -> tuple[object, ...]:
         asked = network.nodes[number].asked
         if isinstance(asked, TriggeringRule):
             return asked
-        return JoinRule(asked.meeting, whole(asked.left), whole(asked.right))
+        return JoinRule(asked.condition, whole(asked.left), whole(asked.right))
 
     uses = {whole(number): count for number, count in network.uses.items()}
     groups = {
-        meeting: {whole(number) for number in network.members[group]}
-        for meeting, group in network.groups.items()
+        condition: {whole(number) for number in network.members[group]}
+        for condition, group in network.groups.items()
     }
     return uses, groups, {name: {whole(end) for end in ends} for name, ends in network.ends.items()}

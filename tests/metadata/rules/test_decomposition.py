@@ -79,7 +79,7 @@ def test_equal_rules_are_equal_whatever_variables_are_called() -> None:
 
 
 @pytest.mark.parametrize(
-    ("register", "written", "meeting"),
+    ("register", "written", "condition"),
     [
         ("p", "p.serverPort < q.synthValue", ("synthValue", Operator.GREATER, "serverPort")),
         ("p", "q.synthValue > p.serverPort", ("synthValue", Operator.GREATER, "serverPort")),
@@ -87,12 +87,16 @@ def test_equal_rules_are_equal_whatever_variables_are_called() -> None:
     ],
 )
 def test_what_is_kept_stands_on_the_right(
-    register: str, written: str, meeting: tuple[str, Operator, str]
+    register: str, written: str, condition: tuple[str, Operator, str]
 ) -> None:
     found = one(f"search Provider p, CycleProvider q register {register} where {written}")
     assert isinstance(found, JoinRule)
-    assert (found.meeting.left.property, found.meeting.compares, found.meeting.right.property) == meeting
-    assert not found.meeting.registers_left
+    assert (
+        found.condition.left.property,
+        found.condition.operator,
+        found.condition.right.property,
+    ) == condition
+    assert not found.condition.registers_left
     assert registered_class(found) == {"p": "Provider", "q": "CycleProvider"}[register]
 
 
@@ -100,17 +104,17 @@ def test_what_is_kept_stands_on_the_right(
 def test_contains_has_no_opposite(register: str) -> None:
     found = one(f"search Provider p, DataProvider q register {register} where p.serverHost contains q.domain")
     sides = JoinSide("Provider", "serverHost"), JoinSide("DataProvider", "domain")
-    meeting = JoinCondition(sides[0], Operator.CONTAINS, sides[1], registers_left=register == "p")
-    assert found == JoinRule(meeting, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
+    condition = JoinCondition(sides[0], Operator.CONTAINS, sides[1], registers_left=register == "p")
+    assert found == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
 @pytest.mark.parametrize("written", ["p = q", "q = p"])
 def test_where_only_resources_are_compared_the_kept_ones_stand_on_the_left(written: str) -> None:
     found = one(f"search Provider p, DataProvider q register p where {written}")
-    meeting = JoinCondition(
+    condition = JoinCondition(
         JoinSide("Provider"), Operator.EQUAL, JoinSide("DataProvider"), registers_left=True
     )
-    assert found == JoinRule(meeting, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
+    assert found == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
 ALIKE = [
@@ -157,7 +161,7 @@ def test_several_comparisons_are_one_meeting_in_one_order(text: str, other: str,
     found = one(text)
     assert isinstance(found, JoinRule)
     assert found == one(other)
-    assert format_group(found.meeting) == group
+    assert format_group(found.condition) == group
 
 
 def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() -> None:
@@ -169,10 +173,10 @@ def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() 
 
 
 @pytest.mark.parametrize("compares", Operator)
-def test_a_comparison_seen_from_both_sides(compares: Operator) -> None:
+def test_a_comparison_seen_from_both_sides(operator: Operator) -> None:
     asked = JoinPredicate("memory", compares, None)
-    assert (asked.back().left, asked.back().right) == (None, "memory")
-    assert asked.back().back() == asked
+    assert (asked.flipped().left, asked.flipped().right) == (None, "memory")
+    assert asked.flipped().flipped() == asked
 
 
 def test_rules_in_rules() -> None:

@@ -31,10 +31,10 @@ large: search CycleProvider c register c
 
 
 WRONG = {
-    "  where c.serverPort = 80": ("this continues no rule", 1, 3, 23),
-    f"{ALL}\n": ("a rule begins with its name and a colon", 1, 1, len(ALL)),
-    f"all: {ALL}\n7up: {ALL}": ("this is no name for a rule", 2, 1, 3),
-    f"all: {ALL}\n\nall: {ALL}": ("there are two rules 'all'", 3, 1, 3),
+    "  where c.serverPort = 80": ("an indented line without a rule before it", 1, 3, 23),
+    f"{ALL}\n": ("a rule starts with its name and a colon", 1, 1, len(ALL)),
+    f"all: {ALL}\n7up: {ALL}": ("not a valid rule name", 2, 1, 3),
+    f"all: {ALL}\n\nall: {ALL}": ("duplicate rule 'all'", 3, 1, 3),
     f"all: {ALL}\nnone:\n": ("the rule 'none' has no text", 2, 1, 4),
     f"all: {ALL}\nhalf:  search CycleProvider c\n": ("expected", 2, 30, 1),
     "a: search CycleProvider c register c\n   where c.serverPort == 80": ("'==' is written '='", 2, 23, 2),

@@ -70,7 +70,7 @@ def test_a_long_chain_of_rules() -> None:
 
 
 def test_a_rule_is_not_called_as_a_class() -> None:
-    with pytest.raises(CheckProblem, match="there is a class 'Provider'"):
+    with pytest.raises(CheckProblem, match="'Provider' is the name of a class"):
         check_rule_name("Provider", SCHEMA)
     check_rule_name("Passau", SCHEMA)
 

@@ -258,7 +258,7 @@ def test_long_values_are_told_apart(store: Store) -> None:
     add(
         store,
         named("like", JoinRule(same, one, other)),
-        named("long", replace(PASSAU, constant=long, compares=Operator.EQUAL)),
+        named("long", replace(PASSAU, constant=long, operator=Operator.EQUAL)),
     )
     register(store, host(name=long), host(uri="a#a", name=long), host(uri="b#b", name=longer))
     with store.database.read() as connection:

@@ -167,10 +167,10 @@ def _version(uri: str, was: Resource | None) -> st.SearchStrategy[Resource | Non
 def _key(rule: AtomicRule) -> object:
     """What tells atomic rules apart. Not themselves: `1`, `1.0` and `True` are the same for Python."""
     if isinstance(rule, JoinRule):
-        return rule.meeting, _key(rule.left), _key(rule.right)
+        return rule.condition, _key(rule.left), _key(rule.right)
     declared = SCHEMA.property_of(rule.cls, rule.property) if rule.property else None
     constant = None if rule.constant is None else resource_rows.to_comparable(rule.constant, declared)
-    return rule.cls, rule.property, rule.compares, constant, rule.is_resource
+    return rule.cls, rule.property, rule.operator, constant, rule.is_resource
 
 
 def _shown(resource: Resource | None) -> object:

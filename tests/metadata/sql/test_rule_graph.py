@@ -56,7 +56,7 @@ def shapes(graph: RuleGraphView) -> tuple[set[str], dict[str, set[str]]]:
         found = asked[number]
         if isinstance(found, TriggeringRule):
             return repr(found)
-        return f"({written(found.left)} {found.meeting} {written(found.right)})"
+        return f"({written(found.left)} {found.condition} {written(found.right)})"
 
     return set(map(written, asked)), {each.name: set(map(written, each.ends)) for each in graph.named}
 
@@ -65,7 +65,7 @@ def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
     def written(number: int) -> str:
         found = network.nodes[number].asked
         if isinstance(found, JoinNode):
-            return f"({written(found.left)} {found.meeting} {written(found.right)})"
+            return f"({written(found.left)} {found.condition} {written(found.right)})"
         return repr(found)
 
     return set(map(written, network.nodes)), {
@@ -107,7 +107,7 @@ def test_kinds_count_what_there_is(store: Store, names: tuple[str, ...]) -> None
         kind = RuleKind(each.level, group=each.group)
         if isinstance(each.asked, TriggeringRule):
             asked = each.asked
-            kind = RuleKind(0, asked.cls, asked.property, asked.compares.value if asked.compares else None)
+            kind = RuleKind(0, asked.cls, asked.property, asked.operator.value if asked.operator else None)
         expected[kind] += 1
         results[kind] += each.results
     for named in graph.named:

@@ -128,7 +128,7 @@ class _Query:
             triples += more
         else:
             right = _constant(comparison.right, kind)
-        operator = comparison.compares
+        operator = comparison.operator
         test = (
             f"CONTAINS({left}, {right})"
             if operator is Operator.CONTAINS

@@ -35,7 +35,7 @@ FILTER_RULES = {
 class JoinNode:
     """A join rule in the network: what it asks, and its inputs by number."""
 
-    meeting: JoinCondition
+    condition: JoinCondition
     left: int
     right: int
 
@@ -60,7 +60,7 @@ class AtomicNode:
     def text(self) -> str:
         if isinstance(self.asked, TriggeringRule):
             return format_triggering(self.asked)
-        return format_join(self.asked.meeting, self.asked.left, self.asked.right)
+        return format_join(self.asked.condition, self.asked.left, self.asked.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class DependencyGraph:
         if isinstance(atomic, TriggeringRule):
             return self._numbers[atomic]
         left, right = self._merge_joins(atomic.left, added), self._merge_joins(atomic.right, added)
-        return self._number(JoinNode(atomic.meeting, left, right), added)
+        return self._number(JoinNode(atomic.condition, left, right), added)
 
     def _number(self, asked: NodeRule, added: list[AtomicNode]) -> int:
         known = self._numbers.get(asked)
@@ -148,7 +148,7 @@ class DependencyGraph:
         node = AtomicNode(self.last + 1, asked)
         if isinstance(asked, JoinNode):
             level = 1 + max(self.nodes[asked.left].level, self.nodes[asked.right].level)
-            group = self.groups.get(asked.meeting, self.last_group + 1)
+            group = self.groups.get(asked.condition, self.last_group + 1)
             node = AtomicNode(self.last + 1, asked, level, group)
         self._keep(node)
         added.append(node)
@@ -160,7 +160,7 @@ class DependencyGraph:
         self._numbers[node.asked] = node.number
         self.last = max(self.last, node.number)
         if isinstance(node.asked, JoinNode) and node.group is not None:
-            self.groups[node.asked.meeting] = node.group
+            self.groups[node.asked.condition] = node.group
             self.members.setdefault(node.group, set()).add(node.number)
             self.last_group = max(self.last_group, node.group)
             self._use(node.inputs)
@@ -176,7 +176,7 @@ class DependencyGraph:
             members = self.members[node.group]
             members.discard(number)
             if not members:
-                del self.members[node.group], self.groups[node.asked.meeting]
+                del self.members[node.group], self.groups[node.asked.condition]
         return node
 
     def atomic_rules(self) -> Iterator[tuple[int, str, int | None]]:
@@ -193,13 +193,13 @@ class DependencyGraph:
 
     def rule_groups(self) -> Iterator[tuple[int, str]]:
         """Figure 7's RuleGroups: number, text."""
-        for meeting, group in self.groups.items():
-            yield group, format_group(meeting)
+        for condition, group in self.groups.items():
+            yield group, format_group(condition)
 
-    def filter_rules(self, compares: Operator | None) -> Iterator[tuple[int, str, str | None, object]]:
+    def filter_rules(self, operator: Operator | None) -> Iterator[tuple[int, str, str | None, object]]:
         """Figure 8's tables: number, class, property and constant of the triggering rules with an operator."""
         for node in self.nodes.values():
-            if isinstance(node.asked, TriggeringRule) and node.asked.compares is compares:
+            if isinstance(node.asked, TriggeringRule) and node.asked.operator is operator:
                 yield node.number, node.asked.cls, node.asked.property, node.asked.constant
 
 

@@ -142,11 +142,11 @@ def _held(
     if asks.cls not in world.schema.at_or_above(resource.cls):
         return None
     constant = _constant(asks)
-    if asks.compares is None or constant is None:
+    if asks.operator is None or constant is None:
         return [Reason(f"{_CLASS}{format_name(asks.cls)}", None, resource.uri)]
     for value in compared_values(asks.property, resource, world.find):
-        if comparison_holds(value, asks.compares, constant):
-            predicate = f"{display_name(asks.property, path)} {asks.compares.value} {_shown(constant)}"
+        if comparison_holds(value, asks.operator, constant):
+            predicate = f"{display_name(asks.property, path)} {asks.operator.value} {_shown(constant)}"
             return [Reason(predicate, to_scalar(value), resource.uri)]
     return None
 
@@ -174,12 +174,12 @@ def _unheld(
     found = compared_values(asks.property, resource, world.find)
     if asks.cls not in world.schema.at_or_above(resource.cls):
         yield Reason(f"{path[:-1]} is no {format_name(asks.cls)}".lstrip(), None, resource.uri)
-    elif asks.compares is None or constant is None:
+    elif asks.operator is None or constant is None:
         return
     elif not found:
         yield Reason(f"{name} is missing", None, resource.uri)
-    elif not any(comparison_holds(value, asks.compares, constant) for value in found):
-        predicate = f"{name} {describe_join(asks.compares, is_so=False)} {_shown(constant)}"
+    elif not any(comparison_holds(value, asks.operator, constant) for value in found):
+        predicate = f"{name} {describe_join(asks.operator, is_so=False)} {_shown(constant)}"
         for value in found[:_VALUES]:
             yield Reason(predicate, to_scalar(value), resource.uri)
 

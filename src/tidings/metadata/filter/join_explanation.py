@@ -28,23 +28,27 @@ LocatedValue = tuple[Value, str]
 """A value, and the URI of the resource where it stands."""
 
 
-def orient_sides(meeting: JoinCondition) -> tuple[JoinSide, JoinSide]:
+def orient_sides(condition: JoinCondition) -> tuple[JoinSide, JoinSide]:
     """What is registered, and what it meets."""
-    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
-
-
-def is_along_reference(meeting: JoinCondition) -> bool:
-    """Whether what is met is the resource itself, or one that it refers to."""
-    own, other = orient_sides(meeting)
     return (
-        meeting.compares is Operator.EQUAL and other.property in (None, SUBJECT) and not is_path(own.property)
+        (condition.left, condition.right) if condition.registers_left else (condition.right, condition.left)
     )
 
 
-def reference_path(meeting: JoinCondition, other: str, path: str) -> str:
+def is_along_reference(condition: JoinCondition) -> bool:
+    """Whether what is met is the resource itself, or one that it refers to."""
+    own, other = orient_sides(condition)
+    return (
+        condition.operator is Operator.EQUAL
+        and other.property in (None, SUBJECT)
+        and not is_path(own.property)
+    )
+
+
+def reference_path(condition: JoinCondition, other: str, path: str) -> str:
     """How the properties of what is met are called."""
-    name = orient_sides(meeting)[0].property
-    if not is_along_reference(meeting):
+    name = orient_sides(condition)[0].property
+    if not is_along_reference(condition):
         return f"<{other}>."
     return path if name in (None, SUBJECT) else f"{path}{format_name(name)}."
 
@@ -55,7 +59,7 @@ class JoinPair:
     finds what paths lead through.
     """
 
-    meeting: JoinCondition
+    condition: JoinCondition
     own: Resource
     uri: str
     there: Resource | None
@@ -64,15 +68,15 @@ class JoinPair:
 
     def look(self) -> None:
         """Find all that is compared."""
-        for asked in self.meeting.predicates if self.there is not None else ():
-            both = asked if self.meeting.registers_left else asked.back()
+        for asked in self.condition.predicates if self.there is not None else ():
+            both = asked if self.condition.registers_left else asked.flipped()
             self._mine(both)
             self._others(both)
 
     def held(self) -> list[Reason] | None:
         """What the two have to do with each other; None if something does not hold."""
         found: list[Reason] = []
-        for asked in _further(self.meeting):
+        for asked in _further(self.condition):
             pairs = product(self._mine(asked), self._others(asked))
             met = next((own for own, (theirs, _) in pairs if _meet(asked, own[0], theirs)), None)
             if met is None:
@@ -82,7 +86,7 @@ class JoinPair:
 
     def unheld(self) -> Iterator[Reason]:
         """What does not hold between them. Of a reference that leads nowhere something else is told."""
-        for asked in _further(self.meeting) if self.there is not None else ():
+        for asked in _further(self.condition) if self.there is not None else ():
             mine, theirs = self._mine(asked), self._theirs(asked)
             if not mine:
                 yield Reason(f"{display_name(asked.left, self.path)} is missing", None, self.own.uri)
@@ -100,33 +104,33 @@ class JoinPair:
         return locate_values(asked.right, self.there, self.find) if self.there is not None else ()
 
     def _theirs(self, asked: JoinPredicate) -> str:
-        if is_along_reference(self.meeting):
-            return display_name(asked.right, reference_path(self.meeting, self.uri, self.path))
+        if is_along_reference(self.condition):
+            return display_name(asked.right, reference_path(self.condition, self.uri, self.path))
         right = asked.right
         return f"<{self.uri}>" if right in (None, SUBJECT) else f"<{self.uri}>.{format_property(right)}"
 
 
-def _predicates(meeting: JoinCondition) -> tuple[JoinPredicate, ...]:
+def _predicates(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
     """What must hold, seen from what is registered."""
-    found = meeting.predicates
-    return found if meeting.registers_left else tuple(each.back() for each in found)
+    found = condition.predicates
+    return found if condition.registers_left else tuple(each.flipped() for each in found)
 
 
-def _further(meeting: JoinCondition) -> tuple[JoinPredicate, ...]:
+def _further(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
     """What the path to the other does not tell: of those along a reference, it tells the first."""
-    return _predicates(meeting)[int(is_along_reference(meeting)) :]
+    return _predicates(condition)[int(is_along_reference(condition)) :]
 
 
 def describe_missing_partner(
-    meeting: JoinCondition, resource: Resource, path: str, find: ResourceLookup
+    condition: JoinCondition, resource: Resource, path: str, find: ResourceLookup
 ) -> Reason:
     """Nothing is met: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
-    first, *also = _predicates(meeting)
+    first, *also = _predicates(condition)
     own = next(iter(locate_values(first.left, resource, find)), None)
-    if own is None or is_along_reference(meeting):
+    if own is None or is_along_reference(condition):
         return Reason(f"{display_name(first.left, path)} is missing", None, resource.uri)
     name = "" if first.right in (None, SUBJECT) else f".{format_property(first.right)}"
-    told = _compared(first, f"that of no {format_name(orient_sides(meeting)[1].cls)}{name}", own, path)
+    told = _compared(first, f"that of no {format_name(orient_sides(condition)[1].cls)}{name}", own, path)
     with_ = (_compared(each, _its(each.right), own, path).predicate for each in also)
     return replace(told, predicate=" with ".join((told.predicate, *with_)))
 
@@ -138,21 +142,21 @@ def _its(name: str | None) -> str:
 def _compared(asked: JoinPredicate, other: str, found: LocatedValue, path: str, is_so: bool = True) -> Reason:
     """A comparison with what is registered on the left; `contains` has no opposite."""
     value, at = found
-    own, says = display_name(asked.left, path), describe_join(asked.compares, is_so)
-    if asked.turned:
+    own, says = display_name(asked.left, path), describe_join(asked.operator, is_so)
+    if asked.swapped:
         return Reason(f"{other} {says} {own}", None, at)
     return Reason(f"{own} {says} {other}", None if asked.left in (None, SUBJECT) else to_scalar(value), at)
 
 
-def describe_join(compares: Operator, is_so: bool) -> str:
+def describe_join(operator: Operator, is_so: bool) -> str:
     if is_so:
-        return compares.value
-    return "does not contain" if compares is Operator.CONTAINS else f"is not {compares.value}"
+        return operator.value
+    return "does not contain" if operator is Operator.CONTAINS else f"is not {operator.value}"
 
 
 def _meet(asked: JoinPredicate, own: Value, other: Value) -> bool:
-    left, right = (other, own) if asked.turned else (own, other)
-    return comparison_holds(left, asked.compares, right)
+    left, right = (other, own) if asked.swapped else (own, other)
+    return comparison_holds(left, asked.operator, right)
 
 
 def compared_values(name: str | None, resource: Resource, find: ResourceLookup) -> tuple[Value, ...]:

@@ -56,7 +56,7 @@ def _without_owners(kind: RuleKind) -> RuleKind:
 
 
 def _by_class(kind: RuleKind) -> RuleKind:
-    return kind._replace(owner=None, property=None, compares=None)
+    return kind._replace(owner=None, property=None, operator=None)
 
 
 def _by_level(kind: RuleKind) -> RuleKind:
@@ -113,26 +113,28 @@ def _box(kind: RuleKind, counted: RuleKindCount, top: int, groups: Mapping[int, 
 def _asks(kind: RuleKind) -> str:
     if kind.cls is None:
         return "of all classes"
-    if kind.compares is None:
+    if kind.operator is None:
         return f"all of {format_name(kind.cls)}"
     path = format_name(kind.cls) + ("" if kind.property is None else f".{format_name(kind.property)}")
-    return f"{path} {kind.compares} …"
+    return f"{path} {kind.operator} …"
 
 
-def _asks_of(meeting: JoinCondition) -> str:
-    return describe_join_condition(meeting, format_name(meeting.left.cls), format_name(meeting.right.cls))
+def _asks_of(condition: JoinCondition) -> str:
+    return describe_join_condition(
+        condition, format_name(condition.left.cls), format_name(condition.right.cls)
+    )
 
 
-def describe_join_condition(meeting: JoinCondition, left: str, right: str) -> str:
+def describe_join_condition(condition: JoinCondition, left: str, right: str) -> str:
     """What is registered stands first, where the operator can be turned round."""
-    if meeting.registers_left:
-        return " and ".join(_stands(left, each, right) for each in meeting.predicates)
-    return " and ".join(_stands(right, each.back(), left) for each in meeting.predicates)
+    if condition.registers_left:
+        return " and ".join(_stands(left, each, right) for each in condition.predicates)
+    return " and ".join(_stands(right, each.flipped(), left) for each in condition.predicates)
 
 
 def _stands(kept: str, asked: JoinPredicate, other: str) -> str:
     one, two = _side(kept, asked.left), _side(other, asked.right)
-    return f"{two} {asked.compares.value} {one}" if asked.turned else f"{one} {asked.compares.value} {two}"
+    return f"{two} {asked.operator.value} {one}" if asked.swapped else f"{one} {asked.operator.value} {two}"
 
 
 def _side(name: str, property: str | None) -> str:
@@ -198,18 +200,18 @@ def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
 def _registered(asked: TriggeringRule | JoinNode) -> str:
     if isinstance(asked, TriggeringRule):
         return asked.cls
-    meeting = asked.meeting
-    return meeting.left.cls if meeting.registers_left else meeting.right.cls
+    condition = asked.condition
+    return condition.left.cls if condition.registers_left else condition.right.cls
 
 
 def _describe_rule(asked: TriggeringRule | JoinNode) -> str:
     """`memory > 64`, `= <http://example.org/doc.rdf#host>`, `#3.serverInformation = #4`."""
     if isinstance(asked, JoinNode):
-        return describe_join_condition(asked.meeting, f"#{asked.left}", f"#{asked.right}")
-    if asked.property is None or asked.compares is None or asked.constant is None:
+        return describe_join_condition(asked.condition, f"#{asked.left}", f"#{asked.right}")
+    if asked.property is None or asked.operator is None or asked.constant is None:
         return "all of the class"
     path = "" if asked.property == SUBJECT else f"{format_name(asked.property)} "
-    return f"{path}{asked.compares.value} {format_constant(Constant(asked.constant, asked.is_resource))}"
+    return f"{path}{asked.operator.value} {format_constant(Constant(asked.constant, asked.is_resource))}"
 
 
 def _sentences(graph: RuleGraphView) -> Iterable[str]:

@@ -102,10 +102,10 @@ class TriggerIndex:
         return paths
 
     def _text(self, rule: TriggeringRule) -> str:
-        if rule.compares is None or rule.constant is None:
+        if rule.operator is None or rule.constant is None:
             return f'exists "{_path(rule.cls, SUBJECT)}"'
         path = _path(rule.cls, rule.property or SUBJECT)
-        return f'"{path}" {INDEX_OPERATORS[rule.compares].spelling} {show(self._literal(rule))}'
+        return f'"{path}" {INDEX_OPERATORS[rule.operator].spelling} {show(self._literal(rule))}'
 
     def _literal(self, rule: TriggeringRule) -> Literal:
         """The constant; a text is an instant where the schema says so."""

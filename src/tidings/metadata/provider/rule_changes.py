@@ -106,7 +106,7 @@ def remove_unused_rules(work: MetadataTransaction, names: Collection[str]) -> tu
 def _refuse_used(work: MetadataTransaction, gone: Collection[str], read_anew: Collection[str]) -> None:
     for user, used in sorted(work.users(gone)):
         if user not in gone and user not in read_anew:
-            what = f"the rule '{used}' is searched by another"
+            what = f"the rule '{used}' is searched by another rule"
             raise InputError(what, received=user, hint="remove that one, too")
 
 

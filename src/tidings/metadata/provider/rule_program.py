@@ -121,5 +121,5 @@ time Spark is started, and has read some hundred thousand resources and asked an
 
 def estimate_comparisons(rules: Iterable[TriggeringRule], resources: int) -> int:
     """About how often a store has to compare. What is equal, and all of a class, it finds by its indexes."""
-    scans = sum(rule.compares not in (None, Operator.EQUAL) for rule in rules)
+    scans = sum(rule.operator not in (None, Operator.EQUAL) for rule in rules)
     return scans * resources

@@ -1,7 +1,7 @@
-"""Atomic rules: what rules are taken apart into (section 3.3 of paper 001), equal ones once.
+"""Atomic rules, into which rules are decomposed (section 3.3 of paper 001).
 
-A triggering rule asks about one property of one class; the common index finds those that a resource satisfies. A join
-rule brings the results of two atomic rules together. The rules that many subscriptions share are one.
+A triggering rule tests one property of one class; a common index finds those that a resource satisfies. A join rule
+combines the results of two atomic rules. Equal atomic rules of different subscriptions are stored once.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ FLIPPED_OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class TriggeringRule:
-    """Resources of a class (subclasses included) with a value of `property` for which the comparison holds.
+    """The resources of a class and its subclasses with a value of `property` for which the comparison holds.
 
-    Without a comparison, all resources of the class. `is_resource` says that the constant is a URI reference.
+    Without a comparison, all resources of the class. With `is_resource`, the constant is a URI reference.
     """
 
     cls: str
     property: str | None = None
-    compares: Operator | None = None
+    operator: Operator | None = None
     constant: Scalar | None = None
     is_resource: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """One side of a join: the class of its resources, and the property that is compared; None is itself.
+    """One side of a join: the class of its resources and the compared property; None is the resource itself.
 
-    `serverInformation.memory` is a path: the memory of what is referred to. Names have no dots.
+    A property with dots is a path: `serverInformation.memory` is the memory of the referenced resource.
     """
 
     cls: str
@@ -50,52 +50,52 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class JoinPredicate:
-    """A comparison of two resources by a property (or a path) of each; None is the resource itself.
+    """A comparison of two resources by a property or a path of each; None is the resource itself.
 
-    `contains` has no opposite. If it is `turned`, the right one has the left one in it.
+    `contains` has no mirrored operator. With `swapped`, the right value contains the left one.
     """
 
     left: str | None
-    compares: Operator
+    operator: Operator
     right: str | None
-    turned: bool = False
+    swapped: bool = False
 
-    def back(self) -> JoinPredicate:
-        """The same, seen from the other resource."""
-        if self.compares in FLIPPED_OPERATORS:
-            return JoinPredicate(self.right, FLIPPED_OPERATORS[self.compares], self.left)
-        return JoinPredicate(self.right, self.compares, self.left, not self.turned)
+    def flipped(self) -> JoinPredicate:
+        """Return the same predicate with the sides exchanged."""
+        if self.operator in FLIPPED_OPERATORS:
+            return JoinPredicate(self.right, FLIPPED_OPERATORS[self.operator], self.left)
+        return JoinPredicate(self.right, self.operator, self.left, not self.swapped)
 
 
 def is_path(property: str | None) -> bool:
-    """Whether what is compared stands behind a reference."""
+    """Whether a compared property is a path through references."""
     return property is not None and "." in property
 
 
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
-    """What a join rule asks, whatever its inputs: the paper's rule group. Either side may be what is registered.
+    """The condition of a join rule without its inputs: the paper's rule group. Either side may be registered.
 
-    The paper's joins have one predicate. `also` are further ones, which must hold for the same two resources.
+    The paper's joins have one predicate. `also` are further ones that must hold for the same two resources.
     """
 
     left: JoinSide
-    compares: Operator
+    operator: Operator
     right: JoinSide
     registers_left: bool
     also: tuple[JoinPredicate, ...] = ()
 
     @property
     def predicates(self) -> tuple[JoinPredicate, ...]:
-        """All of them, that by which partners are found first."""
-        return JoinPredicate(self.left.property, self.compares, self.right.property), *self.also
+        """All predicates; the first is the one by which partners are found."""
+        return JoinPredicate(self.left.property, self.operator, self.right.property), *self.also
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRule:
-    """A join rule: the results of two atomic rules, and how they must meet."""
+    """A join of the results of two atomic rules."""
 
-    meeting: JoinCondition
+    condition: JoinCondition
     left: AtomicRule
     right: AtomicRule
 
@@ -103,51 +103,51 @@ class JoinRule:
 AtomicRule = TriggeringRule | JoinRule
 
 
-# How the resources of two variables must meet: all their comparisons as one meeting, equal ones written alike.
+# Construction of join conditions: all comparisons of two variables become one condition in a canonical form.
 #
 #     search CycleProvider c, DataProvider d register c where c.serverPort = d.serverPort and d = c.partners?
 #
 #     group(DataProvider) a, group(CycleProvider) c register c where c.partners = a and c.serverPort = a.serverPort
 #
-# The first predicate is that by which a partner is found. So it is an equality if there is one: best of the resources
-# themselves, then of a reference with a resource, then of values; half of all there is have an equal boolean. Paths,
-# for which there is no index, come after all these.
+# The first predicate is the one by which partners are found, so the most selective goes first: equality of the
+# resources themselves, then of a reference and a resource, then of values, then of booleans (half of all resources have
+# an equal one), then of paths, which have no index.
 
 
 def identity_condition(cls: str, *also: JoinPredicate) -> JoinCondition:
-    """Both sides are the same resource."""
+    """Build the condition that both sides are the same resource."""
     return JoinCondition(JoinSide(cls), Operator.EQUAL, JoinSide(cls), registers_left=True, also=also)
 
 
-def self_join_condition(cls: str, asked: JoinPredicate) -> JoinRule:
-    """The resources of a class of which two properties stand so to each other: one rule for all who ask that."""
-    written = min(asked, asked.back(), key=_order)
-    return JoinRule(identity_condition(cls, written), TriggeringRule(cls), TriggeringRule(cls))
+def build_self_join(cls: str, predicate: JoinPredicate) -> JoinRule:
+    """Build the rule that compares two properties of the same resource, in a canonical form."""
+    canonical = min(predicate, predicate.flipped(), key=_sort_key)
+    return JoinRule(identity_condition(cls, canonical), TriggeringRule(cls), TriggeringRule(cls))
 
 
 def build_join_condition(
-    kept: str, asked: Iterable[JoinPredicate], other: str, schema: Schema
+    registered: str, predicates: Iterable[JoinPredicate], other: str, schema: Schema
 ) -> JoinCondition:
-    """How resources of two classes meet, of which the first are kept. Predicates are seen from what is kept.
+    """Build the join of two classes. The left side of each predicate belongs to the registered class.
 
-    What is kept stands on the right, as in figure 7. If it is the resources themselves that are compared first, it
-    stands on the left, as where the rules of one variable are joined; and `contains` has no opposite.
+    The registered class becomes the right side, as in figure 7. It stays on the left where the resources themselves
+    are compared first, as in joins of one variable, and for `contains`, which has no mirrored operator.
     """
-    first, *also = order_predicates(asked, kept, schema)
-    contains = first.compares is Operator.CONTAINS and not first.turned
+    first, *also = order_predicates(predicates, registered, schema)
+    contains = first.operator is Operator.CONTAINS and not first.swapped
     if contains or first == JoinPredicate(None, Operator.EQUAL, None):
-        sides = JoinSide(kept, first.left), JoinSide(other, first.right)
-        return JoinCondition(sides[0], first.compares, sides[1], True, tuple(also))
-    back = first.back()
-    sides = JoinSide(other, back.left), JoinSide(kept, back.right)
-    return JoinCondition(sides[0], back.compares, sides[1], False, tuple(each.back() for each in also))
+        left, right = JoinSide(registered, first.left), JoinSide(other, first.right)
+        return JoinCondition(left, first.operator, right, True, tuple(also))
+    flipped = first.flipped()
+    left, right = JoinSide(other, flipped.left), JoinSide(registered, flipped.right)
+    return JoinCondition(left, flipped.operator, right, False, tuple(each.flipped() for each in also))
 
 
-def order_predicates(asked: Iterable[JoinPredicate], cls: str, schema: Schema) -> list[JoinPredicate]:
-    """Predicates, each once, in an order that does not depend on how they were written. `cls` is that of the left."""
+def order_predicates(predicates: Iterable[JoinPredicate], cls: str, schema: Schema) -> list[JoinPredicate]:
+    """Return distinct predicates in an order independent of how they were written. `cls` is the class on the left."""
 
     def rank(each: JoinPredicate) -> int:
-        if each.compares is not Operator.EQUAL:
+        if each.operator is not Operator.EQUAL:
             return 5
         if is_path(each.left) or is_path(each.right):
             return 4
@@ -156,8 +156,8 @@ def order_predicates(asked: Iterable[JoinPredicate], cls: str, schema: Schema) -
         declared = schema.property_of(cls, each.left)
         return 3 if declared is not None and declared.kind is Kind.BOOLEAN else 2
 
-    return sorted(set(asked), key=lambda each: (rank(each), *_order(each)))
+    return sorted(set(predicates), key=lambda each: (rank(each), *_sort_key(each)))
 
 
-def _order(each: JoinPredicate) -> tuple[str, str, str, bool]:
-    return each.left or "", each.compares.value, each.right or "", each.turned
+def _sort_key(predicate: JoinPredicate) -> tuple[str, str, str, bool]:
+    return predicate.left or "", predicate.operator.value, predicate.right or "", predicate.swapped

@@ -1,11 +1,11 @@
-"""Normal rules (section 3.3 of paper 001): `or` is split up, and no path has more than one step.
+"""Normal form of rules (section 3.3 of paper 001): without `or`, and with paths of at most one step.
 
     search CycleProvider c register c where c.serverInformation.memory > 64
 
     search CycleProvider c, ServerInformation s register c where c.serverInformation = s and s.memory > 64
 
-A normal rule is a rule still, and reads as one. Rules are checked before; here nothing is refused but their size. Where
-variables would run in a circle, `folding` puts longer paths back.
+A normal rule is a rule, too. Rules are validated before; only their size is checked here. Where the variables would
+form a cycle, `break_cycles` restores longer paths.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ Conjunction = tuple[Comparison, ...]
 def normalize_rule(
     rule: Rule, schema: Schema, types: Mapping[str, str], limit: int = RULE_LIMITS.alternatives
 ) -> tuple[Rule, ...]:
-    """The normal rules whose results together are those of a rule. `types` are the classes of named rules."""
-    count = 1 if rule.where is None else _count(rule.where)
+    """Return the normal rules whose union is a rule. `types` are the classes of named rules."""
+    count = 1 if rule.where is None else _count_alternatives(rule.where)
     if count > limit:
         raise problems.too_many_alternatives(count, limit)
-    every = ((),) if rule.where is None else _alternatives(rule.where)
-    found = (_Splitting(rule, schema, types).normal(each) for each in every)
-    return tuple(dict.fromkeys(found))
+    alternatives = ((),) if rule.where is None else _alternatives(rule.where)
+    normal = (_Normalization(rule, schema, types).normalize(each) for each in alternatives)
+    return tuple(dict.fromkeys(normal))
 
 
-def _count(condition: Condition) -> int:
-    """How many alternatives there are: known before any of them is made."""
+def _count_alternatives(condition: Condition) -> int:
+    """Count alternatives without building them."""
     if isinstance(condition, Comparison):
         return 1
-    counts = [_count(part) for part in condition.parts]
+    counts = [_count_alternatives(part) for part in condition.parts]
     return prod(counts) if isinstance(condition, And) else sum(counts)
 
 
@@ -61,19 +61,19 @@ def _alternatives(condition: Condition) -> tuple[Conjunction, ...]:
     parts = [_alternatives(part) for part in condition.parts]
     if not isinstance(condition, And):
         return tuple(each for part in parts for each in part)
-    found: tuple[Conjunction, ...] = ((),)
+    product: tuple[Conjunction, ...] = ((),)
     for part in parts:
-        found = tuple((*before, *each) for before in found for each in part)
-    return found
+        product = tuple((*before, *each) for before in product for each in part)
+    return product
 
 
 def class_of(extension: str, schema: Schema, types: Mapping[str, str]) -> str:
-    """The class of what a variable stands for."""
+    """Return the class of the resources that a variable ranges over."""
     return extension if extension in schema.classes else types[extension]
 
 
-class _Splitting:
-    """One alternative on its way to a normal rule."""
+class _Normalization:
+    """The normalization of one alternative of a rule."""
 
     def __init__(self, rule: Rule, schema: Schema, types: Mapping[str, str]) -> None:
         self.schema = schema
@@ -83,38 +83,40 @@ class _Splitting:
         self.reached: dict[tuple[str, str], str] = {}
         self.predicates: list[Comparison] = []
 
-    def normal(self, comparisons: Conjunction) -> Rule:
+    def normalize(self, comparisons: Conjunction) -> Rule:
         for each in comparisons:
             assert isinstance(each.left, Path), "the parser puts constants to the right"
-            left = self.access(each.left)
+            left = self.shorten(each.left)
             right = (
-                self.access(each.right) if isinstance(each.right, Path) else self.constant(each.right, left)
+                self.shorten(each.right)
+                if isinstance(each.right, Path)
+                else self.convert_constant(each.right, left)
             )
-            self.predicates.append(Comparison(left, each.compares, right, each.span))
+            self.predicates.append(Comparison(left, each.operator, right, each.span))
         unique = tuple(dict.fromkeys(self.predicates))
         where = And(unique) if len(unique) > 1 else unique[0] if unique else None
         return break_cycles(Rule(tuple(self.searched), self.register, where), self.schema, self.classes)
 
-    def access(self, path: Path) -> Path:
-        """A path of one step at most. Where two paths go the same way, they go through the same variable."""
+    def shorten(self, path: Path) -> Path:
+        """Return a path of at most one step. Equal prefixes of paths use the same variable."""
         variable = path.variable
         for step in path.steps[:-1]:
-            variable = self.along(variable, step, path.span)
+            variable = self.variable_at(variable, step, path.span)
         return Path(variable, path.steps[-1:], path.span)
 
-    def along(self, variable: str, step: Step, span: Span) -> str:
-        """The variable at the end of a reference.
+    def variable_at(self, variable: str, step: Step, span: Span) -> str:
+        """Return the variable at the end of a reference.
 
-        `c.hosts?.memory > 64 and c.hosts?.cpu > 500` may be true of two hosts: `?` leads to a new variable each time.
+        `c.hosts?.memory > 64 and c.hosts?.cpu > 500` may hold for two different hosts: `?` creates a new variable.
         """
         known = self.reached.get((variable, step.property))
         if known is not None and not step.any:
             return known
-        found = self.schema.property_of(self.classes[variable], step.property)
-        assert found is not None and found.leads_to is not None, "rules are checked before"
-        new = self.new_variable(found.leads_to)
-        self.searched.append(Variable(found.leads_to, new, span))
-        self.classes[new] = found.leads_to
+        property = self.schema.property_of(self.classes[variable], step.property)
+        assert property is not None and property.leads_to is not None, "rules are validated before"
+        new = self.new_variable(property.leads_to)
+        self.searched.append(Variable(property.leads_to, new, span))
+        self.classes[new] = property.leads_to
         self.reached[variable, step.property] = new
         self.predicates.append(
             Comparison(Path(variable, (step,), span), Operator.EQUAL, Path(new, (), span), span)
@@ -129,21 +131,21 @@ class _Splitting:
             if each not in self.classes
         )
 
-    def constant(self, constant: Constant, path: Path) -> Constant:
-        """A constant as the property has it: a URI in quotes is a resource, and an instant has one form only."""
+    def convert_constant(self, constant: Constant, path: Path) -> Constant:
+        """Convert a constant to the kind of the property: quoted URIs to resources, dates to canonical instants."""
         cls = self.classes[path.variable]
-        found = self.schema.property_of(cls, path.steps[0].property) if path.steps else None
-        if found is None or found.leads_to is not None:
+        property = self.schema.property_of(cls, path.steps[0].property) if path.steps else None
+        if property is None or property.leads_to is not None:
             return Constant(constant.value, True, constant.span)
-        if found.kind is Kind.INSTANT and isinstance(constant.value, str):
+        if property.kind is Kind.INSTANT and isinstance(constant.value, str):
             instant = parse_instant(constant.value)
             text = format_instant(instant) if instant else None
-            assert text is not None, "rules are checked before"
+            assert text is not None, "rules are validated before"
             return Constant(text, span=constant.span)
         return constant
 
 
 def variable_initial(cls: str) -> str:
-    """A variable's name for instances of a class: `s` for ServerInformation, as the paper has it."""
+    """Return the name of a variable for a class: `s` for ServerInformation, as in the paper."""
     first = cls.rpartition(":")[2][:1].lower()
     return first if first.isalpha() else "x"

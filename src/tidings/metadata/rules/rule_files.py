@@ -1,4 +1,4 @@
-"""Files of rules: a name, a colon, and the rule.
+"""Parser of rule files: each rule is a name, a colon and the text.
 
     # servers of our own
     ours:  search CycleProvider c register c where c.serverHost contains 'uni-passau.de'
@@ -6,7 +6,7 @@
     large: search CycleProvider c register c
            where c.serverInformation.memory > 64
 
-A line that is indented continues the rule before it. What is wrong is told with line and column of the file.
+Indented lines continue the rule before them. Errors have the line and column in the file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ACCEPTED = "NAME: search CLASS c register c where ..."
 
 
 @dataclass(slots=True)
-class _Written:
-    """A rule as it stands in the file: the pieces of its lines, each with its place there."""
+class _SourceText:
+    """The text of a rule in a file: the pieces of its lines with their offsets."""
 
     at: int
     pieces: list[tuple[int, str]] = field(default_factory=list)
@@ -37,8 +37,8 @@ class _Written:
     def text(self) -> str:
         return " ".join(piece for _, piece in self.pieces)
 
-    def in_file(self, offset: int) -> int:
-        """Where in the file a character of the text stands."""
+    def file_offset(self, offset: int) -> int:
+        """Convert an offset in the text to one in the file."""
         for at, piece in self.pieces[:-1]:
             if offset <= len(piece):
                 return at + offset
@@ -47,65 +47,65 @@ class _Written:
 
 
 class RuleFile:
-    """The rules of a file by name, and where they stand in it."""
+    """The rules of a file by name, with their places."""
 
     def __init__(self, text: str, name: str = "rules") -> None:
         self._text, self._name = text, name
-        self._written: dict[str, _Written] = {}
-        self._read()
-        self._trees = {name: self._parsed(name) for name in self._written}
+        self._written: dict[str, _SourceText] = {}
+        self._split()
+        self._trees = {name: self._parse(name) for name in self._written}
 
     @property
     def texts(self) -> dict[str, str]:
         return {name: written.text for name, written in self._written.items()}
 
     def check(self, schema: Schema) -> None:
-        """Refuse what contradicts a schema. A rule that searches one of the provider's own is left to the provider."""
+        """Check rules against a schema, except for those that search a rule outside of the file."""
         types: dict[str, str] = {}
         for name in validation.order_by_dependency(self._trees):
             known = schema.classes.keys() | types.keys()
             if all(each.extension in known for each in self._trees[name].searched):
-                types[name] = self._checked(name, schema, types)
+                types[name] = self._check_rule(name, schema, types)
 
-    def _checked(self, name: str, schema: Schema, types: Mapping[str, str]) -> str:
+    def _check_rule(self, name: str, schema: Schema, types: Mapping[str, str]) -> str:
         try:
             validation.check_rule_name(name, schema)
             return validation.check_rule(self._trees[name], schema, types, self._written[name].text)
         except SubscriptionError as problem:
             raise self._in_file(name, problem) from problem
 
-    def _read(self) -> None:
-        last: _Written | None = None
+    def _split(self) -> None:
+        last: _SourceText | None = None
         for at, line in _lines(self._text):
             bare = line.strip()
             if not bare or bare.startswith("#"):
                 continue
             if line[0] in " \t":
                 if last is None:
-                    hint = "a rule begins at the start of a line; indented ones continue it"
-                    raise self._problem("this continues no rule", at + line.index(bare), len(bare), hint)
+                    hint = "start a rule at the beginning of a line; indented lines continue it"
+                    raise self._problem(
+                        "an indented line without a rule before it", at + line.index(bare), len(bare), hint
+                    )
                 last.pieces.append((at + line.index(bare), bare))
             else:
-                last = self._begun(at, line)
+                last = self._start_rule(at, line)
 
-    def _begun(self, at: int, line: str) -> _Written:
+    def _start_rule(self, at: int, line: str) -> _SourceText:
         name, colon, rest = line.partition(":")
         bare = name.rstrip()
         if not colon or not _NAME.fullmatch(bare):
-            what = "a rule begins with its name and a colon" if not colon else "this is no name for a rule"
+            what = "a rule starts with its name and a colon" if not colon else "not a valid rule name"
             raise self._problem(what, at, len(bare), f"write {_ACCEPTED}")
         if bare in self._written:
             first = Place.at(self._text, self._written[bare].at).line
-            raise self._problem(
-                f"there are two rules '{bare}'", at, len(bare), f"the first is in line {first}"
-            )
-        written = self._written[bare] = _Written(at)
+            raise self._problem(f"duplicate rule '{bare}'", at, len(bare), f"the first is in line {first}")
+        written = self._written[bare] = _SourceText(at)
         if rest.strip():
             start = at + len(name) + 1 + len(rest) - len(rest.lstrip())
             written.pieces.append((start, rest.strip()))
         return written
 
-    def _parsed(self, name: str) -> Rule:
+    def _parse(self, name: str) -> Rule:
         written = self._written[name]
         if not written.pieces:
             raise self._problem(f"the rule '{name}' has no text", written.at, len(name), f"write {_ACCEPTED}")
@@ -120,16 +120,16 @@ class RuleFile:
         )
 
     def _in_file(self, name: str, problem: SubscriptionError) -> SubscriptionError:
-        """The same problem at its place in the file."""
+        """Move a problem to its place in the file."""
         what = f"{self._name}, rule '{name}': {problem.what}"
         if problem.place is None:
             return problem.moved(what, Place.at(self._text, self._written[name].at))
-        start = self._written[name].in_file(problem.place.column - 1)
+        start = self._written[name].file_offset(problem.place.column - 1)
         return problem.moved(what, Place.at(self._text, start, start + problem.place.length))
 
 
 def parse_rule_file(file: Path) -> RuleFile:
-    """The rules of a file."""
+    """Read and parse a file of rules."""
     try:
         body = file.read_bytes()
     except OSError as error:

@@ -1,10 +1,10 @@
-"""The language of metadata: rules, and queries that are asked once.
+"""Parser of rules and queries over metadata.
 
     search CycleProvider c register c where c.serverHost contains 'uni-passau.de' and c.serverInformation.memory > 64
 
-`parse` gives the tree of a rule and `parse_query` that of a query, or a problem that underlines the column; `show` is
-the way back. The parser is written by hand, a method for each line of the grammar, because rules are loaded by
-the million:
+`parse_rule` and `parse_query` return a tree, or raise an error that underlines the column; `format_rule` is the
+inverse. The parser is hand-written, with a method for each line of the grammar, because rules are loaded by the
+million:
 
     rule       = search "register" variable ["where" either]
     query      = search ["register" variable] ["where" either] ["select" path {"," path}]
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import check_limits, limits_from
 from tidings.core.source_text import Span
-from tidings.metadata.rules import syntax_errors as refusals
+from tidings.metadata.rules import syntax_errors as errors
 from tidings.metadata.rules.syntax import KEYWORDS, format_rule, is_word, tokenize
 from tidings.metadata.rules.tree import (
     And,
@@ -44,12 +44,9 @@ from tidings.values import parse_instant, to_number
 __all__ = ["RULE_LIMITS", "Limits", "format_rule", "parse_query", "parse_rule"]
 
 
-# Reading the conditions of a rule: comparisons, their operands, and how they are joined.
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large one rule may be. `alternatives` is how many rules without `or` it may be split up into."""
+    """Size limits of one rule. `alternatives` limits the normal rules that `or` expands to."""
 
     variables: int = 16
     steps: int = 64
@@ -70,14 +67,14 @@ MAX_RULE_LIMITS = {
     "nesting": 100,
     "length": 1_000_000,
 }
-"""What later steps can walk: they call themselves for what is nested, and a join for each predicate may be."""
+"""The largest settings that later steps can process: they recurse into nested conditions and joins."""
 
 _COMPARES = {each.value: each for each in Operator}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 class ConditionParser:
-    """One text on its way to a tree. `at` is the token to be read next; each method reads on from there."""
+    """Recursive-descent parser of conditions. `at` is the next token; each method consumes tokens from there."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.tokens = tokenize(text)
@@ -86,25 +83,25 @@ class ConditionParser:
         self.at = self.depth = self.steps = self.predicates = 0
 
     def word(self) -> str:
-        """The token at hand as a keyword."""
+        """Return the current token in lower case."""
         return self.words[self.at].lower()
 
     def span(self, start: int) -> Span:
-        """From a token to the last that was read."""
+        """Return the span from a token to the last one that was consumed."""
         return Span(self.edges[2 * start], self.edges[2 * self.at - 1])
 
     def variable(self, wanted: str = "a variable") -> str:
         word = self.words[self.at]
         if not is_word(word) or ":" in word or word.lower() in KEYWORDS:
-            raise refusals.unexpected_token(wanted, self.tokens, self.at)
+            raise errors.unexpected_token(wanted, self.tokens, self.at)
         self.at += 1
         return word
 
     def name(self, wanted: str) -> str:
-        """The name of a class, a rule or a property."""
+        """Parse the name of a class, a rule or a property."""
         word = self.words[self.at]
         if word[:1] != '"' and not is_word(word):
-            raise refusals.unexpected_token(wanted, self.tokens, self.at)
+            raise errors.unexpected_token(wanted, self.tokens, self.at)
         self.at += 1
         return word.strip('"')
 
@@ -128,45 +125,47 @@ class ConditionParser:
 
     def comparison(self) -> Condition:
         if self.words[self.at] == "(":
-            return self.enclosed()
+            return self.parenthesized()
         start = self.at
         left = self.operand()
         written = self.word()
         if written not in _COMPARES:
-            raise refusals.missing_operator(self.tokens, self.at)
+            raise errors.missing_operator(self.tokens, self.at)
         self.at += 1
-        return self.compared(left, written, self.operand(), start)
+        return self.build_comparison(left, written, self.operand(), start)
 
-    def enclosed(self) -> Condition:
+    def parenthesized(self) -> Condition:
         opened = self.at
         self.depth += 1
         if self.depth > self.limits.nesting:
-            raise refusals.too_deeply_nested(self.limits.nesting, self.tokens.place(opened))
+            raise errors.too_deeply_nested(self.limits.nesting, self.tokens.place(opened))
         self.at += 1
-        found = self.either()
+        condition = self.either()
         if self.words[self.at] != ")":
-            raise self.not_closed(opened)
+            raise self.unclosed_error(opened)
         self.at += 1
         self.depth -= 1
-        return found
+        return condition
 
-    def not_closed(self, opened: int) -> Exception:
+    def unclosed_error(self, opened: int) -> Exception:
         if self.words[self.at]:
-            return refusals.trailing_text(self.tokens, self.at, "')'")
-        return refusals.unclosed_parenthesis(self.tokens.place(opened))
+            return errors.trailing_text(self.tokens, self.at, "')'")
+        return errors.unclosed_parenthesis(self.tokens.place(opened))
 
-    def compared(self, left: Path | Constant, written: str, right: Path | Constant, start: int) -> Comparison:
-        """A constant goes to the right: `64 < c.memory` is `c.memory > 64`."""
+    def build_comparison(
+        self, left: Path | Constant, written: str, right: Path | Constant, start: int
+    ) -> Comparison:
+        """Build a comparison with the constant on the right: `64 < c.memory` becomes `c.memory > 64`."""
         place = self.tokens.place(start, self.at - 1)
         if isinstance(left, Constant):
             if isinstance(right, Constant):
-                raise refusals.two_constants(place)
+                raise errors.two_constants(place)
             if written == "contains":
-                raise refusals.constant_contains(place)
+                raise errors.constant_contains(place)
             left, written, right = right, _FLIPPED[written], left
         self.predicates += 1
         if self.predicates > self.limits.predicates:
-            raise refusals.too_many("predicates", self.limits.predicates, place)
+            raise errors.too_many("predicates", self.limits.predicates, place)
         return Comparison(left, _COMPARES[written], right, self.span(start))
 
     def operand(self) -> Path | Constant:
@@ -183,41 +182,41 @@ class ConditionParser:
             self.at += 1
             return Constant(word[1:-1], True, self.span(start))
         if first == '"':
-            raise refusals.quoted_operand(word, self.tokens.place(start))
-        raise refusals.unexpected_token("a path or a constant", self.tokens, start)
+            raise errors.quoted_operand(word, self.tokens.place(start))
+        raise errors.unexpected_token("a path or a constant", self.tokens, start)
 
     def boolean(self) -> Constant:
         self.at += 1
         return Constant(self.words[self.at - 1].lower() == "true", span=self.span(self.at - 1))
 
     def number(self) -> Constant:
-        """A number, or a date, which is kept as the string it is: what it is compared with makes it an instant."""
+        """Parse a number or a date. Dates stay strings; comparison with an instant converts them."""
         start, word = self.at, self.words[self.at]
         self.at += 1
         if word[:4].isdigit() and word[4:5] == "-":
             if parse_instant(word) is None:
-                raise refusals.invalid_instant(self.tokens.place(start))
+                raise errors.invalid_instant(self.tokens.place(start))
             return Constant(word, span=self.span(start))
         value = to_number(word)
         if value is None:
-            raise refusals.number_too_large(self.tokens.place(start))
+            raise errors.number_too_large(self.tokens.place(start))
         return Constant(value + 0, span=self.span(start))  # -0.0 becomes 0.0, which it equals
 
     def path(self, wanted: str = "a path") -> Path:
         start = self.at
         if self.word() == "not":
-            raise refusals.unsupported_negation(self.tokens.place(start))
+            raise errors.unsupported_negation(self.tokens.place(start))
         if self.words[start + 1] == "(":
-            raise refusals.unsupported_function(self.words[start], self.tokens.place(start))
+            raise errors.unsupported_function(self.words[start], self.tokens.place(start))
         variable = self.variable(wanted)
         if self.words[self.at] == "?":
-            raise refusals.any_of_variable(self.tokens.place(self.at))
+            raise errors.any_of_variable(self.tokens.place(self.at))
         steps = []
         while self.words[self.at] == ".":
             steps.append(self.step())
         self.steps += len(steps)
         if self.steps > self.limits.steps:
-            raise refusals.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
+            raise errors.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
         return Path(variable, tuple(steps), self.span(start))
 
     def step(self) -> Step:
@@ -236,13 +235,13 @@ _AFTER_SEARCH = ("search", "register", "where", "and", "or")
 
 @hints_elsewhere("rules")
 def parse_rule(text: str, limits: Limits = RULE_LIMITS) -> Rule:
-    """The tree of a rule's text."""
+    """Parse the text of a rule."""
     refuse_unreadable(text, limits.length)
     return _Parser(text, limits).rule()
 
 
 def parse_query(text: str, limits: Limits = RULE_LIMITS) -> Query:
-    """The tree of a query's text. Without `register` it asks for its only variable."""
+    """Parse the text of a query. `register` is optional if there is only one variable."""
     refuse_unreadable(text, limits.length)
     return _Parser(text, limits).query()
 
@@ -252,25 +251,25 @@ class _Parser(ConditionParser):
         searched = self.search()
         if self.word() != "register":
             hint = f"write register {searched[0].variable} before 'where'" if self.word() == "where" else None
-            raise refusals.unexpected_token("',' or 'register'", self.tokens, self.at, hint)
+            raise errors.unexpected_token("',' or 'register'", self.tokens, self.at, hint)
         register = self.register(searched)
         where = self.where()
         if self.words[self.at]:
-            raise self.unread(where)
+            raise self.trailing_error(where)
         return Rule(searched, register, where)
 
-    def unread(self, where: Condition | None) -> Exception:
-        """What stands behind a whole rule."""
+    def trailing_error(self, where: Condition | None) -> Exception:
+        """Explain text after a complete rule."""
         word, place = self.word(), self.tokens.place(self.at)
         if word in ("select", "order", "limit"):
-            return refusals.only_in_queries(word, place)
+            return errors.only_in_queries(word, place)
         if where is None:
-            return refusals.unexpected_token("'where' or the end", self.tokens, self.at)
-        return refusals.trailing_text(self.tokens, self.at, "the end")
+            return errors.unexpected_token("'where' or the end", self.tokens, self.at)
+        return errors.trailing_text(self.tokens, self.at, "the end")
 
     def query(self) -> Query:
         searched = self.search()
-        of = self.asked(searched)
+        of = self.optional_register(searched)
         where = self.where()
         select = self.select()
         order = self.order()
@@ -278,30 +277,30 @@ class _Parser(ConditionParser):
         if self.words[self.at]:
             wanted = "'select', 'order by', 'limit' or the end"
             if where is not None and not select and not order and limit is None:
-                raise refusals.trailing_text(self.tokens, self.at, wanted)
-            raise refusals.unexpected_token(wanted, self.tokens, self.at, "in this order")
+                raise errors.trailing_text(self.tokens, self.at, wanted)
+            raise errors.unexpected_token(wanted, self.tokens, self.at, "in this order")
         return Query(searched, of, where, select, order, limit)
 
     def search(self) -> tuple[Variable, ...]:
         if not self.words[0]:
-            raise refusals.empty_text(self.tokens.text)
+            raise errors.empty_text(self.tokens.text)
         if self.word() != "search":
-            raise refusals.missing_search(self.tokens)
-        found: dict[str, Variable] = {}
-        while not found or self.words[self.at] == ",":
+            raise errors.missing_search(self.tokens)
+        variables: dict[str, Variable] = {}
+        while not variables or self.words[self.at] == ",":
             self.at += 1
-            one = self.searched()
-            if one.variable in found:
-                raise refusals.declared_twice(one.variable, self.tokens.place(self.at - 1))
-            found[one.variable] = one
-            if len(found) > self.limits.variables:
-                raise refusals.too_many("variables", self.limits.variables, self.tokens.place(self.at - 1))
-        return tuple(found.values())
+            declared = self.declaration()
+            if declared.variable in variables:
+                raise errors.declared_twice(declared.variable, self.tokens.place(self.at - 1))
+            variables[declared.variable] = declared
+            if len(variables) > self.limits.variables:
+                raise errors.too_many("variables", self.limits.variables, self.tokens.place(self.at - 1))
+        return tuple(variables.values())
 
-    def searched(self) -> Variable:
+    def declaration(self) -> Variable:
         start = self.at
         if self.word() in _AFTER_SEARCH:
-            raise refusals.unexpected_token("a class or a rule", self.tokens, start)
+            raise errors.unexpected_token("a class or a rule", self.tokens, start)
         extension = self.name("a class or a rule")
         variable = self.variable()
         return Variable(extension, variable, self.span(start))
@@ -311,17 +310,17 @@ class _Parser(ConditionParser):
         register = self.variable()
         known = [each.variable for each in searched]
         if register not in known:
-            raise refusals.unknown_registered(register, known, self.tokens.place(self.at - 1))
+            raise errors.unknown_registered(register, known, self.tokens.place(self.at - 1))
         if self.words[self.at] == ",":
-            raise refusals.multiple_registered(self.tokens.place(self.at))
+            raise errors.multiple_registered(self.tokens.place(self.at))
         return register
 
-    def asked(self, searched: tuple[Variable, ...]) -> str:
+    def optional_register(self, searched: tuple[Variable, ...]) -> str:
         if self.word() == "register":
             return self.register(searched)
         if len(searched) > 1:
             known = [each.variable for each in searched]
-            raise refusals.not_registered(known, self.tokens.place(self.at - 1))
+            raise errors.not_registered(known, self.tokens.place(self.at - 1))
         return searched[0].variable
 
     def where(self) -> Condition | None:
@@ -333,25 +332,25 @@ class _Parser(ConditionParser):
     def select(self) -> tuple[Path, ...]:
         if self.word() != "select":
             return ()
-        found: list[Path] = []
-        while not found or self.words[self.at] == ",":
+        paths: list[Path] = []
+        while not paths or self.words[self.at] == ",":
             self.at += 1
-            found.append(self.path())
-        return tuple(found)
+            paths.append(self.path())
+        return tuple(paths)
 
     def order(self) -> tuple[tuple[Path, bool], ...]:
         if self.word() != "order":
             return ()
         self.at += 1
         if self.word() != "by":
-            raise refusals.unexpected_token("'by'", self.tokens, self.at)
-        found: list[tuple[Path, bool]] = []
-        while not found or self.words[self.at] == ",":
+            raise errors.unexpected_token("'by'", self.tokens, self.at)
+        order: list[tuple[Path, bool]] = []
+        while not order or self.words[self.at] == ",":
             self.at += 1
-            path, falls = self.path(), self.word() == "desc"
-            self.at += falls or self.word() == "asc"
-            found.append((path, falls))
-        return tuple(found)
+            path, is_descending = self.path(), self.word() == "desc"
+            self.at += is_descending or self.word() == "asc"
+            order.append((path, is_descending))
+        return tuple(order)
 
     def limit(self) -> int | None:
         if self.word() != "limit":
@@ -359,6 +358,6 @@ class _Parser(ConditionParser):
         self.at += 1
         word = self.words[self.at]
         if not word.isdecimal() or len(word) > 10 or not 1 <= int(word) < 2**31:
-            raise refusals.invalid_limit(self.tokens, self.at)
+            raise errors.invalid_limit(self.tokens, self.at)
         self.at += 1
         return int(word)

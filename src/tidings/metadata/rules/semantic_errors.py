@@ -1,4 +1,4 @@
-"""What is said about rules that parse, but contradict the schema, other rules or themselves."""
+"""Errors of rules that parse but contradict the schema, other rules or themselves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tidings.metadata.schema.model import Schema
 from tidings.values import Kind
 
 ValueKind = Kind | None
-"""What is compared: values of a kind, or resources, which are None."""
+"""The kind of a compared value; None for resources."""
 
-_ORDER = "numbers and dates have an order"
-_SAID = {
+_ORDER = "only numbers and dates are ordered"
+_KIND_NAMES = {
     None: "a resource",
     Kind.NUMBER: "a number",
     Kind.STRING: "a string",
@@ -50,28 +50,28 @@ def superfluous_any(step: Step, place: Place) -> CheckProblem:
 
 
 def path_through_literal(step: Step, kind: Kind, following: Step, place: Place) -> CheckProblem:
-    what = f"'{step.property}' is {_SAID[kind]} and has no properties"
+    what = f"'{step.property}' is {_KIND_NAMES[kind]} and has no properties"
     return CheckProblem(what, place=place, hint=f"leave .{following.property} out")
 
 
 def incompatible_kinds(left: ValueKind, right: ValueKind, is_written: bool, place: Place) -> CheckProblem:
-    """`is_written` says that the right one is a constant, whose quotes may be wrong."""
-    what = f"{_SAID[left]} is compared with {_SAID[right]}: it can never hold"
+    """With `is_written`, the right side is a constant, whose quotes may be wrong."""
+    what = f"{_KIND_NAMES[left]} is compared with {_KIND_NAMES[right]}: it can never hold"
     hint = _QUOTES.get((left, right)) if is_written else None
     return CheckProblem(what, place=place, hint=hint)
 
 
 _QUOTES: dict[tuple[ValueKind, ValueKind], str] = {
-    (Kind.NUMBER, Kind.STRING): "numbers stand without quotes",
-    (Kind.STRING, Kind.NUMBER): "strings stand in single quotes",
+    (Kind.NUMBER, Kind.STRING): "write numbers without quotes",
+    (Kind.STRING, Kind.NUMBER): "put strings in single quotes",
 }
 
 
 def unsupported_operator(
-    compares: Operator, sort: ValueKind, accepted: Iterable[Operator], place: Place
+    operator: Operator, sort: ValueKind, accepted: Iterable[Operator], place: Place
 ) -> CheckProblem:
-    what = f"'{compares.value}' is not for {_SAID[sort].removeprefix('a ')}s"
-    hint = "strings have it" if compares is Operator.CONTAINS else _ORDER
+    what = f"'{operator.value}' does not apply to {_KIND_NAMES[sort].removeprefix('a ')}s"
+    hint = "it compares strings only" if operator is Operator.CONTAINS else _ORDER
     return CheckProblem(what, place=place, accepted=" ".join(each.value for each in accepted), hint=hint)
 
 
@@ -81,12 +81,12 @@ def constant_not_instant(place: Place) -> CheckProblem:
 
 
 def contains_empty_string(place: Place) -> CheckProblem:
-    accepted = "a string with something in it"
+    accepted = "a non-empty string"
     return CheckProblem("every string contains the empty one", place=place, accepted=accepted)
 
 
 def disjoint_classes(left: str, right: str, place: Place) -> CheckProblem:
-    return CheckProblem(f"no {left} is a {right}: they can never be compared", place=place)
+    return CheckProblem(f"no {left} is a {right}: the comparison can never hold", place=place)
 
 
 def disconnected_variable(variable: str, register: str, several: bool, place: Place) -> CheckProblem:
@@ -97,37 +97,37 @@ def disconnected_variable(variable: str, register: str, several: bool, place: Pl
 
 
 def cyclic_variables(place: Place) -> CheckProblem:
-    what = "these variables are connected already, through others: a circle cannot be asked for"
-    hint = "a circle needs a reference with one value that leads on from one of them to the next, without '?'"
+    what = "these variables are already connected through others: a cycle of joins is not supported"
+    hint = "cycles work only along single-valued references (without '?') from one variable to the next"
     return CheckProblem(what, place=place, hint=hint)
 
 
 def cyclic_rules(names: Iterable[str]) -> CheckProblem:
-    what = f"rules search each other in a circle: {', '.join(names)}"
-    return CheckProblem(what, accepted="rules that search classes, or rules that do not search them")
+    what = f"rules search each other in a cycle: {', '.join(names)}"
+    return CheckProblem(what, accepted="rules that search classes, or other rules without a cycle")
 
 
 def name_of_class(name: str) -> CheckProblem:
-    return CheckProblem(f"there is a class '{name}'", accepted="a name for the rule that no class has")
+    return CheckProblem(f"'{name}' is the name of a class", accepted="a name that no class has")
 
 
 def too_many_alternatives(alternatives: int, limit: int) -> TooLarge:
     received, accepted = f"{alternatives:,} rules without 'or'", f"at most {limit:,}"
-    return TooLarge("the rule would be split up into too many", received=received, accepted=accepted)
+    return TooLarge("the rule has too many alternatives", received=received, accepted=accepted)
 
 
 def too_many_joins(levels: int, atomics: int) -> TooLarge:
-    accepted = f"at most {levels:,} joins one above the other, and {atomics:,} atomic rules"
-    return TooLarge("the rule has too many joins", accepted=accepted, hint="search fewer rules in rules")
+    accepted = f"at most {levels:,} nested joins and {atomics:,} atomic rules"
+    return TooLarge("the rule has too many joins", accepted=accepted, hint="nest fewer rules")
 
 
 def multivalued_order(step: Step, place: Place) -> CheckProblem:
-    what = f"'{step.property}' may have several values: which one decides the order?"
-    return CheckProblem(what, place=place, accepted="paths with one value")
+    what = f"'{step.property}' may have several values: it cannot decide the order"
+    return CheckProblem(what, place=place, accepted="single-valued paths")
 
 
 def order_not_selected(variable: str, shown: Iterable[str], place: Place) -> CheckProblem:
-    """With several `d` for a result, which of them would decide?"""
-    what = f"'{variable}' is not shown: nothing can be ordered by it"
-    hint = f"select {variable}, or something of it, too"
+    """Reject an order by a variable that is not selected: it may have several bindings for one result."""
+    what = f"'{variable}' is not selected, so results cannot be ordered by it"
+    hint = f"select {variable}, or one of its properties, too"
     return CheckProblem(what, place=place, accepted=f"paths from {' and '.join(shown)}", hint=hint)

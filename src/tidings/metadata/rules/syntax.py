@@ -1,4 +1,4 @@
-"""The words of a rule or a query over metadata: names, literals, operators, and where each stands."""
+"""Tokens of rules and queries, and their text from a tree."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _CURLY = "“”„‘’‚«»"
 
 
 def tokenize(text: str) -> Tokens:
-    """The tokens of a text, or a problem at the first character that is part of none."""
+    """Split a text into tokens, or raise SyntaxProblem at the first character that is part of none."""
     parts = _TOKEN.split(text)
     if "".join(parts[::2]).strip(_SPACE):
-        raise _stray(text, parts)
+        raise _unexpected_character(text, parts)
     words = parts[1::2]
     words += ("", "")
     return Tokens(text, words, list(accumulate(map(len, parts))))
@@ -52,7 +52,7 @@ def is_word(token: str) -> bool:
     )  # as the pattern has it: `²` begins a word
 
 
-def _stray(text: str, parts: list[str]) -> SyntaxProblem:
+def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
@@ -63,30 +63,32 @@ def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     if first == '"':
         place = Place.at(text, start, len(text.rstrip()))
         return SyntaxProblem("this name is not closed", place=place, accepted='a closing "')
-    hint = "strings stand in straight quotes: '...'" if first in _CURLY else None
+    hint = "use straight quotes for strings: '...'" if first in _CURLY else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
+    return SyntaxProblem(f"the character {shown} is not allowed here", place=Place.at(text, start), hint=hint)
 
 
-# The way back: the text of a rule, a query or a condition, in the one form that equal trees are shown in.
+# Formatting: equal trees have the same text, which parses to the same tree.
 
 
-_OF_RULES = ("search", "register", "where", "and", "or", "not", "contains", "true", "false")
-_OF_QUERIES = ("select", "order", "by", "asc", "desc", "limit")
-KEYWORDS = frozenset((*_OF_RULES, *_OF_QUERIES))
+_RULE_KEYWORDS = ("search", "register", "where", "and", "or", "not", "contains", "true", "false")
+_QUERY_KEYWORDS = ("select", "order", "by", "asc", "desc", "limit")
+KEYWORDS = frozenset((*_RULE_KEYWORDS, *_QUERY_KEYWORDS))
 _BARE = re.compile(rf"{WORD}(?::{WORD})?")
 _URI = re.compile(r"[^<>\s=][^<>\s]*")
 
 
 def format_rule(tree: Rule | Query) -> str:
-    """The text of a rule or a query; `parse`, or `parse_query`, reads the same tree from it."""
+    """Format a rule or a query; `parse_rule` or `parse_query` returns the same tree."""
     if isinstance(tree, Rule):
         return format_head(tree.searched, tree.register) + _show_where(tree.where)
     shown = format_head(tree.searched, tree.of) + _show_where(tree.where)
     if tree.select:
         shown += " select " + ", ".join(map(format_path, tree.select))
     if tree.order:
-        ordered = (format_path(path) + (" desc" if falls else "") for path, falls in tree.order)
+        ordered = (
+            format_path(path) + (" desc" if is_descending else "") for path, is_descending in tree.order
+        )
         shown += " order by " + ", ".join(ordered)
     return shown if tree.limit is None else f"{shown} limit {tree.limit}"
 
@@ -114,7 +116,7 @@ def _show_part(part: Condition) -> str:
 
 def format_comparison(comparison: Comparison) -> str:
     left, right = _show_operand(comparison.left), _show_operand(comparison.right)
-    return f"{left} {comparison.compares.value} {right}"
+    return f"{left} {comparison.operator.value} {right}"
 
 
 def _show_operand(operand: Path | Constant) -> str:
@@ -131,13 +133,13 @@ def _show_step(step: Step) -> str:
 
 
 def format_constant(constant: Constant) -> str:
-    """A constant as it is written; a URI that no brackets can hold is quoted, which the checker takes for the same."""
+    """Format a constant. A URI that cannot be in brackets is quoted, which means the same after validation."""
     if constant.is_resource and _URI.fullmatch(str(constant.value)):
         return f"<{constant.value}>"
     return show_value(constant.value)
 
 
 def format_name(name: str) -> str:
-    """The name of a class or of a rule: bare where that reads back, else in double quotes."""
+    """Format the name of a class or a rule, in double quotes where necessary."""
     bare = _BARE.fullmatch(name) and name.lower() not in KEYWORDS
     return name if bare else f'"{name}"'

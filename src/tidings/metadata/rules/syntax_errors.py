@@ -1,4 +1,4 @@
-"""What is said about rules that are none, and about what other languages have and rules do not."""
+"""Errors of texts that are not rules, with hints for syntax of other languages."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _OPERATORS = {
     "ends": _STRINGS,
     "in": "join comparisons with or: c.port = 80 or c.port = 443",
     "between": "join two comparisons with and: c.memory >= 64 and c.memory <= 128",
-    "is": "a class is what is searched: search CycleProvider c; a resource is c = <uri>",
+    "is": "for a class, write search CycleProvider c; for one resource, write c = <uri>",
     "not": _OPPOSITE,
 }
 
 
 def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
-    """`what` with its verb: 'functions are', 'the operator like is'."""
+    """Build the error; `what` includes its verb: 'functions are', 'the operator like is'."""
     return NotSupported(f"{what} not supported in rules", place=place, accepted=SUPPORTED, hint=hint)
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str | None:
-    """A hint at the known name that is most like another."""
+    """Suggest the known name that is most similar, ignoring case."""
     by_lower = {each.lower(): each for each in known}
     found = suggest.closest(name.lower(), by_lower)
     return f"did you mean '{by_lower[found]}'?" if found else None
@@ -52,7 +52,7 @@ def too_deeply_nested(limit: int, place: Place) -> SyntaxProblem:
 
 
 def unexpected_token(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
-    """Something else was expected at a token."""
+    """Report a token where something else was expected."""
     word, before = tokens.words[at], tokens.words[at - 1] if at else ""
     if word in _WRITTEN:
         return SyntaxProblem(f"'{word}' is written '{_WRITTEN[word]}'", place=tokens.place(at))
@@ -66,33 +66,35 @@ def missing_search(tokens: Tokens) -> SyntaxProblem:
 
 
 def missing_operator(tokens: Tokens, at: int) -> SyntaxProblem:
-    """What stands behind a path or a constant where an operator should be."""
+    """Report the token after an operand that is not an operator."""
     word, place = tokens.words[at], tokens.place(at)
     if word.lower() in _OPERATORS:
         return not_supported(f"the operator '{word.lower()}' is", place, _OPERATORS[word.lower()])
     if word in _ARITHMETIC:
         return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
     if word.startswith("<"):
-        return unexpected_token("an operator", tokens, at, "leave a space behind <, if it is the operator")
+        return unexpected_token("an operator", tokens, at, "put a space after < if it is an operator")
     wanted = "an operator (= != < <= > >= contains)"
     return unexpected_token(wanted, tokens, at, suggest_name(word, ("contains",)) if word else None)
 
 
 def trailing_text(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
-    """What stands behind a whole condition."""
+    """Report the token after a complete condition."""
     word, place = tokens.words[at], tokens.place(at)
     if word in _ARITHMETIC:
         return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
     if word in ("=", "!=", "<", "<=", ">", ">=") or word.lower() == "contains":
         return not_supported("comparing a comparison is", place, "join two: 1 < c.a and c.a < 5")
     if word == ")":
-        return SyntaxProblem("this ')' closes nothing", place=place, hint="remove it, or open one before")
+        return SyntaxProblem("unmatched ')'", place=place, hint="remove it, or add the missing '('")
     hint = suggest_name(word, ("and", "or")) if word else None
     return unexpected_token(f"'and', 'or' or {wanted}", tokens, at, hint)
 
 
 def only_in_queries(word: str, place: Place) -> NotSupported:
-    return not_supported(f"'{word.lower()}' is", place, "queries have it; a rule gives whole resources")
+    return not_supported(
+        f"'{word.lower()}' is", place, "only queries have it; a rule registers whole resources"
+    )
 
 
 def multiple_registered(place: Place) -> NotSupported:
@@ -105,12 +107,12 @@ def unsupported_negation(place: Place) -> NotSupported:
 
 def unsupported_function(name: str, place: Place) -> NotSupported:
     hint = "write c.host contains 'x'" if name.lower() == "contains" else None
-    return not_supported(f"the function {name}() is", place, hint or "compare properties as they are")
+    return not_supported(f"the function {name}() is", place, hint or "compare the property itself")
 
 
 def any_of_variable(place: Place) -> NotSupported:
-    hint = "'?' stands behind a property that has several values: c.tags? = 'x'"
-    return not_supported("'?' behind a variable is", place, hint)
+    hint = "'?' follows a property that has several values: c.tags? = 'x'"
+    return not_supported("'?' after a variable is", place, hint)
 
 
 def two_constants(place: Place) -> NotSupported:
@@ -118,12 +120,12 @@ def two_constants(place: Place) -> NotSupported:
 
 
 def constant_contains(place: Place) -> NotSupported:
-    hint = "the path stands first: c.host contains 'uni-passau.de'"
+    hint = "put the path first: c.host contains 'uni-passau.de'"
     return not_supported("a constant before contains is", place, hint)
 
 
 def quoted_operand(written: str, place: Place) -> SyntaxProblem:
-    hint = f"a string stands in single quotes: '{written[1:-1]}'"
+    hint = f"put strings in single quotes: '{written[1:-1]}'"
     return SyntaxProblem("double quotes are for names of classes and properties", place=place, hint=hint)
 
 
@@ -146,11 +148,9 @@ def declared_twice(variable: str, place: Place) -> CheckProblem:
 
 
 def unknown_variable(variable: str, known: Iterable[str], alone: bool, place: Place) -> CheckProblem:
-    """A word alone may have been meant as a string."""
+    """Report an unknown variable; a single word may have been meant as a string."""
     known = list(known)
-    hint = suggest_name(variable, known) or (
-        f"a string stands in single quotes: '{variable}'" if alone else None
-    )
+    hint = suggest_name(variable, known) or (f"put strings in single quotes: '{variable}'" if alone else None)
     accepted = "the variables of 'search': " + ", ".join(known)
     return CheckProblem(f"unknown variable '{variable}'", place=place, accepted=accepted, hint=hint)
 
@@ -162,10 +162,8 @@ def unknown_registered(variable: str, known: Iterable[str], place: Place | None)
 
 
 def not_registered(known: Iterable[str], place: Place) -> SyntaxProblem:
-    hint = f"write register {next(iter(known))} behind what is searched"
-    return SyntaxProblem(
-        "which variable is asked for? there are several", place=place, accepted="register", hint=hint
-    )
+    hint = f"write register {next(iter(known))} after the search clause"
+    return SyntaxProblem("several variables, but no 'register'", place=place, accepted="register", hint=hint)
 
 
 def unclosed_parenthesis(place: Place) -> SyntaxProblem:

@@ -1,4 +1,4 @@
-"""The tree of a rule or a query over metadata.
+"""Syntax trees of rules and queries over metadata.
 
 search CycleProvider c register c where c.serverHost contains 'uni-passau.de' and c.serverInformation.memory > 64
 """
@@ -13,7 +13,7 @@ from tidings.values import Scalar
 
 
 class Operator(Enum):
-    """How two operands must stand to each other."""
+    """The operator of a comparison."""
 
     EQUAL = "="
     UNEQUAL = "!="
@@ -26,7 +26,7 @@ class Operator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`.memory`, or `.tags?` for any of the values of a property that has several."""
+    """`.memory`, or `.tags?` for any value of a set-valued property."""
 
     property: str
     any: bool = False
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A variable, and the way from it: `c`, `c.serverInformation.memory`."""
+    """A variable and the steps from it: `c`, `c.serverInformation.memory`."""
 
     variable: str
     steps: tuple[Step, ...] = ()
@@ -54,7 +54,7 @@ class Constant:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     left: Path | Constant
-    compares: Operator
+    operator: Operator
     right: Path | Constant
     span: Span = field(default=NOWHERE, compare=False)
 
@@ -78,7 +78,7 @@ Condition = Comparison | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`CycleProvider c`: what a variable stands for. `extension` is a class, or the name of another rule."""
+    """The declaration of a variable: `CycleProvider c`. `extension` is a class or the name of another rule."""
 
     extension: str
     variable: str
@@ -87,7 +87,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Register what `register` stands for, if there is something for each other variable so that `where` holds."""
+    """A rule: it registers the resources of `register` for which other variables can be bound so that `where` holds."""
 
     searched: tuple[Variable, ...]
     register: str
@@ -96,18 +96,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A rule that is asked once: what is shown of each result, in which order, and how many."""
+    """A rule that is evaluated once, with selected paths, an order and a limit."""
 
     searched: tuple[Variable, ...]
     of: str
     where: Condition | None = None
     select: tuple[Path, ...] = ()
     order: tuple[tuple[Path, bool], ...] = ()
-    """Paths by which results are sorted, and whether the greatest comes first."""
+    """Paths to sort by, each with whether it is descending."""
 
     limit: int | None = None
 
     @property
     def rule(self) -> Rule:
-        """The rule whose result is asked for."""
+        """The rule that finds the results."""
         return Rule(self.searched, self.of, self.where)

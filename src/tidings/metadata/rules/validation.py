@@ -1,6 +1,6 @@
-"""Whether a rule makes sense: its names are those of the schema, and what it compares can be compared.
+"""Validation of rules and queries against the schema: names exist, and compared kinds match.
 
-Each problem underlines its place in the text. What is checked here is not asked again: taking rules apart relies on it.
+Errors underline their place in the text. Decomposition relies on these checks and does not repeat them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from tidings.metadata.rules.rule_parser import RULE_LIMITS
 from tidings.metadata.rules.semantic_errors import ValueKind
 from tidings.metadata.rules.syntax import format_rule
 from tidings.metadata.rules.syntax_errors import unknown_registered, unknown_variable
-from tidings.metadata.rules.tree import And, Comparison, Condition, Constant, Operator, Path, Query, Rule
+from tidings.metadata.rules.tree import (
+    And,
+    Comparison,
+    Condition,
+    Constant,
+    Operator,
+    Path,
+    Query,
+    Rule,
+    Step,
+)
 from tidings.metadata.rules.variable_graph import check_connected
 from tidings.metadata.schema.literals import format_instant
 from tidings.metadata.schema.model import Property, Schema
@@ -40,18 +50,18 @@ def check_rule(
     text: str | None = None,
     alternatives: int = RULE_LIMITS.alternatives,
 ) -> str:
-    """The class of what a rule registers, if the rule makes sense. `types` are the classes of the rules with names."""
-    checking = _Checking(rule, schema, types, format_rule(rule) if text is None else text)
-    cls = checking.whole()
+    """Validate a rule and return the class it registers. `types` are the classes of named rules."""
+    validator = _Validator(rule, schema, types, format_rule(rule) if text is None else text)
+    cls = validator.check()
     if _is_plain(rule):
         return cls
     for normal in (every := normalize_rule(rule, schema, types, alternatives)):
-        check_connected(normal, rule, len(every) > 1, checking.place)
+        check_connected(normal, rule, len(every) > 1, validator.place)
     return cls
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether nothing has to connect, as in most rules: one variable, compared with constants, and no `or`."""
+    """Whether a rule, like most, has one variable that is compared with constants only, without `or`."""
     where = rule.where
     parts = where.parts if isinstance(where, And) else () if where is None else (where,)
     plain = (isinstance(each, Comparison) and isinstance(each.right, Constant) for each in parts)
@@ -59,18 +69,18 @@ def _is_plain(rule: Rule) -> bool:
 
 
 def check_query(query: Query, schema: Schema, types: Mapping[str, str], text: str | None = None) -> str:
-    """The same for a query: what it is ordered by is shown, and has one value."""
+    """Validate a query and return the class of its results. Paths to order by must be selected and single-valued."""
     written = format_rule(query) if text is None else text
     cls = check_rule(query.rule, schema, types, written)
-    checking = _Checking(query.rule, schema, types, written)
+    validator = _Validator(query.rule, schema, types, written)
     for path in (*query.select, *(path for path, _ in query.order)):
-        checking.reached(path)
+        validator.resolve_path(path)
     for path, _ in query.order:
         if path.variable not in (variables := selected_variables(query)):
-            raise problems.order_not_selected(path.variable, variables, checking.place(path.span))
+            raise problems.order_not_selected(path.variable, variables, validator.place(path.span))
         several = next((step for step in path.steps if step.any), None)
         if several is not None:
-            raise problems.multivalued_order(several, checking.place(several.span))
+            raise problems.multivalued_order(several, validator.place(several.span))
     return cls
 
 
@@ -81,7 +91,7 @@ def check_rule_name(name: str, schema: Schema) -> None:
 
 
 def infer_types(rules: Mapping[str, Rule], schema: Schema) -> dict[str, str]:
-    """The class of what each of the rules with names registers, in an order in which each knows those it searches."""
+    """Validate named rules in dependency order and return the class that each registers."""
     types: dict[str, str] = {}
     for name in order_by_dependency(rules):
         check_rule_name(name, schema)
@@ -90,29 +100,29 @@ def infer_types(rules: Mapping[str, Rule], schema: Schema) -> dict[str, str]:
 
 
 def order_by_dependency(rules: Mapping[str, Rule]) -> list[str]:
-    """The names of rules, those that are searched before those that search them. A loop: chains may be long."""
+    """Sort the names of rules topologically, searched rules first. Not recursive: chains may be long."""
     done: dict[str, None] = {}
     for first in rules:
-        open_ = {first: _searched_in(rules[first], rules)} if first not in done else {}
-        while open_:
-            name, left = next(reversed(open_.items()))
-            following = next((each for each in left if each not in done), None)
+        stack = {first: _searched_rules(rules[first], rules)} if first not in done else {}
+        while stack:
+            name, remaining = next(reversed(stack.items()))
+            following = next((each for each in remaining if each not in done), None)
             if following is None:
                 done[name] = None
-                del open_[name]
-            elif following in open_:
-                raise problems.cyclic_rules([*list(open_)[list(open_).index(following) :], following])
+                del stack[name]
+            elif following in stack:
+                raise problems.cyclic_rules([*list(stack)[list(stack).index(following) :], following])
             else:
-                open_[following] = _searched_in(rules[following], rules)
+                stack[following] = _searched_rules(rules[following], rules)
     return list(done)
 
 
-def _searched_in(rule: Rule, rules: Mapping[str, Rule]) -> Iterator[str]:
+def _searched_rules(rule: Rule, rules: Mapping[str, Rule]) -> Iterator[str]:
     return iter([each.extension for each in rule.searched if each.extension in rules])
 
 
 def list_comparisons(condition: Condition | None) -> Iterator[Comparison]:
-    """The predicates of a condition, in the order of the text."""
+    """Yield the comparisons of a condition in the order of the text."""
     if isinstance(condition, Comparison):
         yield condition
     elif condition is not None:
@@ -120,8 +130,8 @@ def list_comparisons(condition: Condition | None) -> Iterator[Comparison]:
             yield from list_comparisons(part)
 
 
-class _Checking:
-    """One rule with its text."""
+class _Validator:
+    """Validation of one rule; errors point into its text."""
 
     def __init__(self, rule: Rule, schema: Schema, types: Mapping[str, str], text: str) -> None:
         self.rule, self.schema, self.text = rule, schema, text
@@ -135,65 +145,66 @@ class _Checking:
     def place(self, span: Span, length: int | None = None) -> Place:
         return Place.at(self.text, span.start, span.end if length is None else span.start + length)
 
-    def whole(self) -> str:
+    def check(self) -> str:
         if self.rule.register not in self.classes:
             raise unknown_registered(self.rule.register, self.classes, None)
         for comparison in list_comparisons(self.rule.where):
-            self.comparison(comparison)
+            self.check_comparison(comparison)
         return self.classes[self.rule.register]
 
-    def comparison(self, comparison: Comparison) -> None:
+    def check_comparison(self, comparison: Comparison) -> None:
         assert isinstance(comparison.left, Path), "the parser puts constants to the right"
-        left, leads_to = self.reached(comparison.left)
+        left, left_class = self.resolve_path(comparison.left)
         if isinstance(comparison.right, Constant):
-            self.constant(left, comparison, comparison.right)
+            self.check_constant(left, comparison, comparison.right)
             return
-        right, also_to = self.reached(comparison.right)
-        self.operator(left, right, comparison)
-        if leads_to and also_to and not self.schema.at_or_below(leads_to) & self.schema.at_or_below(also_to):
-            raise problems.disjoint_classes(leads_to, also_to, self.place(comparison.span))
+        right, right_class = self.resolve_path(comparison.right)
+        self.check_operator(left, right, comparison)
+        if not left_class or not right_class:
+            return
+        if not self.schema.at_or_below(left_class) & self.schema.at_or_below(right_class):
+            raise problems.disjoint_classes(left_class, right_class, self.place(comparison.span))
 
-    def operator(self, left: ValueKind, right: ValueKind, comparison: Comparison) -> None:
+    def check_operator(self, left: ValueKind, right: ValueKind, comparison: Comparison) -> None:
         place = self.place(comparison.span)
         if left is not right:
             is_written = isinstance(comparison.right, Constant)
             raise problems.incompatible_kinds(left, right, is_written, place)
-        if comparison.compares not in _OPERATORS[left]:
-            raise problems.unsupported_operator(comparison.compares, left, _OPERATORS[left], place)
+        if comparison.operator not in _OPERATORS[left]:
+            raise problems.unsupported_operator(comparison.operator, left, _OPERATORS[left], place)
 
-    def constant(self, left: ValueKind, comparison: Comparison, constant: Constant) -> None:
-        """A string may stand for a resource, or for an instant."""
-        kind = None if constant.is_resource else kind_of(constant.value)
-        read = left if kind is Kind.STRING and left in (None, Kind.INSTANT) else kind
-        self.operator(left, read, comparison)
+    def check_constant(self, left: ValueKind, comparison: Comparison, constant: Constant) -> None:
+        """Check a constant. A string may denote a resource or an instant."""
+        written = None if constant.is_resource else kind_of(constant.value)
+        kind = left if written is Kind.STRING and left in (None, Kind.INSTANT) else written
+        self.check_operator(left, kind, comparison)
         if left is Kind.INSTANT:
             instant = parse_instant(str(constant.value))
             if instant is None or format_instant(instant) is None:
                 raise problems.constant_not_instant(self.place(constant.span))
-        if comparison.compares is Operator.CONTAINS and not constant.value:
+        if comparison.operator is Operator.CONTAINS and not constant.value:
             raise problems.contains_empty_string(self.place(constant.span))
 
-    def reached(self, path: Path) -> tuple[ValueKind, str | None]:
-        """What stands at the end of a path: values of a kind, or resources of a class."""
+    def resolve_path(self, path: Path) -> tuple[ValueKind, str | None]:
+        """Return the kind of the values at the end of a path, or the class of the resources."""
         if path.variable not in self.classes:
             place = self.place(path.span, len(path.variable))
             raise unknown_variable(path.variable, self.classes, not path.steps, place)
-        sort: ValueKind = None
+        kind: ValueKind = None
         cls: str | None = self.classes[path.variable]
         for at, step in enumerate(path.steps):
             if cls is None:
-                assert sort is not None
-                raise problems.path_through_literal(path.steps[at - 1], sort, step, self.place(step.span))
-            found = self.property(path, at, cls)
-            sort, cls = found.kind, found.leads_to
-        return sort, cls
+                assert kind is not None
+                raise problems.path_through_literal(path.steps[at - 1], kind, step, self.place(step.span))
+            property = self.resolve_step(step, cls)
+            kind, cls = property.kind, property.leads_to
+        return kind, cls
 
-    def property(self, path: Path, at: int, cls: str) -> Property:
-        step = path.steps[at]
-        found = self.schema.property_of(cls, step.property)
-        if found is None:
+    def resolve_step(self, step: Step, cls: str) -> Property:
+        property = self.schema.property_of(cls, step.property)
+        if property is None:
             raise problems.unknown_property(step, cls, self.schema, self.place(step.span))
-        if found.several != step.any:
-            refuse = problems.missing_any if found.several else problems.superfluous_any
-            raise refuse(step, self.place(step.span))
-        return found
+        if property.several != step.any:
+            error = problems.missing_any if property.several else problems.superfluous_any
+            raise error(step, self.place(step.span))
+        return property

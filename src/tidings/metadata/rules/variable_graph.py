@@ -1,13 +1,13 @@
-"""How the variables of a normal rule hang together: each must be reached from the registered one, in one way.
+"""Graph of the variables of a normal rule, which must be a tree whose root is the registered variable.
 
-A join rule gives resources of one side and forgets those of the other. So a variable is asked once, with all that hangs
-on it, and then it is gone. All that compares it with the one that it is reached from is asked in one join:
+A join rule returns the resources of one side and drops those of the other. So each variable is joined once, together
+with its subtree, and all its comparisons with its parent are in that one join:
 
     search A a, B b register a where a.x = b and a.y = b
 
-Two joins would be true of a resource whose x and y are two different Bs. In a circle of three or more, what closes it
-would be asked of another resource in the same way, and no join has more than two. So circles are opened before, along
-references (`folding`); one that cannot be opened is refused.
+Two joins would also hold for a resource whose x and y are two different Bs. In a cycle of three or more variables, the
+comparison that closes it would have the same problem, and a join has only two sides. So `break_cycles` removes cycles
+along references; a cycle without them is rejected:
 
     search A a, B b, C c register a where a.x = b.x and b.y = c.y and c.z = a.z
 """
@@ -27,7 +27,7 @@ from tidings.metadata.schema.model import Schema
 
 
 def list_predicates(normal: Rule) -> tuple[Comparison, ...]:
-    """The predicates of a normal rule, which are joined by `and` only."""
+    """List the comparisons of a normal rule, whose condition is a conjunction."""
     if normal.where is None:
         return ()
     parts = normal.where.parts if isinstance(normal.where, And) else (normal.where,)
@@ -35,35 +35,36 @@ def list_predicates(normal: Rule) -> tuple[Comparison, ...]:
 
 
 def list_joins(normal: Rule) -> Iterator[tuple[str, JoinPredicate, str, Comparison]]:
-    """Those that compare two variables, or one with itself."""
-    for each in list_predicates(normal):
-        if isinstance(each.left, Path) and isinstance(each.right, Path):
-            asked = JoinPredicate(_property(each.left), each.compares, _property(each.right))
-            yield each.left.variable, asked, each.right.variable, each
+    """Yield comparisons of two variables, or of a variable with itself."""
+    for comparison in list_predicates(normal):
+        left, right = comparison.left, comparison.right
+        if isinstance(left, Path) and isinstance(right, Path):
+            predicate = JoinPredicate(_property(left), comparison.operator, _property(right))
+            yield left.variable, predicate, right.variable, comparison
 
 
 def _property(path: Path) -> str | None:
-    """A property; a path, where a circle was opened; or None, for the resource itself."""
+    """Return a property, a path with dots where a cycle was broken, or None for the resource itself."""
     return ".".join(step.property for step in path.steps) if path.steps else None
 
 
 def build_adjacency(normal: Rule) -> dict[str, dict[str, list[JoinPredicate]]]:
-    """The variables that each one is compared with, and how, seen from it; itself may be among them."""
-    found: dict[str, dict[str, list[JoinPredicate]]] = {each.variable: {} for each in normal.searched}
-    for left, asked, right, _ in list_joins(normal):
-        found[left].setdefault(right, []).append(asked)
+    """Map each variable to its neighbours, which may include itself, with the predicates seen from it."""
+    adjacency: dict[str, dict[str, list[JoinPredicate]]] = {each.variable: {} for each in normal.searched}
+    for left, predicate, right, _ in list_joins(normal):
+        adjacency[left].setdefault(right, []).append(predicate)
         if left != right:
-            found[right].setdefault(left, []).append(asked.back())
-    return found
+            adjacency[right].setdefault(left, []).append(predicate.flipped())
+    return adjacency
 
 
 def find_cycle_closing(normal: Rule) -> Comparison | None:
-    """The comparison that closes a circle of three variables or more, if there is one."""
-    return _grown(normal)[1]
+    """Return the comparison that closes a cycle of three or more variables, if there is one."""
+    return _connect(normal)[1]
 
 
-def _grown(normal: Rule) -> tuple[dict[str, set[str]], Comparison | None]:
-    """The variables that each one is connected with, up to the first comparison that closes a circle."""
+def _connect(normal: Rule) -> tuple[dict[str, set[str]], Comparison | None]:
+    """Return the connected component of each variable, up to the first comparison that closes a cycle."""
     part = {each.variable: {each.variable} for each in normal.searched}
     linked: set[frozenset[str]] = set()
     for left, _, right, comparison in list_joins(normal):
@@ -79,114 +80,118 @@ def _grown(normal: Rule) -> tuple[dict[str, set[str]], Comparison | None]:
 
 
 def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Span], Place]) -> None:
-    """Refuse what a normal rule cannot be taken apart for. `several` says that it is one of several alternatives."""
-    part, circle = _grown(normal)
-    if circle is not None:
-        raise problems.cyclic_variables(place(circle.span))
+    """Check that the variables form a tree. `several` says that the rule is one of several alternatives."""
+    part, closing = _connect(normal)
+    if closing is not None:
+        raise problems.cyclic_variables(place(closing.span))
     for each in rule.searched:
         if each.variable not in part[rule.register]:
             raise problems.disconnected_variable(each.variable, rule.register, several, place(each.span))
 
 
-# Circles of variables are opened along references that have one value.
+# Cycles are broken along single-valued references.
 #
 #     search CycleProvider c, DataProvider d register c
 #     where c.serverInformation = s and s.memory > d.synthValue and c.serverPort = d.serverPort
 #
-# A join rule gives resources of one side and forgets the other, so nothing can be compared around a circle: here c, s
-# and d. But where c is known, so is s. What is asked of s and d can be asked of c and d, and all of that is one join:
+# Here c, s and d form a cycle. But c determines s, so a comparison of s with d can be rewritten as one of c with d,
+# which goes into the one join of c and d:
 #
 #     where c.serverInformation = s and c.serverInformation.memory > d.synthValue and c.serverPort = d.serverPort
 #
-# The reference itself stays, with whatever else is asked of s. So a path in such a comparison may lead through
-# anything: that it leads to a resource of the right class is asked beside it. A circle in which no reference leads on
-# from one variable to the next stays as it is, and is refused.
+# The comparison with the reference itself stays, with all other comparisons of s. So paths need no check of classes on
+# the way: the reference is checked next to them. A cycle without such references is not changed, and is rejected.
 
 
 MAX_ATTEMPTS = 64
-"""So many ways are tried to choose by which of several references a variable is known."""
+"""How many choices of determining references are tried."""
 
 ReferenceComparisons = Mapping[str, Comparison]
-"""For variables that another one leads to: the comparison that says so, as `c.serverInformation = s`."""
+"""For variables determined by a reference: the comparison with it, such as `c.serverInformation = s`."""
 
 
 def break_cycles(normal: Rule, schema: Schema, classes: Mapping[str, str]) -> Rule:
-    """The same rule without circles, if there is a way; else the rule. Most have none, and are left alone."""
+    """Return an equivalent rule without cycles if possible, otherwise the rule. Most rules have none."""
     if find_cycle_closing(normal) is None:
         return normal
-    for known in islice(_choices(list_predicates(normal), schema, classes), MAX_ATTEMPTS):
-        lifted = [_lifted(each, known) for each in list_predicates(normal)]
-        if find_cycle_closing(_with(normal, lifted)) is None:
-            return _with(normal, _few(normal, lifted))
+    for references in islice(_choose_references(list_predicates(normal), schema, classes), MAX_ATTEMPTS):
+        lifted = [_lift(each, references) for each in list_predicates(normal)]
+        if find_cycle_closing(_with_comparisons(normal, lifted)) is None:
+            return _with_comparisons(normal, _restore_originals(normal, lifted))
     return normal
 
 
-def _few(normal: Rule, lifted: list[Comparison]) -> list[Comparison]:
-    """As many comparisons as they were written as can be: paths are followed for each pair, properties are indexed."""
-    found = lifted
-    for at, each in enumerate(list_predicates(normal)):
-        tried = [*found[:at], each, *found[at + 1 :]]
-        if find_cycle_closing(_with(normal, tried)) is None:
-            found = tried
-    return found
+def _restore_originals(normal: Rule, lifted: list[Comparison]) -> list[Comparison]:
+    """Undo as many rewrites as possible: properties are indexed, but paths are followed for each pair."""
+    comparisons = lifted
+    for at, original in enumerate(list_predicates(normal)):
+        attempt = [*comparisons[:at], original, *comparisons[at + 1 :]]
+        if find_cycle_closing(_with_comparisons(normal, attempt)) is None:
+            comparisons = attempt
+    return comparisons
 
 
-def _with(normal: Rule, comparisons: Sequence[Comparison]) -> Rule:
+def _with_comparisons(normal: Rule, comparisons: Sequence[Comparison]) -> Rule:
     return replace(normal, where=And(tuple(dict.fromkeys(comparisons))))
 
 
-def _choices(
-    asked: Sequence[Comparison], schema: Schema, classes: Mapping[str, str]
+def _choose_references(
+    comparisons: Sequence[Comparison], schema: Schema, classes: Mapping[str, str]
 ) -> Iterator[ReferenceComparisons]:
-    """By which reference each variable may be known, without running in a circle."""
-    leading: dict[str, list[Comparison | None]] = {}
-    for each in asked:
-        variable = _led_to(each, schema, classes)
+    """Yield acyclic choices of a determining reference, or none, for each variable."""
+    candidates: dict[str, list[Comparison | None]] = {}
+    for comparison in comparisons:
+        variable = _determined_variable(comparison, schema, classes)
         if variable is not None:
-            leading.setdefault(variable, []).append(each)
-    for chosen in product(*([*found, None] for found in leading.values())):
-        known = {variable: each for variable, each in zip(leading, chosen, strict=True) if each is not None}
-        if all(_ends(variable, known) for variable in known):
-            yield known
+            candidates.setdefault(variable, []).append(comparison)
+    for chosen in product(*([*options, None] for options in candidates.values())):
+        references = {
+            variable: each for variable, each in zip(candidates, chosen, strict=True) if each is not None
+        }
+        if all(_is_acyclic(variable, references) for variable in references):
+            yield references
 
 
-def _led_to(asked: Comparison, schema: Schema, classes: Mapping[str, str]) -> str | None:
-    """The variable that a comparison says to be what a reference with one value leads to."""
-    left, right = asked.left, asked.right
-    if asked.compares is not Operator.EQUAL or not isinstance(left, Path) or not isinstance(right, Path):
+def _determined_variable(comparison: Comparison, schema: Schema, classes: Mapping[str, str]) -> str | None:
+    """Return the variable that a comparison equates with a single-valued reference."""
+    left, right = comparison.left, comparison.right
+    if comparison.operator is not Operator.EQUAL or not isinstance(left, Path) or not isinstance(right, Path):
         return None
-    one, other = (left, right) if left.steps else (right, left)
-    if other.steps or len(one.steps) != 1 or one.variable == other.variable:
+    reference, target = (left, right) if left.steps else (right, left)
+    if target.steps or len(reference.steps) != 1 or reference.variable == target.variable:
         return None
-    found = schema.property_of(classes[one.variable], one.steps[0].property)
-    return None if found is None or found.several else other.variable
+    property = schema.property_of(classes[reference.variable], reference.steps[0].property)
+    return None if property is None or property.several else target.variable
 
 
-def _reference(asked: Comparison) -> tuple[str, Step]:
-    path = asked.left if isinstance(asked.left, Path) and asked.left.steps else asked.right
-    assert isinstance(path, Path)
+def _reference(comparison: Comparison) -> tuple[str, Step]:
+    path = comparison.left
+    if not isinstance(path, Path) or not path.steps:
+        assert isinstance(comparison.right, Path)
+        path = comparison.right
     return path.variable, path.steps[0]
 
 
-def _ends(variable: str, known: ReferenceComparisons) -> bool:
-    """Whether the way up from a variable ends."""
+def _is_acyclic(variable: str, references: ReferenceComparisons) -> bool:
+    """Whether following references upwards from a variable ends."""
     at = variable
-    for _ in known:
-        if at not in known:
+    for _ in references:
+        if at not in references:
             return True
-        at = _reference(known[at])[0]
-    return at not in known
+        at = _reference(references[at])[0]
+    return at not in references
 
 
-def _lifted(asked: Comparison, known: ReferenceComparisons) -> Comparison:
-    """A comparison seen from where its variables are known from. What makes them known stays."""
-    if not isinstance(asked.left, Path) or not isinstance(asked.right, Path) or asked in known.values():
-        return asked
-    return replace(asked, left=_up(asked.left, known), right=_up(asked.right, known))
+def _lift(comparison: Comparison, references: ReferenceComparisons) -> Comparison:
+    """Rewrite a comparison to the variables that determine its own. Those with the references stay."""
+    left, right = comparison.left, comparison.right
+    if not isinstance(left, Path) or not isinstance(right, Path) or comparison in references.values():
+        return comparison
+    return replace(comparison, left=_lift_path(left, references), right=_lift_path(right, references))
 
 
-def _up(path: Path, known: ReferenceComparisons) -> Path:
-    while path.variable in known:
-        variable, step = _reference(known[path.variable])
+def _lift_path(path: Path, references: ReferenceComparisons) -> Path:
+    while path.variable in references:
+        variable, step = _reference(references[path.variable])
         path = Path(variable, (step, *path.steps), path.span)
     return path

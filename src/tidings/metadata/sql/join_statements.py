@@ -56,31 +56,31 @@ class SqlOperand:
 
 
 @lru_cache(maxsize=10_000)
-def build_join_statements(meeting: JoinCondition, dialect: str) -> JoinStatements:
+def build_join_statements(condition: JoinCondition, dialect: str) -> JoinStatements:
     """The statements for a group."""
-    made = _group(meeting, dialect)
+    made = _group(condition, dialect)
     return JoinStatements(made.came(), made.went())
 
 
 @lru_cache(maxsize=10_000)
-def build_partner_statement(meeting: JoinCondition, dialect: str) -> str:
+def build_partner_statement(condition: JoinCondition, dialect: str) -> str:
     """For those in `run_asked` that are results of the group's rules: the resource that each meets."""
     asked = "run_asked q CROSS JOIN join_rules j WHERE j.rule = q.rule AND j.grp = :grp"
-    return f"SELECT q.rule, q.uri, {_group(meeting, dialect).met('q.uri')} FROM {asked}"
+    return f"SELECT q.rule, q.uri, {_group(condition, dialect).met('q.uri')} FROM {asked}"
 
 
-def _group(meeting: JoinCondition, dialect: str) -> _Group:
+def _group(condition: JoinCondition, dialect: str) -> _Group:
     """There is no index for what stands behind a reference: pairs are looked at, as for other comparisons."""
-    plain = not is_path(meeting.left.property) and not is_path(meeting.right.property)
-    is_found = plain and meeting.compares is Operator.EQUAL
-    return _Equal(meeting, dialect) if is_found else _Other(meeting, dialect)
+    plain = not is_path(condition.left.property) and not is_path(condition.right.property)
+    is_found = plain and condition.operator is Operator.EQUAL
+    return _Equal(condition, dialect) if is_found else _Other(condition, dialect)
 
 
-def join_parameters(meeting: JoinCondition) -> dict[str, str | None]:
+def join_parameters(condition: JoinCondition) -> dict[str, str | None]:
     """The properties of x and of y, `p` and `q`, and those of further comparisons; None is the resource itself."""
-    x, y = _sides(meeting)
+    x, y = _sides(condition)
     found = _steps("p", _property(x)) | _steps("q", _property(y))
-    for at, each in enumerate(meeting.also):
+    for at, each in enumerate(condition.also):
         found |= _steps(f"left{at}", each.left) | _steps(f"right{at}", each.right)
     return found
 
@@ -92,8 +92,10 @@ def _steps(name: str, property: str | None) -> dict[str, str | None]:
     return {f"{name}_{at}": step for at, step in enumerate(property.split("."))}
 
 
-def _sides(meeting: JoinCondition) -> tuple[JoinSide, JoinSide]:
-    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
+def _sides(condition: JoinCondition) -> tuple[JoinSide, JoinSide]:
+    return (
+        (condition.left, condition.right) if condition.registers_left else (condition.right, condition.left)
+    )
 
 
 def _property(side: JoinSide) -> str | None:
@@ -111,12 +113,12 @@ def _starts(text: str) -> str:
 class _Group(ABC):
     """What both ways share: which column of `join_rules` is x's input and which y's."""
 
-    def __init__(self, meeting: JoinCondition, dialect: str) -> None:
-        self.meeting, self.dialect = meeting, dialect
-        self.p, self.q = map(_property, _sides(meeting))
-        self.x_is_left = int(meeting.registers_left)
+    def __init__(self, condition: JoinCondition, dialect: str) -> None:
+        self.condition, self.dialect = condition, dialect
+        self.p, self.q = map(_property, _sides(condition))
+        self.x_is_left = int(condition.registers_left)
         names = ("left_rule", "right_rule")
-        self.x_rule, self.y_rule = names if meeting.registers_left else names[::-1]
+        self.x_rule, self.y_rule = names if condition.registers_left else names[::-1]
 
     def came(self) -> tuple[str, ...]:
         return tuple(
@@ -148,14 +150,14 @@ class _Group(ABC):
 
     def also(self, x: str, y: str) -> tuple[str, ...]:
         """What else must hold between two resources. Each `?` is a choice of its own, so each is asked by itself."""
-        left, right = (x, y) if self.meeting.registers_left else (y, x)
-        return tuple(self._also(at, each, left, right) for at, each in enumerate(self.meeting.also))
+        left, right = (x, y) if self.condition.registers_left else (y, x)
+        return tuple(self._also(at, each, left, right) for at, each in enumerate(self.condition.also))
 
     def _also(self, at: int, asked: JoinPredicate, left: str, right: str) -> str:
         one = self.operand("k", left, asked.left, f":left{at}", "metadata_atoms")
         other = self.operand("l", right, asked.right, f":right{at}", "metadata_atoms")
-        first, second = (other, one) if asked.turned else (one, other)
-        return exists_condition(first, asked.compares, second, self.dialect)
+        first, second = (other, one) if asked.swapped else (one, other)
+        return exists_condition(first, asked.operator, second, self.dialect)
 
     @abstractmethod
     def came_by_x(self) -> str: ...
@@ -325,8 +327,8 @@ class _Other(_Group):
         )
 
     def meets(self, x: SqlOperand, y: SqlOperand) -> str:
-        left, right = (x, y) if self.meeting.registers_left else (y, x)
-        return comparison_condition(left, self.meeting.compares, right, self.dialect)
+        left, right = (x, y) if self.condition.registers_left else (y, x)
+        return comparison_condition(left, self.condition.operator, right, self.dialect)
 
 
 def build_operand(alias: str, uri: str, steps: Sequence[str], table: str = "metadata_atoms") -> SqlOperand:
@@ -348,22 +350,22 @@ def build_operand(alias: str, uri: str, steps: Sequence[str], table: str = "meta
     return SqlOperand(tuple(tables), tuple(conditions), f"{alias}.value", f"{alias}.kind", f"{alias}.number")
 
 
-def exists_condition(left: SqlOperand, compares: Operator, right: SqlOperand, dialect: str) -> str:
+def exists_condition(left: SqlOperand, operator: Operator, right: SqlOperand, dialect: str) -> str:
     """That some value of one and some value of the other stand so to each other."""
-    holds = comparison_condition(left, compares, right, dialect)
+    holds = comparison_condition(left, operator, right, dialect)
     tables = (*left.tables, *right.tables)
     if not tables:
         return holds
     return f"({_select('1', tables, (*left.conditions, *right.conditions, holds))} LIMIT 1) IS NOT NULL"
 
 
-def comparison_condition(left: SqlOperand, compares: Operator, right: SqlOperand, dialect: str) -> str:
+def comparison_condition(left: SqlOperand, operator: Operator, right: SqlOperand, dialect: str) -> str:
     """What must hold between two values. Those of two kinds never stand so to each other, nor are they different."""
-    if compares is Operator.CONTAINS:
+    if operator is Operator.CONTAINS:
         texts = f"{left.kind} = {int(Kind.STRING)} AND {right.kind} = {int(Kind.STRING)}"
         return f"{texts} AND {POSITION_FUNCTIONS[dialect]}({left.text}, {right.text}) > 0"
     same_kind = f"{left.kind} = {right.kind}"
-    if compares in (Operator.EQUAL, Operator.UNEQUAL):
-        operator = "=" if compares is Operator.EQUAL else "<>"
-        return f"{left.text} {operator} {right.text} AND {same_kind}"
-    return f"{left.number} {compares.value} {right.number} AND {same_kind}"
+    if operator in (Operator.EQUAL, Operator.UNEQUAL):
+        sign = "=" if operator is Operator.EQUAL else "<>"
+        return f"{left.text} {sign} {right.text} AND {same_kind}"
+    return f"{left.number} {operator.value} {right.number} AND {same_kind}"

@@ -93,9 +93,9 @@ class _Graph:
 
     def _join(self, rule: JoinRule) -> NewAtomicRule:
         left, right = self.add(rule.left), self.add(rule.right)
-        also = [_also_row(each) for each in rule.meeting.also]
+        also = [_also_row(each) for each in rule.condition.also]
         # As it always was where there is nothing else: the keys of rules are stored.
-        key = _key((*_meeting_row(rule.meeting), *([also] if also else ()), left.key, right.key))
+        key = _key((*_condition_row(rule.condition), *([also] if also else ()), left.key, right.key))
         return NewAtomicRule(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
 
 
@@ -106,21 +106,21 @@ def _key(parts: Sequence[object]) -> str:
 def _asked(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
     """Class, property, comparison, and the constant as atoms have their values. `True` and `1` are not the same."""
     property = None if rule.property == SUBJECT else rule.property
-    if rule.compares is None or rule.constant is None:
+    if rule.operator is None or rule.constant is None:
         return rule.cls, None, None, None, None, None
     value: Value = Ref(str(rule.constant)) if rule.is_resource or property is None else rule.constant
     declared = schema.property_of(rule.cls, property) if property else None
-    return rule.cls, property, rule.compares.value, *to_comparable(value, declared)
+    return rule.cls, property, rule.operator.value, *to_comparable(value, declared)
 
 
-def _meeting_row(meeting: JoinCondition) -> tuple[object, ...]:
-    left, right = meeting.left, meeting.right
-    asked = (left.cls, left.property, meeting.compares.value, right.cls, right.property)
-    return *asked, int(meeting.registers_left)
+def _condition_row(condition: JoinCondition) -> tuple[object, ...]:
+    left, right = condition.left, condition.right
+    asked = (left.cls, left.property, condition.operator.value, right.cls, right.property)
+    return *asked, int(condition.registers_left)
 
 
 def _also_row(asked: JoinPredicate) -> tuple[object, ...]:
-    return asked.left, asked.compares.value, asked.right, int(asked.turned)
+    return asked.left, asked.operator.value, asked.right, int(asked.swapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +196,13 @@ def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
 def _insert_atomic(connection: Connection, new: Sequence[NewAtomicRule], numbers: Mapping[str, int]) -> None:
     rows = [(numbers[node.key], node.key, node.level, *node.asked) for node in new]
     bulk.insert_rows(connection, atomic_rules, rows)
-    joins = [(node, node.rule.meeting) for node in new if isinstance(node.rule, JoinRule)]
-    groups = _groups(connection, dict.fromkeys(meeting for _, meeting in joins))
+    joins = [(node, node.rule.condition) for node in new if isinstance(node.rule, JoinRule)]
+    groups = _groups(connection, dict.fromkeys(condition for _, condition in joins))
     _insert_joins(
         connection,
         [
-            (numbers[node.key], groups[meeting], *(numbers[key] for key in node.inputs), node.level)
-            for node, meeting in joins
+            (numbers[node.key], groups[condition], *(numbers[key] for key in node.inputs), node.level)
+            for node, condition in joins
         ],
         first=min((numbers[node.key] for node in new), default=0),
     )
@@ -223,11 +223,11 @@ def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first
 
 def _groups(connection: Connection, wanted: Iterable[JoinCondition]) -> dict[JoinCondition, int]:
     """The numbers of groups, given now where a group is new."""
-    found = {meeting: number for number, meeting in load_groups(connection).items()}
-    new = [meeting for meeting in wanted if meeting not in found]
+    found = {condition: number for number, condition in load_groups(connection).items()}
+    new = [condition for condition in wanted if condition not in found]
     last = max(found.values(), default=0)
-    made = {meeting: last + i for i, meeting in enumerate(new, start=1)}
-    rows = [(number, *_meeting_row(each), len(each.also) or None) for each, number in made.items()]
+    made = {condition: last + i for i, condition in enumerate(new, start=1)}
+    rows = [(number, *_condition_row(each), len(each.also) or None) for each, number in made.items()]
     bulk.insert_rows(connection, rule_groups, rows)
     also = [
         (number, place, *_also_row(asked))

@@ -173,8 +173,8 @@ def _feed_paths(connection: Connection) -> None:
     The references of now are enough: who referred to it before, and does so no more, was changed itself.
     """
     for grp in connection.execute(_WITH_PATHS).scalars().all():
-        (meeting,) = rule_base.load_groups(connection, [grp]).values()
-        for is_left, steps in _paths(meeting):
+        (condition,) = rule_base.load_groups(connection, [grp]).values()
+        for is_left, steps in _paths(condition):
             bound = {f"step{at}": step for at, step in enumerate(steps)}
             for length in range(len(steps)):
                 statement = text(_feed_path(length))
@@ -188,9 +188,9 @@ _WITH_PATHS = text(
 )
 
 
-def _paths(meeting: JoinCondition) -> set[tuple[int, tuple[str, ...]]]:
+def _paths(condition: JoinCondition) -> set[tuple[int, tuple[str, ...]]]:
     """The paths that a group compares, step by step, and of which side each is."""
-    both = ((is_left, each) for asked in meeting.predicates for is_left, each in _compared(asked))
+    both = ((is_left, each) for asked in condition.predicates for is_left, each in _compared(asked))
     return {(is_left, tuple(each.split("."))) for is_left, each in both if is_path(each)}
 
 
@@ -246,8 +246,8 @@ _GROUPS = text("SELECT DISTINCT grp FROM run_moved WHERE level = :level ORDER BY
 
 
 @lru_cache(maxsize=10_000)
-def _statements(meeting: JoinCondition, dialect: str) -> tuple[TextClause, ...]:
-    made = join_statements.build_join_statements(meeting, dialect)
+def _statements(condition: JoinCondition, dialect: str) -> tuple[TextClause, ...]:
+    made = join_statements.build_join_statements(condition, dialect)
     return tuple(text(each) for each in (*made.came, *made.went))
 
 

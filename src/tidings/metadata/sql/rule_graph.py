@@ -65,7 +65,7 @@ class RuleKind(NamedTuple):
     level: int
     cls: str | None = None
     property: str | None = None
-    compares: str | None = None
+    operator: str | None = None
     group: int | None = None
     owner: str | None = None
 

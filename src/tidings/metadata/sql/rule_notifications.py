@@ -195,9 +195,9 @@ def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Ru
     )
     for number in sorted(inputs):  # inputs have smaller numbers than what they are inputs of
         grp, left, right = inputs[number]
-        meeting = groups[grp]
-        kept, other = (left, right) if meeting.registers_left else (right, left)
-        trees[number] = RuleTree(number, meeting, trees[kept], trees[other], grp)
+        condition = groups[grp]
+        kept, other = (left, right) if condition.registers_left else (right, left)
+        trees[number] = RuleTree(number, condition, trees[kept], trees[other], grp)
     return trees
 
 
@@ -230,12 +230,12 @@ def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int,
     connection.execute(run_asked.delete())
     bulk.insert_rows(connection, run_asked, sorted(world.unmet))
     with keep_join_order(connection):
-        for grp, meeting in sorted(
+        for grp, condition in sorted(
             {(trees[rule].group, trees[rule].asks) for rule, _ in world.unmet}, key=_grp
         ):
-            assert isinstance(meeting, JoinCondition)
-            bound = {"grp": grp, **join_statements.join_parameters(meeting)}
-            statement = text(join_statements.build_partner_statement(meeting, connection.dialect.name))
+            assert isinstance(condition, JoinCondition)
+            bound = {"grp": grp, **join_statements.join_parameters(condition)}
+            statement = text(join_statements.build_partner_statement(condition, connection.dialect.name))
             for rule, uri, met in connection.execute(statement, bound):
                 world.met[rule, uri] = met
 

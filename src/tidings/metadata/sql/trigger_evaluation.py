@@ -30,7 +30,7 @@ def evaluate_triggering(connection: Connection, first: int) -> None:
 
 
 def _statements(dialect: str) -> list[str]:
-    asked = [_over_atoms(compares, dialect) for compares in Operator]
+    asked = [_over_atoms(operator, dialect) for operator in Operator]
     return [_all_of_a_class(), _itself("="), _itself("<>"), *asked]
 
 
@@ -54,12 +54,12 @@ def _itself(operator: str) -> str:
     return _insert(tables, "a.uri", f"{asked} AND c.class = a.class AND {_CLASS}")
 
 
-def _over_atoms(compares: Operator, dialect: str) -> str:
+def _over_atoms(operator: Operator, dialect: str) -> str:
     tables = "metadata_atoms a CROSS JOIN metadata_classes c"
-    asked = f"t.compares = '{compares.value}' AND a.property = t.property"
-    if compares is Operator.EQUAL:
+    asked = f"t.compares = '{operator.value}' AND a.property = t.property"
+    if operator is Operator.EQUAL:
         asked += f" AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(t.value, 1, {INDEXED_LENGTH})"
-    holds = comparison_condition(_VALUE, compares, _CONSTANT, dialect)
+    holds = comparison_condition(_VALUE, operator, _CONSTANT, dialect)
     return _insert(tables, "a.uri", f"{asked} AND {holds} AND c.class = a.class AND {_CLASS}")
 
 

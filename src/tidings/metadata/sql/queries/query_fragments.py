@@ -77,12 +77,12 @@ class QueryStatement:
 
     def constant(self, asked: ConstantTest, uri: str) -> str:
         if asked.property is None:
-            return f"{uri} {_SQL[asked.compares.value]} {self.parameter(asked.constant.text)}"
+            return f"{uri} {_SQL[asked.operator.value]} {self.parameter(asked.constant.text)}"
         text, number = ("", self.parameter(asked.constant.number))
-        if asked.compares.value not in _BOUNDS:
+        if asked.operator.value not in _BOUNDS:
             text, number = self.parameter(asked.constant.text), ""
         constant = SqlOperand((), (), text, str(int(asked.constant.kind)), number)
-        holds = comparison_condition(_ATOM, asked.compares, constant, self.dialect)
+        holds = comparison_condition(_ATOM, asked.operator, constant, self.dialect)
         return (
             f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {self.atom('a', uri, asked.property)} AND {holds})"
         )

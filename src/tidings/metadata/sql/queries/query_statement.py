@@ -171,9 +171,9 @@ def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
     if node.rule is not None:
         lists.append(lambda made, rule=node.rule: made.results(rule))  # type: ignore[misc]
     for asked in node.asked:
-        if asked.compares is Operator.EQUAL and asked.property is None:
+        if asked.operator is Operator.EQUAL and asked.property is None:
             return SmallestSet(1)  # by the key of the table
-        if asked.compares is Operator.EQUAL:
+        if asked.operator is Operator.EQUAL:
             lists.append(lambda made, asked=asked: made.with_value(asked))  # type: ignore[misc]
     return min(
         (SmallestSet(count(each), each) for each in lists),

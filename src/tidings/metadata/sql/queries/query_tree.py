@@ -33,7 +33,7 @@ class ConstantTest:
     """A comparison with a constant: of a property, or of the resource itself, which is None."""
 
     property: str | None
-    compares: Operator
+    operator: Operator
     constant: ComparableValue
 
 
@@ -53,7 +53,7 @@ class VariableComparison:
     operator: str
     others: ComparedProperty
 
-    def back(self) -> VariableComparison:
+    def flipped(self) -> VariableComparison:
         return VariableComparison(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own)
 
 
@@ -75,7 +75,7 @@ class QueryEdge(VariableComparison):
 
     def turned(self, variable: str) -> QueryEdge:
         """The same from the other variable."""
-        also = tuple(each.back() for each in self.also)
+        also = tuple(each.flipped() for each in self.also)
         return QueryEdge(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own, variable, also)
 
 
@@ -132,7 +132,7 @@ def _edge(
 def _stands(
     asked: JoinPredicate, variable: str, other: str, schema: Schema, classes: Mapping[str, str]
 ) -> VariableComparison:
-    operator = FLIPPED_SQL_OPERATORS[asked.compares.value] if asked.turned else asked.compares.value
+    operator = FLIPPED_SQL_OPERATORS[asked.operator.value] if asked.swapped else asked.operator.value
     own, others = _side(asked.left, classes[variable], schema), _side(asked.right, classes[other], schema)
     return VariableComparison(own, operator, others)
 
@@ -157,7 +157,7 @@ def _asked(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[Co
             name = each.left.steps[0].property if each.left.steps else None
             declared = schema.property_of(cls, name) if name is not None else None
             value = Ref(str(each.right.value)) if each.right.is_resource else each.right.value
-            yield ConstantTest(name, each.compares, to_comparable(value, declared))
+            yield ConstantTest(name, each.operator, to_comparable(value, declared))
 
 
 def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
