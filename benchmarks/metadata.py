@@ -122,7 +122,7 @@ def _load(provider: Provider, rules: Rules) -> None:
 
 
 def _memory(provider: Provider, store: Store) -> int:
-    return provider._schemas.known(store.metadata.schema()).triggers.nbytes
+    return provider._schemas.context(store.metadata.schema()).triggers.nbytes
 
 
 class Measuring:

@@ -137,7 +137,7 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     outcomes = list(BulkSubscriber(one).take(wanted))
     assert outcomes[:3] == [AddedSubscription(f"r-{n}", True) for n in range(3)]
     assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
-    assert len(one.store.metadata.named([each.id for each in wanted])) == 3
+    assert len(one.store.metadata.rules_named([each.id for each in wanted])) == 3
 
 
 @pytest.mark.parametrize("rules", [1, 3])

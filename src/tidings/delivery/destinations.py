@@ -111,7 +111,7 @@ class Destinations:
             return
         names.check("a subscription's id", id)
         found = self.store.subscriptions.find(id)
-        rule = self.store.metadata.named([id]).get(id)
+        rule = self.store.metadata.rules_named([id]).get(id)
         owners = {found.subscriber if found else None, rule.owner if rule else None}
         if subscriber not in owners and not self.store.entries.is_object_source(subscriber, id):
             raise Absent("there is no such subscription", received=id)

@@ -22,7 +22,7 @@ from tidings.graphs.model import Graph
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.matching.compiler.twig_writer import TwigWriter
-from tidings.metadata.sql.transaction import StoredRule
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Subscription
 from tidings.service.graph_warnings import read_recent_graphs
 from tidings.service.subscriptions import SubscriptionService
@@ -229,7 +229,7 @@ class BulkSubscriber:
         return dict(zip((one.id for one in rules), self._looked(stored), strict=True))
 
     def _looked(self, rules: Sequence[StoredRule]) -> list[RuleCheck]:
-        looked = self._one.rules.look_at(rules) if rules else []
+        looked = self._one.rules.check_many(rules) if rules else []
         for each in looked:
             if each.problem is not None:
                 each.problem.pointer = each.problem.pointer or "/text"

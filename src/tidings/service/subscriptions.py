@@ -23,7 +23,7 @@ from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.context import DEFAULT_LIMIT, Context, first_warnings
 from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.matching.index.access_description import describe_access
-from tidings.metadata.sql.transaction import StoredRule
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Subscription
 from tidings.service.arguments import check_own_id, unknown_name_error
 from tidings.service.graph_warnings import read_recent_graphs, warn_about_graphs
@@ -203,7 +203,7 @@ class SubscriptionService:
         found = self.store.subscriptions.remove(asked, subscriber)
         others = [id for id in asked if id not in found]
         found += [id for id in others if self._remove_paused(id, subscriber)]
-        rules = self.store.metadata.named([id for id in others if id not in found])
+        rules = self.store.metadata.rules_named([id for id in others if id not in found])
         return found + self.rules.remove(rules, subscriber) if rules else found
 
     def _remove_paused(self, id: str, subscriber: str | None) -> bool:

@@ -106,7 +106,7 @@ def test_a_rule_that_is_changed_tells_what_came_and_what_went(service: Service) 
     assert [one.kind for one in store.notifications.read("ro")] == ["entered", "left"]
     root.put("/v1/subscriptions/large", json={"text": RULE})
     root.post("/v1/subscriptions/large/pause")
-    assert store.metadata.named(["large"]) == {}
+    assert store.metadata.rules_named(["large"]) == {}
     Provider(store).register(DOC, SMALL.read_bytes(), "application/rdf+xml")
     root.post("/v1/subscriptions/large/resume")
     Provider(store).register(DOC, HOST.read_bytes(), "application/rdf+xml")

@@ -112,7 +112,7 @@ def test_logs(two: Node, log: bytes, told: str) -> None:
         (snapshot(position=HUGE), "no snapshot"),
         (snapshot(["uri"]), "no resource"),
         (snapshot(None), "no resource"),
-        (snapshot(described(), described()), "a resource is there twice"),
+        (snapshot(described(), described()), "has the same resource twice"),
         (snapshot(described(serverPort=[1, 2])), "not what serverPort of CycleProvider may be"),
         (snapshot(described(serverPort=[])), "not what serverPort of CycleProvider may be"),
     ],

@@ -96,7 +96,7 @@ def test_who_comes_too_late_is_told_why(one: Node, log: str, monkeypatch: pytest
         monkeypatch.setattr(kind, "append", late)
         disk = DISK.replace(b":Disk a", b":Disk rdfs:subClassOf :ServerInformation ; a")
         answer = first.client.put("/metadata/schema", content=SCHEMA + disk, headers=TURTLE)
-        assert answer.status_code == 422 and "takes away or changes" in answer.json()["message"]
+        assert answer.status_code == 422 and "removes or changes" in answer.json()["message"]
         assert first.status()["position"] == 3
 
 

@@ -172,9 +172,9 @@ def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() 
     assert found == JoinRule(JoinCondition(sides[0], Operator.EQUAL, sides[1], True), fast, compared)
 
 
-@pytest.mark.parametrize("compares", Operator)
+@pytest.mark.parametrize("operator", Operator)
 def test_a_comparison_seen_from_both_sides(operator: Operator) -> None:
-    asked = JoinPredicate("memory", compares, None)
+    asked = JoinPredicate("memory", operator, None)
     assert (asked.flipped().left, asked.flipped().right) == (None, "memory")
     assert asked.flipped().flipped() == asked
 

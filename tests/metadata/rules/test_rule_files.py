@@ -63,7 +63,7 @@ def test_what_contradicts_the_schema_is_told_with_its_place():
 
 def test_a_rule_of_the_provider_is_left_to_the_provider():
     RuleFile("ours: search theirs c register c\nmore: search ours c register c").check(SERVERS)
-    with pytest.raises(SubscriptionError, match="circle"):
+    with pytest.raises(SubscriptionError, match="cycle"):
         RuleFile("a: search b c register c\nb: search a c register c").check(SERVERS)
     with pytest.raises(InputError, match="CycleProvider"):
         RuleFile(f"CycleProvider: {ALL}").check(SERVERS)

@@ -57,9 +57,9 @@ def test_rules_in_a_circle_are_refused() -> None:
         "B": parse_rule("search C c register c"),
         "C": parse_rule("search CycleProvider p, B b register p where p = b"),
     }
-    with pytest.raises(CheckProblem, match="in a circle: B, C, B"):
+    with pytest.raises(CheckProblem, match="in a cycle: B, C, B"):
         infer_types(rules, SCHEMA)
-    with pytest.raises(CheckProblem, match="in a circle: X, X"):
+    with pytest.raises(CheckProblem, match="in a cycle: X, X"):
         order_by_dependency({"X": parse_rule("search X x register x")})
 
 

@@ -29,7 +29,7 @@ from tidings.metadata.rules.semantics import evaluate_rule
 from tidings.metadata.rules.syntax import format_rule
 from tidings.metadata.rules.tree import Rule
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql.transaction import StoredRule
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Reason
 from tidings.store.store import Store, open_store
 

@@ -24,7 +24,7 @@ from tests.support.stores.server_documents import (
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
-from tidings.metadata.sql.transaction import StoredRule
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store
 

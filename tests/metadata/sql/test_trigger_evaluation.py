@@ -41,10 +41,10 @@ def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> C
 
     def evaluate(known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
         metadata = store.metadata
-        position, new = metadata.position(), metadata.new_triggering(known.schema, rules)
+        position, new = metadata.position(), metadata.new_triggering_rules(known.schema, rules)
         triggers = TriggerIndex(known.schema)
         triggers.add(dict(enumerate(new.values())))
-        ranges = [metadata.between(*each) for each in metadata.ranges(size)]
+        ranges = [metadata.resources_between(*each) for each in metadata.resource_ranges(size)]
         pairs = [pair for resources in ranges for pair in triggers.satisfied(resources)]
         meanwhile()
         return TriggerResults(position, list(new), pairs, triggers.satisfied)
@@ -94,10 +94,10 @@ def test_all_resources_are_in_the_ranges_once(store: Store, provider: Provider) 
     provider.register(OTHER, body("host.rdf"), RDF_XML)
     uris = sorted(f"{document}#{name}" for document in (DOC, OTHER) for name in ("host", "info"))
     for size in (1, 2, 3, 4, 5):
-        found = [store.metadata.between(*each) for each in store.metadata.ranges(size)]
+        found = [store.metadata.resources_between(*each) for each in store.metadata.resource_ranges(size)]
         assert [one.uri for some in found for one in some] == uris
         assert all(len(some) <= size for some in found)
-    assert store.metadata.count() == 4
+    assert store.metadata.count_resources() == 4
 
 
 def test_what_a_trimmed_log_does_not_say_is_asked_anew(store: Store, provider: Provider) -> None:

@@ -188,8 +188,8 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
         ]
         found = {
             each.uri
-            for start, end in store.metadata.ranges(10)
-            for each in store.metadata.between(start, end)
+            for start, end in store.metadata.resource_ranges(10)
+            for each in store.metadata.resources_between(start, end)
         }
         assert found == {"http://example.org/0.rdf#s", "http://example.org/2.rdf#s"}
 

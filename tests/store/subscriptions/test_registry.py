@@ -13,7 +13,7 @@ from tests.support.strategies.effort import share
 from tidings.errors import IdTaken, InputError, OverLimit, StoreError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
-from tidings.metadata.sql.transaction import StoredRule
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Subscription
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store

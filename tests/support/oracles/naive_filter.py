@@ -270,9 +270,9 @@ def plain_joins() -> list[JoinRule]:
 def joins_by_two() -> list[JoinRule]:
     """Each of those, with each comparison that may stand beside it."""
     return [
-        replace(join, meeting=replace(join.meeting, also=(each,)))
+        replace(join, condition=replace(join.condition, also=(each,)))
         for join in plain_joins()
-        for each in comparisons(join.meeting.left.cls, join.meeting.right.cls)
+        for each in comparisons(join.condition.left.cls, join.condition.right.cls)
     ]
 
 

@@ -141,7 +141,7 @@ def register_many(provider: Provider, place: str, base: str | None, later: bool,
 def _offered(provider: Provider, batch: Sequence[InputDocument]) -> list[int | InputError]:
     """What became of each: where it stands in the log, or why it does not."""
     drafts = [given.document for given in batch if isinstance(given.document, LogDraft)]
-    outcomes = iter(provider.offer(drafts))
+    outcomes = iter(provider.append_valid(drafts))
     return [next(outcomes) if isinstance(given.document, LogDraft) else given.document for given in batch]
 
 

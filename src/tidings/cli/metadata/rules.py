@@ -99,8 +99,8 @@ class RuleEvaluator(ExitStack):
         from tidings.metadata.provider.rule_program import SPARK_THRESHOLD, estimate_comparisons
 
         metadata = self._tidings.store.metadata
-        new = metadata.new_triggering(known.schema, rules)
-        count = metadata.count()
+        new = metadata.new_triggering_rules(known.schema, rules)
+        count = metadata.count_resources()
         asked = estimate_comparisons(new.values(), count)
         if self._wanted is False or not new or (self._wanted is None and asked < SPARK_THRESHOLD):
             return None

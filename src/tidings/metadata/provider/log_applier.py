@@ -1,8 +1,8 @@
-"""Entries of the log, applied in one transaction: metadata, results of rules, dead letters, position."""
+"""Application of log entries in one transaction: metadata, results of rules, dead letters and position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,103 +12,102 @@ from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.provider.log_reader import EntryReader, SchemaCache
 from tidings.metadata.rules.syntax_errors import suggest_name
 from tidings.metadata.sql.log_rows import gap_error
+from tidings.metadata.sql.metadata_reader import MetadataReader
 from tidings.metadata.sql.metadata_store import MetadataStore
 from tidings.metadata.sql.rule_filter import FilterOutcome
 from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult
 from tidings.store.dead_letters import DeadLetter
 
 NO_OUTCOME = FilterOutcome(frozenset(), frozenset(), frozenset())
-_NONE: Mapping[int, Document] = {}
-_NONE_REFUSED: Mapping[int, InputError] = {}
+_NO_DOCUMENTS: Mapping[int, Document] = {}
+_NO_ERRORS: Mapping[int, InputError] = {}
 
 
 @dataclass(slots=True)
-class _Taken:
-    """What entries come to: the last version of each document, and those that cannot be applied."""
+class _ReadEntries:
+    """The last version of each document, and dead letters for the entries that cannot be applied."""
 
     documents: dict[str, Document] = field(default_factory=dict)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
 
 
 def apply_entries(
-    work: MetadataTransaction,
+    transaction: MetadataTransaction,
     schemas: SchemaCache,
     entries: Sequence[LogEntry],
-    read: Mapping[int, Document] = _NONE,
-    refused: Mapping[int, InputError] = _NONE_REFUSED,
+    documents: Mapping[int, Document] = _NO_DOCUMENTS,
+    errors: Mapping[int, InputError] = _NO_ERRORS,
 ) -> RegistrationResult:
-    """Apply entries that follow the position: the filter runs once. Of several versions of a document the last counts.
+    """Apply the entries after the position with one run of the filter and the last version of each document.
 
-    `read` has those that were read before, and `refused` why others must not be read, by position. What cannot be
-    applied is a dead letter: it was checked before it came into the log, but the log may come from another provider.
+    `documents` are entries that were parsed before, and `errors` those that must not be parsed, by position. Entries
+    that cannot be applied become dead letters: they were validated before they were appended, but possibly by another
+    provider.
     """
-    before = work.schema()
-    reading = EntryReader(before, schemas)
-    taken = _take(reading, entries, read, refused)
-    if reading.file is not None and reading.file != before:
-        reading.file = work.set_schema(reading.file)
-    done = RegistrationResult({}, NO_OUTCOME)
-    if taken.documents:
-        known = reading.known
-        done = work.register(known.schema, list(taken.documents.values()), known.triggers)
-    work.advance(entries[-1].position)
-    if taken.documents:
-        work.tell(reading.known.schema, done)
-    work.bury(taken.letters)
-    return RegistrationResult(done.changes, done.outcome, entries[-1].position, len(taken.letters))
+    before, position = transaction.schema(), entries[-1].position
+    reader = EntryReader(before, schemas)
+    read = _read_entries(reader, entries, documents, errors)
+    if reader.file is not None and reader.file != before:
+        reader.file = transaction.set_schema(reader.file)
+    result = RegistrationResult({}, NO_OUTCOME)
+    if read.documents:
+        context = reader.context
+        result = transaction.register(context.schema, list(read.documents.values()), context.triggers)
+    transaction.advance(position)
+    if read.documents:
+        transaction.notify_registration(reader.context.schema, result)
+    transaction.add_dead_letters(read.dead_letters)
+    return RegistrationResult(result.changes, result.outcome, position, len(read.dead_letters))
 
 
-def _take(
-    reading: EntryReader,
+def _read_entries(
+    reader: EntryReader,
     entries: Sequence[LogEntry],
-    read: Mapping[int, Document],
-    refused: Mapping[int, InputError],
-) -> _Taken:
-    taken = _Taken()
+    documents: Mapping[int, Document],
+    errors: Mapping[int, InputError],
+) -> _ReadEntries:
+    read = _ReadEntries()
     for entry in entries:
-        if entry.position in refused:
-            taken.letters.append(_letter(entry, refused[entry.position]))
+        if entry.position in errors:
+            read.dead_letters.append(_dead_letter(entry, errors[entry.position]))
             continue
         try:
-            document = read.get(entry.position) or reading.read(entry)
+            document = documents.get(entry.position) or reader.read(entry)
         except (InputError, SetupError) as problem:
-            taken.letters.append(_letter(entry, problem))
+            read.dead_letters.append(_dead_letter(entry, problem))
             continue
         if document is not None:
-            taken.documents[document.uri] = document
-    return taken
+            read.documents[document.uri] = document
+    return read
 
 
-def _letter(entry: LogEntry, problem: TidingsError) -> DeadLetter:
+def _dead_letter(entry: LogEntry, problem: TidingsError) -> DeadLetter:
     which = "the schema" if entry.what is Operation.SCHEMA else entry.uri
     return DeadLetter(which, str(problem), problem.facts(), entry.position, entry.body)
 
 
-def check_schemas(work: MetadataTransaction, schemas: SchemaCache, drafts: Sequence[LogDraft]) -> None:
-    """Refuse schemas that do not go with one that was loaded since they were checked. Documents go with all of them."""
-    reading = EntryReader(work.schema(), schemas)
+def check_schemas(transaction: MetadataTransaction, schemas: SchemaCache, drafts: Sequence[LogDraft]) -> None:
+    """Check schemas again, against one that may have been loaded since. Documents stay valid under extensions."""
+    reader = EntryReader(transaction.schema(), schemas)
     for draft in drafts:
         if draft.what is Operation.SCHEMA:
-            reading.read(
-                draft.at(0)
-            )  # as an entry: it was checked before, and a transaction waits for no process
+            reader.read(draft.at(0))  # as an entry, which is parsed here: a transaction waits for no process
 
 
-def apply_pending(work: MetadataTransaction, schemas: SchemaCache, most: int) -> None:
-    """Apply all that stands in the log and is not applied yet, in this transaction."""
-    while entries := work.pending(most):
-        apply_entries(work, schemas, entries)
+def apply_pending(transaction: MetadataTransaction, schemas: SchemaCache, batch: int) -> None:
+    """Apply all pending entries of the log in this transaction."""
+    while entries := transaction.pending(batch):
+        apply_entries(transaction, schemas, entries)
 
 
-def entries_after_position(work: MetadataTransaction, entries: Sequence[LogEntry]) -> list[LogEntry]:
-    """Those of entries that follow the position. If one is missing, all are refused.
+def entries_after_position(transaction: MetadataTransaction, entries: Sequence[LogEntry]) -> list[LogEntry]:
+    """Return the entries after the position, or raise InputError if one is missing.
 
-    Those before were applied. Of them the last is looked at: two logs that two providers wrote to on their own do not
-    become one.
+    The last of those before must equal the stored one: logs of independent providers cannot be merged.
     """
-    position = work.position()
-    if passed := [entry for entry in entries if entry.position <= position][-1:]:
-        _refuse_other(work, passed[0])
+    position = transaction.position()
+    if applied := [entry for entry in entries if entry.position <= position][-1:]:
+        _check_same_log(transaction, applied[0])
     new = [entry for entry in entries if entry.position > position]
     for last, entry in enumerate(new, position):
         if entry.position != last + 1:
@@ -116,67 +115,62 @@ def entries_after_position(work: MetadataTransaction, entries: Sequence[LogEntry
     return new
 
 
-def _refuse_other(work: MetadataTransaction, entry: LogEntry) -> None:
-    if work.differs(entry):
-        what = "this is the log of other metadata: something else stands at that position here"
-        hint = "begin anew, in another home, with a snapshot"
+def _check_same_log(transaction: MetadataTransaction, entry: LogEntry) -> None:
+    if transaction.entry_differs(entry):
+        what = "this is a different log: the entry at this position is not the same here"
+        hint = "start with a snapshot in another home"
         raise InputError(what, received=f"position {entry.position}", hint=hint)
 
 
-# Removing a document that is not there: whoever asks for it has mistaken its URI, and the log has no use for it.
-#
-# What stands in the log all the same is harmless: two may remove the same document at the same moment.
+# Removals of documents that do not exist are rejected: the URI is probably wrong, and the log would grow for nothing.
+# Such an entry can still get into the log, by two concurrent removals; applying it is harmless.
 
 
 _NEIGHBOURS = 1_000
-"""Among so many documents of the same folder, one is looked for that somebody may have meant."""
-
-NeighbourLookup = Callable[[str, int], Sequence[str]]
-"""The URIs of documents after one, so many."""
+"""How many documents of the same folder are searched for a similar URI."""
 
 
-def list_removals(drafts: Iterable[LogDraft]) -> list[str]:
-    """The URIs of what is to be removed."""
-    return [draft.uri for draft in drafts if draft.what is Operation.REMOVE]
-
-
-def check_removals(work: MetadataTransaction, drafts: Sequence[LogDraft]) -> None:
-    """Refuse to remove what is not there, when all that stands in the log is applied."""
-    if uris := list_removals(drafts):
-        _refuse(drafts, work.documents_among(uris), work.document_uris)
+def check_removals(transaction: MetadataTransaction, drafts: Sequence[LogDraft]) -> None:
+    """Check that documents to remove exist, when all entries of the log are applied."""
+    if uris := _list_removals(drafts):
+        _check_existing(drafts, transaction.existing_documents(uris), transaction)
 
 
 class ReadableLog(Protocol):
-    """A log, the own one or one that is shared, as far as it is looked at here."""
+    """A log that can be searched for the last operation on documents."""
 
     def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
-        """What the last entry after a position does with each of these documents, if there is one."""
+        """Return the operation of the last entry after a position for each of these documents that has one."""
 
 
 def check_pending_removals(metadata: MetadataStore, log: ReadableLog, drafts: Sequence[LogDraft]) -> None:
-    """The same behind all that stands in a log and is not applied yet.
+    """Check that documents to remove exist, including entries of a log that are not applied yet.
 
-    The log is looked at before the documents: what is applied in between is found there. The other way round, a
-    document that was registered just now would be found in neither.
+    The log is read before the documents, so entries applied in between are seen twice. In the other order, a document
+    registered in between would be missed.
     """
-    if uris := list_removals(drafts):
+    if uris := _list_removals(drafts):
         last = log.last_of(uris, metadata.position())
-        there = metadata.documents_among(uris) - last.keys()
-        there |= {uri for uri, what in last.items() if what is Operation.REGISTER}
-        _refuse(drafts, there, metadata.document_uris)
+        existing = metadata.existing_documents(uris) - last.keys()
+        existing |= {uri for uri, what in last.items() if what is Operation.REGISTER}
+        _check_existing(drafts, existing, metadata)
 
 
-def _refuse(drafts: Sequence[LogDraft], there: set[str], after: NeighbourLookup) -> None:
+def _list_removals(drafts: Iterable[LogDraft]) -> list[str]:
+    return [draft.uri for draft in drafts if draft.what is Operation.REMOVE]
+
+
+def _check_existing(drafts: Sequence[LogDraft], existing: set[str], metadata: MetadataReader) -> None:
     for draft in drafts:
         if draft.what is Operation.REGISTER:
-            there.add(draft.uri)
+            existing.add(draft.uri)
         elif draft.what is Operation.REMOVE:
-            if draft.uri not in there:
-                raise _absent(draft.uri, after)
-            there.remove(draft.uri)
+            if draft.uri not in existing:
+                raise _absent(draft.uri, metadata)
+            existing.remove(draft.uri)
 
 
-def _absent(uri: str, after: NeighbourLookup) -> Absent:
+def _absent(uri: str, metadata: MetadataReader) -> Absent:
     folder = uri[: uri.rstrip("/").rfind("/") + 1]
-    close = suggest_name(uri, after(folder, _NEIGHBOURS))
+    close = suggest_name(uri, metadata.document_uris(folder, _NEIGHBOURS))
     return Absent("there is no such document", received=uri, hint=close or "tidings provider documents")

@@ -1,4 +1,4 @@
-"""Entries of the log, read by the schema that stood before them."""
+"""Parsing of log entries by the schema before them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.metadata.sql.document_changes import check_document
-from tidings.metadata.sql.transaction import SchemaFile
+from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.parsers.parser_pool import isolated
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SchemaContext:
-    """What follows from a schema."""
+    """A schema with its reader and its index of triggering rules."""
 
     file: SchemaFile
     schema: Schema
@@ -33,59 +33,59 @@ class SchemaContext:
 
 
 class SchemaCache:
-    """The schema that was used last, with all that follows from it. A transaction that failed may have had another one
-    of the same version, so the file itself is compared.
+    """The context of the last used schema.
+
+    Files are compared instead of versions: a failed transaction may have had another schema of the same version.
     """
 
     def __init__(self) -> None:
-        self._known: SchemaContext | None = None
+        self._context: SchemaContext | None = None
 
-    def known(self, file: SchemaFile | None) -> SchemaContext:
+    def context(self, file: SchemaFile | None) -> SchemaContext:
+        """Return the context of a schema, parsed if it is not the last one."""
         if file is None:
             raise SetupError("there is no schema for metadata yet", hint="tidings provider schema FILE")
-        if self._known is None or self._known.file != file:
+        if self._context is None or self._context.file != file:
             from tidings.metadata.filter.trigger_index import TriggerIndex  # noqa: PLC0415 - lists of rules need no index
 
             schema = parse_schema_file(file)
-            self._known = SchemaContext(file, schema, DocumentReader(schema), TriggerIndex(schema))
-        return self._known
+            self._context = SchemaContext(file, schema, DocumentReader(schema), TriggerIndex(schema))
+        return self._context
 
 
 class EntryReader:
-    """Entries one after the other. Each is read by the newest schema before it: elsewhere, in batches of another size,
-    it is read by the same one.
-    """
+    """Reader of consecutive entries, each by the last schema before it, whatever the sizes of batches."""
 
     def __init__(self, file: SchemaFile | None, schemas: SchemaCache) -> None:
         self._schemas = schemas
         self.file = file
 
     @property
-    def known(self) -> SchemaContext:
-        return self._schemas.known(self.file)
+    def context(self) -> SchemaContext:
+        return self._schemas.context(self.file)
 
-    def read(self, given: LogDraft | LogEntry) -> Document | None:
-        """What a document says; one that is removed says nothing. A schema is no document, and holds from now on.
+    def read(self, entry: LogDraft | LogEntry) -> Document | None:
+        """Parse an entry: a document, an empty document for a removal, or None for a schema, which becomes current.
 
-        A draft was just sent, and is parsed in a parser process. An entry was accepted before.
+        A draft is new input, and is parsed in a parser process. An entry was accepted before.
         """
-        is_new = isinstance(given, LogDraft)
-        if given.what is Operation.SCHEMA:
+        is_new = isinstance(entry, LogDraft)
+        if entry.what is Operation.SCHEMA:
             if is_new:
-                isolated(check_graph, given.body, given.media_type)
-            file = SchemaFile(given.media_type, given.body)
+                isolated(check_graph, entry.body, entry.media_type)
+            file = SchemaFile(entry.media_type, entry.body)
             check_schema_extension(self.file, parse_schema_file(file))
             self.file = file
             return None
-        if given.what is Operation.REMOVE:
-            check_uri(given.uri)
-            return Document(given.uri, ())
-        document = self.known.reader.read(given.body, given.media_type, given.uri, isolate=is_new)
+        if entry.what is Operation.REMOVE:
+            check_uri(entry.uri)
+            return Document(entry.uri, ())
+        document = self.context.reader.read(entry.body, entry.media_type, entry.uri, isolate=is_new)
         check_document(document)
         return document
 
-    def skim(self, schemas: Iterable[LogEntry]) -> EntryReader:
-        """Take over schemas that stand in the log. One that will be refused when it is applied does not count."""
+    def read_schemas(self, schemas: Iterable[LogEntry]) -> EntryReader:
+        """Read pending schemas of the log. Invalid ones are skipped, as they will be when applied."""
         for entry in schemas:
             try:
                 self.read(entry)
@@ -99,17 +99,17 @@ def parse_schema_file(file: SchemaFile) -> Schema:
 
 
 def build_schema_draft(body: bytes, media_type: str, base: str | None) -> LogDraft:
-    """A schema as it is kept: with a base it would need one whenever it is read, so edges are kept then."""
+    """Build the log entry of a schema. One with a base is stored as N-Triples, which need no base."""
     if base is None:
         return LogDraft(Operation.SCHEMA, media_type=media_type, body=body)
-    kept = isolated(write_graph, body, media_type, base)
-    return LogDraft(Operation.SCHEMA, media_type="application/n-triples", body=kept)
+    triples = isolated(write_graph, body, media_type, base)
+    return LogDraft(Operation.SCHEMA, media_type="application/n-triples", body=triples)
 
 
 def check_schema_extension(file: SchemaFile | None, schema: Schema) -> None:
-    """A class that got another parent would have instances that its rules have never been asked about.
+    """Check that a schema only extends the one before, so that documents and rules stay valid.
 
-    What was read by the schema before reads the same by this one: so what was checked stays right.
+    A class with a new superclass, for example, would have instances that the superclass's rules were never applied to.
     """
     if file is None:
         return
@@ -117,8 +117,6 @@ def check_schema_extension(file: SchemaFile | None, schema: Schema) -> None:
     lost = [name for name, cls in before.classes.items() if schema.classes.get(name) != cls]
     lost += [name for name, own in before.properties.items() if schema.properties.get(name) != own]
     if lost:
-        what, accepted = (
-            "the schema takes away or changes what there was",
-            "the same classes and properties, and more",
-        )
+        what = "the schema removes or changes existing classes or properties"
+        accepted = "all existing classes and properties unchanged, and new ones"
         raise InputError(what, received=", ".join(lost), accepted=accepted)

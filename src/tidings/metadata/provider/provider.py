@@ -1,12 +1,12 @@
-"""A provider: metadata documents are registered with it, and rules say who wants to know of which resources.
+"""A provider: it registers metadata documents and notifies the owners of rules of matching resources.
 
     provider = Provider(store)
     provider.load_schema(body, "text/turtle")
     provider.add_rules({"large": "search ServerInformation s register s where s.memory > 64"}, "ana")
     provider.register("http://example.org/doc.rdf", body, "application/rdf+xml").outcome.entered
 
-Every call is one transaction: what it returns is durable. What is registered stands in a log, and providers that apply
-the same log are equal at equal positions.
+Every call is one durable transaction. Registrations are appended to a log; providers that apply the same log are equal
+at equal positions.
 """
 
 from __future__ import annotations
@@ -23,43 +23,40 @@ from tidings.errors import InputError, SetupError
 from tidings.metadata.documents import Document
 from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.provider import log_applier, rule_changes
-from tidings.metadata.provider import snapshot as snapshots
 from tidings.metadata.provider.log_reader import EntryReader, SchemaCache, SchemaContext, build_schema_draft
+from tidings.metadata.provider.snapshot import restore_snapshot, snapshot_lines, spool_snapshot
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.syntax_errors import suggest_name
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.log_rows import MetadataLog
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.metadata.sql.rule_base import NamedRule
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
-from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult, StoredRule
+from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult
 from tidings.metadata.sql.trigger_evaluation import TriggerResults
 from tidings.store.store import Store
 
-# How many entries of the log are applied in one transaction: a setting, `TIDINGS_METADATA_BATCH`.
-#
-# Section 4 of paper 001 measures why: of the cost of a document much is that of the run of the filter that it is in.
-
-
 DEFAULT_BATCH_SIZE = 1_000
+"""Log entries applied in one transaction: documents share the cost of a filter run (section 4 of paper 001)."""
 BATCH_SIZE_SETTING = "TIDINGS_METADATA_BATCH"
 
 
 def batch_size() -> int:
-    """What the setting says, or else 1,000."""
-    given = os.environ.get(BATCH_SIZE_SETTING, str(DEFAULT_BATCH_SIZE))
-    if not re.fullmatch("[1-9][0-9]{0,8}", given):
+    """Return the setting, or the default."""
+    value = os.environ.get(BATCH_SIZE_SETTING, str(DEFAULT_BATCH_SIZE))
+    if not re.fullmatch("[1-9][0-9]{0,8}", value):
         accepted = "a whole number from 1 to 999,999,999"
-        raise SetupError(f"{BATCH_SIZE_SETTING} is not a batch size", received=given[:40], accepted=accepted)
-    return int(given)
+        raise SetupError(f"{BATCH_SIZE_SETTING} is not a batch size", received=value[:40], accepted=accepted)
+    return int(value)
 
 
 RuleEvaluator = Callable[[SchemaContext, Sequence[NamedRule]], TriggerResults | None]
-"""What finds out which stored resources satisfy the triggering rules of new rules; None leaves it to the store."""
+"""Evaluates the triggering rules of new rules over stored resources; None leaves it to the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """A document to be registered: its URI, and what it says."""
+    """A document to register."""
 
     uri: str
     body: bytes
@@ -67,7 +64,7 @@ class DocumentSource:
 
 
 class Provider:
-    """The metadata of a store. Several processes may be providers over the same one."""
+    """The metadata of a store. Several processes may be providers over the same store."""
 
     def __init__(self, store: Store, batch: int | None = None) -> None:
         self._metadata, self._leader = store.metadata, store.replication.leader
@@ -76,97 +73,96 @@ class Provider:
 
     @property
     def id(self) -> str:
-        """What this provider is called, among all that there are."""
+        """The unique id of this provider."""
         return self._metadata.identity()
 
     @property
     def log(self) -> MetadataLog:
-        """What was registered, in one order."""
+        """The log of registrations."""
         return self._metadata.log
 
     @property
     def position(self) -> int:
-        """How far the log is applied here."""
+        """The last position of the log that is applied here."""
         return self._metadata.position()
 
     @property
     def schema(self) -> Schema:
-        return self._schemas.known(self._metadata.schema()).schema
+        return self._schemas.context(self._metadata.schema()).schema
 
     def load_schema(self, body: bytes, media_type: str, base: str | None = None) -> Schema:
-        """Keep a schema. One that takes away what the schema before had is refused: something may depend on it."""
+        """Load a schema, which must extend the current one."""
         self._add([build_schema_draft(body, media_type, base)])
         return self.schema
 
     def register(self, uri: str, body: bytes, media_type: str) -> RegistrationResult:
-        """Register a document, or a new version of it."""
+        """Register a document or a new version of it."""
         return self.register_many([DocumentSource(uri, body, media_type)])
 
     def register_many(self, sources: Iterable[DocumentSource]) -> RegistrationResult:
-        """Register documents in one go: the filter runs once. If one is refused, none of them is kept."""
+        """Register documents, all or none, with one run of the filter."""
         return self._add(
             [LogDraft(Operation.REGISTER, each.uri, each.media_type, each.body) for each in sources]
         )
 
     def remove(self, uri: str) -> RegistrationResult:
-        """Remove a document with all its resources. One that is not there is refused, and not in the log then."""
+        """Remove a document with all its resources; raise Absent if it does not exist."""
         return self._add([LogDraft(Operation.REMOVE, uri)])
 
     def check(self, drafts: Iterable[LogDraft]) -> list[Document | None]:
-        """What drafts say, if nothing is wrong with them after all that stands in the log; a schema is no document."""
-        reading = self._reading()
-        return [reading.read(draft) for draft in drafts]
+        """Parse drafts by the schema after all entries of the log; None for a schema."""
+        reader = self._pending_reader()
+        return [reader.read(draft) for draft in drafts]
 
-    def refuse_absent(self, drafts: Sequence[LogDraft], log: log_applier.ReadableLog) -> None:
-        """Refuse to remove what is not there behind all that stands in a log: the own one, or one that is shared."""
+    def check_removals(self, drafts: Sequence[LogDraft], log: log_applier.ReadableLog) -> None:
+        """Check that documents to remove exist after all entries of a log: the own one, or a shared one."""
         log_applier.check_pending_removals(self._metadata, log, drafts)
 
     def append(self, drafts: Iterable[LogDraft]) -> list[int]:
-        """Put drafts into the log, all or none, and say where they stand. They are applied later (`apply_pending`)."""
-        given = list(drafts)
-        self._refuse_following()
-        self.check(given)
-        self.refuse_absent(given, self.log)
-        return self.log.append(given)
+        """Append drafts to the log, all or none, and return their positions. `catch_up` applies them later."""
+        drafts = list(drafts)
+        self._check_leading()
+        self.check(drafts)
+        self.check_removals(drafts, self.log)
+        return self.log.append(drafts)
 
-    def offer(self, drafts: Iterable[LogDraft]) -> list[int | InputError]:
-        """Put those drafts into the log that nothing is wrong with: where each of them stands, or why it does not."""
-        self._refuse_following()
-        reading = self._reading()
-        outcomes = [(draft, _problem(reading, draft)) for draft in drafts]
-        positions = iter(self.log.append([draft for draft, problem in outcomes if problem is None]))
-        return [next(positions) if problem is None else problem for _, problem in outcomes]
+    def append_valid(self, drafts: Iterable[LogDraft]) -> list[int | InputError]:
+        """Append the valid drafts to the log; return the position or the error of each draft."""
+        self._check_leading()
+        reader = self._pending_reader()
+        checked = [(draft, _find_problem(reader, draft)) for draft in drafts]
+        positions = iter(self.log.append([draft for draft, problem in checked if problem is None]))
+        return [next(positions) if problem is None else problem for _, problem in checked]
 
-    def catch_up(self, most: int | None = None) -> list[RegistrationResult]:
-        """Apply what stands in the log and is not applied yet, `most` entries in each transaction."""
-        done = []
-        self._warm()
-        while found := self._metadata.transact(partial(self._next, most=most or self.batch)):
-            done.append(found)
-        return done
+    def catch_up(self, batch: int | None = None) -> list[RegistrationResult]:
+        """Apply all pending entries of the log, `batch` entries in each transaction."""
+        results = []
+        self._warm_up()
+        while result := self._metadata.transact(partial(self._apply_next, batch=batch or self.batch)):
+            results.append(result)
+        return results
 
     def apply(self, entries: Sequence[LogEntry]) -> RegistrationResult:
-        """Apply entries of another provider's log, and keep them in the own one: in one transaction.
+        """Apply entries of another provider's log and append them to the own one, in one transaction.
 
-        They follow the position without a gap. Those that were applied before are passed over.
+        They must follow the position without a gap. Entries that were applied before are skipped.
         """
-        self._warm()
-        return self._metadata.transact(lambda work: self._follow(work, entries))
+        self._warm_up()
+        return self._metadata.transact(lambda transaction: self._follow(transaction, entries))
 
     def snapshot(self) -> Iterator[dict[str, Any]]:
-        """All metadata as of one moment, as what JSON lines are made of; for another provider's `restore`."""
-        with self._metadata.snapshot() as found:
-            yield from snapshots.snapshot_lines(found)
+        """Yield all metadata as of one moment, as JSON objects for the `restore` of another provider."""
+        with self._metadata.snapshot() as metadata:
+            yield from snapshot_lines(metadata)
 
     def restore(self, lines: Iterable[Mapping[str, Any]]) -> int:
-        """Make the metadata equal to a snapshot's, in one transaction, and say at which position that is.
+        """Make the metadata equal to a snapshot in one transaction, and return its position. Rules stay.
 
-        For a provider that is empty, or so far behind that the log does not reach back to it any more. Its rules stay.
+        For a provider that is empty, or so far behind that entries it needs were trimmed from the log.
         """
-        with snapshots.spool_snapshot() as file:
-            spooled = snapshots.SnapshotSpool(file, lines)
+        with spool_snapshot(lines) as spool:
             return self._metadata.transact(
-                lambda work: snapshots.restore_snapshot(work, self._schemas, spooled, self.batch)
+                lambda transaction: restore_snapshot(transaction, self._schemas, spool, self.batch)
             )
 
     def add_rules(
@@ -178,129 +174,135 @@ class Provider:
         evaluate: RuleEvaluator | None = None,
         most: int | None = None,
     ) -> frozenset[RuleResult]:
-        """Keep rules by their names in a scope, all or none; what they have as results now is entered.
+        """Add rules by name in a scope, all or none, and return their current results.
 
-        The store finds that out, unless `evaluate` has done it before (`metadata.spark.rule_evaluation`). With `most`,
-        their owner may have no more subscriptions than that.
+        The store computes the results, unless `evaluate` does (see `metadata.spark.rule_evaluation`). With `most`, the
+        owner may have no more subscriptions than that.
         """
-        given = rule_changes.build_stored_rules(texts, owner, scope, within)
+        rules = rule_changes.build_stored_rules(texts, owner, scope, within)
         while True:
-            known = self._schemas.known(self._metadata.schema())
-            made = rule_changes.prepare_rules(given, known, self._metadata.named)
+            context = self._schemas.context(self._metadata.schema())
+            prepared = rule_changes.prepare_rules(rules, context, self._metadata.rules_named)
             if evaluate:
-                self._metadata.refuse_taken(made.rules)
-            found = evaluate(known, made.rules) if evaluate else None
-            done = self._metadata.transact(
-                partial(rule_changes.add_prepared_rules, made=made, found=found, most=most)
+                self._metadata.check_names_free(prepared.rules)
+            results = evaluate(context, prepared.rules) if evaluate else None
+            entered = self._metadata.transact(
+                partial(rule_changes.add_prepared_rules, prepared=prepared, results=results, limit=most)
             )
-            if done is not None:
-                return done
+            if entered is not None:
+                return entered
 
     def set_rules(
         self, texts: Mapping[str, str], owner: str, scope: str = "", within: int | None = None
     ) -> FilterOutcome:
-        """Make these exactly the rules of an owner in a scope, and say what that does to their results.
+        """Replace all rules of an owner in a scope, and return the changes of their results.
 
-        What a rule had that is no more is not told: who takes a rule away knows.
+        The lost results of removed rules are not included.
         """
-        given = rule_changes.build_stored_rules(texts, owner, scope, within)
+        rules = rule_changes.build_stored_rules(texts, owner, scope, within)
         return self._metadata.transact(
-            lambda work: rule_changes.replace_rules(
-                work, given, owner, scope, self._schemas.known(work.schema()).schema
+            lambda transaction: rule_changes.replace_rules(
+                transaction, rules, owner, scope, self._schemas.context(transaction.schema()).schema
             )
         )
 
     def remove_rules(self, names: Collection[str], scope: str = "") -> tuple[str, ...]:
-        """Forget rules, and say which of them there were. One that another rule searches stays."""
-        whole = [scope + name for name in names]
-        return self._metadata.transact(lambda work: rule_changes.remove_unused_rules(work, whole))
+        """Remove rules and return the names of those that existed; raise InputError if another rule searches one."""
+        full_names = [scope + name for name in names]
+        return self._metadata.transact(
+            lambda transaction: rule_changes.remove_unused_rules(transaction, full_names)
+        )
 
     def rules(self) -> tuple[StoredRule, ...]:
         return self._metadata.rules()
 
     def results(self, name: str) -> tuple[Resource, ...]:
-        """The resources that a rule registers now; its name has the scope in front."""
-        if not self._metadata.named([name]):
+        """Return the current results of a rule, whose name starts with its scope."""
+        if not self._metadata.rules_named([name]):
             close = suggest_name(name, (rule.name for rule in self.rules()))
             raise InputError("there is no such rule", received=name, hint=close or "tidings provider rules")
         return self._metadata.results(name)
 
     def closure(self, uris: Collection[str]) -> tuple[Resource, ...]:
-        """Resources with everything that they refer to strongly, however far: what goes to who wants them."""
+        """Return resources with everything they strongly refer to, as it is sent to repositories."""
         return self._metadata.closure(uris)
 
     def documents(self) -> tuple[tuple[str, int], ...]:
-        """The URIs of all documents, with how many resources each has."""
+        """List the URIs of all documents with the number of their resources."""
         return self._metadata.documents()
 
-    def _refuse_following(self) -> None:
-        """What a provider put into its log by itself would be at positions that mean something else elsewhere."""
+    def _check_leading(self) -> None:
+        """Reject appends while following another provider, whose log would have other entries at these positions."""
         if leader := self._leader():
-            hint = "register it there, or at `tidings serve` of this one; `tidings provider lead` ends that"
+            hint = "register it there, or with `tidings serve` of this one; `tidings provider lead` stops following"
             raise InputError("this provider follows another one", received=leader, hint=hint)
 
-    def _reading(self) -> EntryReader:
-        """By the schema that holds behind all that stands in the log."""
-        return EntryReader(self._metadata.schema(), self._schemas).skim(self._metadata.pending_schemas())
+    def _pending_reader(self) -> EntryReader:
+        """Return a reader with the schema after all entries of the log."""
+        reader = EntryReader(self._metadata.schema(), self._schemas)
+        return reader.read_schemas(self._metadata.pending_schemas())
 
     @without_gc()
     def _add(self, drafts: Sequence[LogDraft]) -> RegistrationResult:
-        self._refuse_following()
+        self._check_leading()
         documents = self.check(drafts)
-        self._warm()
-        return self._metadata.transact(lambda work: self._append(work, drafts, documents))
+        self._warm_up()
+        return self._metadata.transact(lambda transaction: self._append(transaction, drafts, documents))
 
-    def _warm(self) -> None:
-        """Load what rules are asked with, if there are some, before a transaction begins that keeps others waiting."""
-        if self._metadata.last_rule():
-            from tidings.metadata.filter.trigger_index import warm_up  # noqa: PLC0415 - who has no rules needs no index
+    def _warm_up(self) -> None:
+        """Load the index kernels before a transaction that blocks others, if there are rules."""
+        if self._metadata.last_rule_number():
+            from tidings.metadata.filter.trigger_index import warm_up  # noqa: PLC0415 - only rules need the index
 
             warm_up()
 
     def _append(
-        self, work: MetadataTransaction, drafts: Sequence[LogDraft], documents: Sequence[Document | None]
+        self,
+        transaction: MetadataTransaction,
+        drafts: Sequence[LogDraft],
+        documents: Sequence[Document | None],
     ) -> RegistrationResult:
-        """What stands in the log is applied first; nobody else comes in between."""
-        work.close_log()
-        log_applier.apply_pending(work, self._schemas, self.batch)
+        """Apply pending entries, then append and apply drafts, with the log locked."""
+        transaction.lock_log()
+        log_applier.apply_pending(transaction, self._schemas, self.batch)
         if not drafts:
-            return RegistrationResult({}, log_applier.NO_OUTCOME, work.position())
-        log_applier.check_schemas(work, self._schemas, drafts)
-        log_applier.check_removals(work, drafts)
-        entries = work.append(drafts)
+            return RegistrationResult({}, log_applier.NO_OUTCOME, transaction.position())
+        log_applier.check_schemas(transaction, self._schemas, drafts)
+        log_applier.check_removals(transaction, drafts)
+        entries = transaction.append(drafts)
         pairs = zip(entries, documents, strict=True)
-        read = {entry.position: document for entry, document in pairs if document is not None}
-        return log_applier.apply_entries(work, self._schemas, entries, read)
+        parsed = {entry.position: document for entry, document in pairs if document is not None}
+        return log_applier.apply_entries(transaction, self._schemas, entries, parsed)
 
     @without_gc()
-    def _next(self, work: MetadataTransaction, most: int) -> RegistrationResult | None:
-        entries = work.pending(most)
-        return log_applier.apply_entries(work, self._schemas, entries) if entries else None
+    def _apply_next(self, transaction: MetadataTransaction, batch: int) -> RegistrationResult | None:
+        entries = transaction.pending(batch)
+        return log_applier.apply_entries(transaction, self._schemas, entries) if entries else None
 
     @without_gc()
-    def _follow(self, work: MetadataTransaction, entries: Sequence[LogEntry]) -> RegistrationResult:
-        work.close_log()
-        log_applier.apply_pending(work, self._schemas, self.batch)
-        new = log_applier.entries_after_position(work, entries)
+    def _follow(self, transaction: MetadataTransaction, entries: Sequence[LogEntry]) -> RegistrationResult:
+        transaction.lock_log()
+        log_applier.apply_pending(transaction, self._schemas, self.batch)
+        new = log_applier.entries_after_position(transaction, entries)
         if not new:
-            return RegistrationResult({}, log_applier.NO_OUTCOME, work.position())
-        work.write(new)
-        return log_applier.apply_entries(work, self._schemas, new)
+            return RegistrationResult({}, log_applier.NO_OUTCOME, transaction.position())
+        transaction.append_entries(new)
+        return log_applier.apply_entries(transaction, self._schemas, new)
 
 
-def _problem(reading: EntryReader, draft: LogDraft) -> InputError | None:
+def _find_problem(reader: EntryReader, draft: LogDraft) -> InputError | None:
     try:
-        reading.read(draft)
+        reader.read(draft)
     except InputError as problem:
         return problem
     return None
 
 
-# What a registration came to, as JSON: the same over HTTP, at a leader and through a follower.
+# The JSON form of results, for HTTP and for followers.
 
 
 def schema_to_json(schema: Schema, position: int) -> dict[str, Any]:
-    """A schema that was loaded."""
+    """Convert a loaded schema to a JSON object."""
     return {
         "position": position,
         "classes": sorted(schema.classes),
@@ -308,16 +310,16 @@ def schema_to_json(schema: Schema, position: int) -> dict[str, Any]:
     }
 
 
-def registration_to_json(uri: str, done: RegistrationResult) -> dict[str, Any]:
-    """A document that was registered or removed: its place in the log, what changed in it, and what moved."""
-    change, outcome = done.changes[uri], done.outcome
+def registration_to_json(uri: str, result: RegistrationResult) -> dict[str, Any]:
+    """Convert the registration or removal of a document to a JSON object: position, changes and moves."""
+    change, outcome = result.changes[uri], result.outcome
     counts = {name: len(getattr(change, name)) for name in ("new", "changed", "deleted", "unchanged")}
     moves = [
         *_moves("entered", outcome.entered),
         *_moves("changed", outcome.changed),
         *_moves("left", outcome.left),
     ]
-    return {"uri": uri, "position": done.position, "changes": counts, "moves": moves}
+    return {"uri": uri, "position": result.position, "changes": counts, "moves": moves}
 
 
 def _moves(kind: str, pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
-"""Rules on their way into the store: their names in a scope, what they search, what they are taken apart into.
+"""Resolution of names and decomposition of a set of rules with all rules that they search.
 
-A name is kept with its scope before it: two repositories may each have a rule `large`. In a scope, `search large l`
-means the scope's own rule of that name, or else the one without a scope.
+Names are stored with their scope as a prefix: two repositories may each have a rule `large`. In a scope, `search large
+l` refers to the rule of that scope, or else to the one without a scope.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tidings.metadata.rules.decomposition import decompose
 from tidings.metadata.rules.rule_parser import parse_rule
 from tidings.metadata.rules.tree import Operator, Rule
 from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.metadata.sql.rule_base import NamedRule
-from tidings.metadata.sql.transaction import StoredRule
 
 RuleLookup = Callable[[Collection[str]], Mapping[str, StoredRule]]
-"""Finds rules that are stored by their names."""
+"""Returns stored rules by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """A rule and its tree, which calls the rules that it searches by the names they are kept by."""
+    """A rule and its tree, in which searched rules have their full names."""
 
     rule: StoredRule
     tree: Rule
@@ -34,69 +34,69 @@ class ParsedRule:
 
 
 class RuleProgram:
-    """Rules with all that they search, however far. Of the others none is read."""
+    """Rules with all rules that they search, transitively; other stored rules are not read."""
 
-    def __init__(self, given: Iterable[StoredRule], schema: Schema, find: RuleLookup) -> None:
+    def __init__(self, new: Iterable[StoredRule], schema: Schema, find: RuleLookup) -> None:
         self._schema, self._find = schema, find
         self.rules: dict[str, ParsedRule] = {}
-        self._given = {rule.name: rule for rule in given}
-        waiting: Mapping[str, StoredRule] = self._given
-        while waiting:
-            trees = {name: self._parsed(rule) for name, rule in waiting.items()}
-            known = self._among(waiting.values(), trees)
+        self._new = {rule.name: rule for rule in new}
+        pending: Mapping[str, StoredRule] = self._new
+        while pending:
+            trees = {name: self._parse(rule) for name, rule in pending.items()}
+            known = self._find_searched(pending.values(), trees)
             self.rules |= {
-                name: _resolved(rule, trees[name], known, schema) for name, rule in waiting.items()
+                name: _resolve_names(rule, trees[name], known, schema) for name, rule in pending.items()
             }
-            used = {name for each in waiting for name in self.rules[each].uses}
-            waiting = {name: known[name] for name in sorted(used - self.rules.keys())}
+            used = {searched for name in pending for searched in self.rules[name].uses}
+            pending = {name: known[name] for name in sorted(used - self.rules.keys())}
 
-    def _parsed(self, rule: StoredRule) -> Rule:
-        with self._told_of(rule):
+    def _parse(self, rule: StoredRule) -> Rule:
+        with self._naming_errors(rule):
             return parse_rule(rule.text)
 
     @contextmanager
-    def _told_of(self, rule: StoredRule) -> Iterator[None]:
-        """What is wrong is told with the rule's name, unless it is the only one: a column alone says not of which."""
+    def _naming_errors(self, rule: StoredRule) -> Iterator[None]:
+        """Add the name of the rule to errors if there are several new rules."""
         try:
             yield
         except SubscriptionError as problem:
-            if self._given.keys() == {rule.name}:
+            if self._new.keys() == {rule.name}:
                 raise
             name = rule.name.removeprefix(rule.scope)
             raise problem.moved(f"rule '{name}': {problem.what}", problem.place) from problem
 
-    def _among(self, rules: Iterable[StoredRule], trees: Mapping[str, Rule]) -> dict[str, StoredRule]:
-        """The rules that these may mean: given now, read before, or stored."""
-        asked = {
+    def _find_searched(self, rules: Iterable[StoredRule], trees: Mapping[str, Rule]) -> dict[str, StoredRule]:
+        """Return all rules that names in these may refer to: new, read before, or stored."""
+        names = {
             name
             for rule in rules
             for each in trees[rule.name].searched
             for name in (rule.scope + each.extension, each.extension)
             if each.extension not in self._schema.classes
         }
-        there = self._given | {name: each.rule for name, each in self.rules.items()}
-        return there | dict(self._find(asked - there.keys()))
+        known = self._new | {name: parsed.rule for name, parsed in self.rules.items()}
+        return known | dict(self._find(names - known.keys()))
 
-    def taken_apart(self) -> dict[str, NamedRule]:
-        """All of them, ready for the store."""
+    def decompose(self) -> dict[str, NamedRule]:
+        """Validate and decompose all rules, in dependency order."""
         types: dict[str, str] = {}
-        found: dict[str, tuple[AtomicRule, ...]] = {}
-        made: dict[str, NamedRule] = {}
+        ends: dict[str, tuple[AtomicRule, ...]] = {}
+        named: dict[str, NamedRule] = {}
         for name in validation.order_by_dependency({name: each.tree for name, each in self.rules.items()}):
             rule, tree = self.rules[name].rule, self.rules[name].tree
-            with self._told_of(rule):
+            with self._naming_errors(rule):
                 validation.check_rule_name(name.removeprefix(rule.scope), self._schema)
                 types[name] = validation.check_rule(tree, self._schema, types, rule.text)
-                found[name] = decompose(tree, self._schema, found)
-            made[name] = NamedRule(
-                name, rule.owner, rule.text, found[name], rule.scope, rule.within, self.rules[name].uses
+                ends[name] = decompose(tree, self._schema, ends)
+            named[name] = NamedRule(
+                name, rule.owner, rule.text, ends[name], rule.scope, rule.within, self.rules[name].uses
             )
-        return made
+        return named
 
 
-def _resolved(rule: StoredRule, tree: Rule, known: Collection[str], schema: Schema) -> ParsedRule:
-    """A rule whose searched rules are called by their whole names; one that is not there is called as it was."""
-    means = {
+def _resolve_names(rule: StoredRule, tree: Rule, known: Collection[str], schema: Schema) -> ParsedRule:
+    """Replace the names of searched rules by full names; unknown names stay."""
+    full_names = {
         each.extension: next(
             (name for name in (rule.scope + each.extension, each.extension) if name in known), each.extension
         )
@@ -104,22 +104,21 @@ def _resolved(rule: StoredRule, tree: Rule, known: Collection[str], schema: Sche
         if each.extension not in schema.classes
     }
     searched = tuple(
-        replace(each, extension=means.get(each.extension, each.extension)) for each in tree.searched
+        replace(each, extension=full_names.get(each.extension, each.extension)) for each in tree.searched
     )
-    uses = frozenset(name for name in means.values() if name in known)
+    uses = frozenset(name for name in full_names.values() if name in known)
     return ParsedRule(rule, replace(tree, searched=searched) if uses else tree, uses)
 
 
-# Where new rules are evaluated over what is stored: by the store, or by others if that would take it long.
-
-
 SPARK_THRESHOLD = 50_000_000
-"""So many comparisons take a store most of a minute (SQLite makes about a million in a second of CPU time). In that
-time Spark is started, and has read some hundred thousand resources and asked an index about them.
+"""The number of comparisons from which new rules are evaluated by Spark instead of the store.
+
+They take a store most of a minute (SQLite does about a million per second of CPU time). In that time, Spark starts,
+reads some hundred thousand resources and matches them against an index.
 """
 
 
 def estimate_comparisons(rules: Iterable[TriggeringRule], resources: int) -> int:
-    """About how often a store has to compare. What is equal, and all of a class, it finds by its indexes."""
+    """Estimate the comparisons of a store. Equality and tests of a class use its database indexes."""
     scans = sum(rule.operator not in (None, Operator.EQUAL) for rule in rules)
     return scans * resources

@@ -1,25 +1,26 @@
-"""Rules as subscriptions, for whoever takes and withdraws those of all languages alike."""
+"""Rules as subscriptions, for the service that manages subscriptions of all languages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from tidings.errors import InputError, SetupError
 from tidings.metadata.provider import rule_changes
-from tidings.metadata.provider.log_reader import SchemaCache
+from tidings.metadata.provider.log_reader import SchemaCache, SchemaContext
 from tidings.metadata.provider.provider import Provider
+from tidings.metadata.provider.rule_program import RuleLookup
 from tidings.metadata.rules.rule_parser import parse_rule
 from tidings.metadata.rules.tree import Comparison, Condition
-from tidings.metadata.sql.transaction import SchemaFile, StoredRule
+from tidings.metadata.sql.metadata_reader import SchemaFile, StoredRule
 from tidings.store import names
 from tidings.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRule:
-    """A rule that was taken: its name, how many predicates it has, and the class it is about."""
+    """An accepted rule: its name, the number of its predicates, and the class it registers."""
 
     name: str
     predicates: int
@@ -28,24 +29,24 @@ class AcceptedRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """What is wrong with a rule, if something is, and the rules that were looked for because it searches them."""
+    """The problem of a rule, if it has one, and the names that were looked up because it searches them."""
 
     problem: InputError | SetupError | None
     searches: frozenset[str]
 
 
-class _Stored:
-    """Rules of the store, each asked for once."""
+class _RuleCache:
+    """Stored rules, each loaded once, with a record of all lookups."""
 
-    def __init__(self, named: Callable[[Collection[str]], Mapping[str, StoredRule]]) -> None:
-        self._named, self._known = named, dict[str, StoredRule | None]()
-        self.asked: list[str] = []
+    def __init__(self, find: RuleLookup) -> None:
+        self._find, self._rules = find, dict[str, StoredRule | None]()
+        self.lookups: list[str] = []
 
     def find(self, names: Collection[str]) -> dict[str, StoredRule]:
-        self.asked += names
-        if new := [name for name in names if name not in self._known]:
-            self._known |= dict.fromkeys(new) | dict(self._named(new))
-        return {name: rule for name in names if (rule := self._known[name]) is not None}
+        self.lookups += names
+        if new := [name for name in names if name not in self._rules]:
+            self._rules |= dict.fromkeys(new) | dict(self._find(new))
+        return {name: rule for name in names if (rule := self._rules[name]) is not None}
 
 
 class RuleSubscriptions:
@@ -58,80 +59,82 @@ class RuleSubscriptions:
     def add(
         self, subscriber: str, text: str, name: str, within: int | None, most: int | None = None
     ) -> AcceptedRule:
-        """Take a rule under a name, or under one that is made if none is given. What it finds is entered at once.
+        """Add a rule under a name, or a generated one if it is empty. Its current results are entered at once.
 
         With `most`, its subscriber may have no more subscriptions than that.
         """
-        taken = _taken(name or names.new_id("r"), text)
-        self._provider.add_rules({taken.name: text}, subscriber, within=within, most=most)
-        return taken
+        accepted = _describe(name or names.new_id("r"), text)
+        self._provider.add_rules({accepted.name: text}, subscriber, within=within, most=most)
+        return accepted
 
     def add_many(
         self, texts: Mapping[str, str], subscriber: str, within: int | None, most: int | None = None
     ) -> None:
-        """Take rules by their names, all or none."""
+        """Add rules by name, all or none."""
         self._provider.add_rules(texts, subscriber, within=within, most=most)
 
     def check(self, text: str) -> AcceptedRule:
-        """What a rule would be, or why it would be refused; nothing is kept."""
-        taken = _taken(names.new_id("r"), text)
-        self._prepared(StoredRule(taken.name, "nobody", text))
-        return taken
+        """Validate a rule without adding it."""
+        accepted = _describe(names.new_id("r"), text)
+        schema = self._schemas.context(self._metadata.schema())
+        self._prepare(StoredRule(accepted.name, "nobody", text), schema, self._metadata.rules_named)
+        return accepted
 
-    def look_at(self, rules: Iterable[StoredRule]) -> list[RuleCheck]:
-        """What would become of rules, of each alone; nothing is kept. The schema and the rules that they search are
-        looked up once for all of them.
-        """
-        file, stored = self._metadata.schema(), _Stored(self._metadata.named)
-        return [self._looked_at(rule, file, stored) for rule in rules]
+    def check_many(self, rules: Iterable[StoredRule]) -> list[RuleCheck]:
+        """Validate each rule by itself without adding it. The schema and searched rules are loaded once for all."""
+        file, cache = self._metadata.schema(), _RuleCache(self._metadata.rules_named)
+        return [self._check(rule, file, cache) for rule in rules]
 
-    def _looked_at(self, rule: StoredRule, file: SchemaFile | None, stored: _Stored) -> RuleCheck:
-        before = len(stored.asked)
+    def _check(self, rule: StoredRule, file: SchemaFile | None, cache: _RuleCache) -> RuleCheck:
+        before = len(cache.lookups)
         try:
-            _taken(rule.name, rule.text)
-            given = rule_changes.build_stored_rules({rule.name: rule.text}, rule.owner, "", rule.within)
-            rule_changes.prepare_rules(given, self._schemas.known(file), stored.find)
+            _describe(rule.name, rule.text)
+            self._prepare(rule, self._schemas.context(file), cache.find)
         except (InputError, SetupError) as problem:
-            return RuleCheck(problem.with_traceback(None), frozenset(stored.asked[before:]))
-        return RuleCheck(None, frozenset(stored.asked[before:]))
+            return RuleCheck(problem.with_traceback(None), frozenset(cache.lookups[before:]))
+        return RuleCheck(None, frozenset(cache.lookups[before:]))
 
     def change(self, rule: StoredRule) -> bool:
-        """Give a rule another text or delay; what that changes in its results is told. False if there is none."""
+        """Change the text or the delay of a rule, and notify of changed results. False if there is no such rule."""
         return self._metadata.transact(
-            lambda work: rule_changes.change_rule(work, rule, self._schemas.known(work.schema()).schema)
+            lambda transaction: rule_changes.change_rule(
+                transaction, rule, self._schemas.context(transaction.schema()).schema
+            )
         )
 
     def pause(self, name: str) -> bool:
-        """Find nothing for a rule for now. False if there is no such rule."""
-        return self._metadata.transact(lambda work: rule_changes.pause_rule(work, name))
+        """Pause a rule. False if there is no such rule."""
+        return self._metadata.transact(lambda transaction: rule_changes.pause_rule(transaction, name))
 
     def resume(self, rule: StoredRule) -> bool:
-        """Take a paused rule again, and tell what became of its results since. False if it is not paused."""
+        """Resume a paused rule, and notify of what changed since. False if it is not paused."""
         while True:
-            made = self._prepared(rule)
-            done = self._metadata.transact(partial(rule_changes.resume_rule, made=made))
-            if done is not None:
-                return done
+            context = self._schemas.context(self._metadata.schema())
+            prepared = self._prepare(rule, context, self._metadata.rules_named)
+            resumed = self._metadata.transact(partial(rule_changes.resume_rule, prepared=prepared))
+            if resumed is not None:
+                return resumed
 
-    def _prepared(self, rule: StoredRule) -> rule_changes.PreparedRules:
-        known = self._schemas.known(self._metadata.schema())
-        given = rule_changes.build_stored_rules({rule.name: rule.text}, rule.owner, "", rule.within)
-        return rule_changes.prepare_rules(given, known, self._metadata.named)
+    def _prepare(
+        self, rule: StoredRule, context: SchemaContext, find: RuleLookup
+    ) -> rule_changes.PreparedRules:
+        rules = rule_changes.build_stored_rules({rule.name: rule.text}, rule.owner, "", rule.within)
+        return rule_changes.prepare_rules(rules, context, find)
 
     def remove(self, wanted: Iterable[str], subscriber: str | None) -> list[str]:
-        """Forget rules, only the subscriber's own if one is given; the names that were found."""
-        asked = set(wanted)
+        """Remove rules, only the subscriber's own if one is given; return the names of those that existed."""
+        requested = set(wanted)
         own = [rule.name for rule in self._provider.rules() if subscriber in (None, rule.owner)]
-        return list(self._provider.remove_rules([name for name in own if name in asked]))
+        return list(self._provider.remove_rules([name for name in own if name in requested]))
 
 
-def _taken(name: str, text: str) -> AcceptedRule:
+def _describe(name: str, text: str) -> AcceptedRule:
     tree = parse_rule(text)
     about = next(each.extension for each in tree.searched if each.variable == tree.register)
-    return AcceptedRule(name, _predicates(tree.where), about)
+    return AcceptedRule(name, _count_predicates(tree.where), about)
 
 
-def _predicates(condition: Condition | None) -> int:
+def _count_predicates(condition: Condition | None) -> int:
     if condition is None:
         return 0
-    return 1 if isinstance(condition, Comparison) else sum(map(_predicates, condition.parts))
+    return 1 if isinstance(condition, Comparison) else sum(map(_count_predicates, condition.parts))

@@ -1,9 +1,9 @@
-"""A provider's metadata as lines, and a provider made equal to them.
+"""Snapshots: all metadata of a provider as JSON lines, and restoring them.
 
     {"position": 41, "documents": 2, "schema": {"media_type": "text/turtle", "body": "..."}}
     {"document": "http://example.org/doc.rdf", "resources": [{"uri": "http://example.org/doc.rdf#host", ...}, ...]}
 
-Rules are not in it: they belong to one provider. A provider that has rules and is behind is told of the difference.
+Rules are not included; they belong to one provider. Restoring notifies the owners of its rules of the difference.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
@@ -29,15 +30,14 @@ from tidings.metadata.resources import (
 )
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.document_changes import check_document
+from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.metadata.sql.metadata_store import MetadataSnapshot
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
-from tidings.metadata.sql.transaction import MetadataTransaction, SchemaFile
-
-# What several runs of the filter come to.
+from tidings.metadata.sql.transaction import MetadataTransaction
 
 
 class OutcomeDelta:
-    """Outcomes one after the other, as if there had been one run: who comes and goes again did not move."""
+    """The net outcome of several runs of the filter: a resource that enters and leaves again has not moved."""
 
     def __init__(self) -> None:
         self._before: dict[RuleResult, bool] = {}
@@ -64,7 +64,7 @@ class OutcomeDelta:
 
 
 def snapshot_lines(snapshot: MetadataSnapshot) -> Iterator[dict[str, Any]]:
-    """What `json.dumps` makes lines of."""
+    """Yield a snapshot as JSON objects."""
     schema = {"media_type": snapshot.schema.media_type, "body": b64encode(snapshot.schema.body).decode()}
     yield {"position": snapshot.position, "documents": snapshot.count, "schema": schema}
     for document in snapshot.documents:
@@ -73,8 +73,8 @@ def snapshot_lines(snapshot: MetadataSnapshot) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
-    """What the first line says."""
+class _Header:
+    """The first line of a snapshot."""
 
     position: int
     count: int
@@ -82,11 +82,11 @@ class _Head:
 
 
 class SnapshotSpool:
-    """Lines that can be read again: a transaction may have to be repeated, and should not wait for a network."""
+    """Lines in a temporary file, so that a repeated transaction can read them again without the network."""
 
-    def __init__(self, file: IO[str], given: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, file: IO[str], lines: Iterable[Mapping[str, Any]]) -> None:
         self._file = file
-        for line in given:
+        for line in lines:
             file.write(json.dumps(line) + "\n")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -94,97 +94,107 @@ class SnapshotSpool:
         return map(json.loads, self._file)
 
 
-def spool_snapshot() -> IO[str]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8")
+@contextmanager
+def spool_snapshot(lines: Iterable[Mapping[str, Any]]) -> Iterator[SnapshotSpool]:
+    """Copy lines to a temporary file."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        yield SnapshotSpool(file, lines)
 
 
 def restore_snapshot(
-    work: MetadataTransaction, schemas: SchemaCache, given: SnapshotSpool, batch: int
+    transaction: MetadataTransaction, schemas: SchemaCache, spool: SnapshotSpool, batch: int
 ) -> int:
-    """Make the metadata equal to that of a snapshot, and say at which position that is."""
-    work.close_log()
-    read = iter(given)
-    head = _head(next(read, {}))
-    _refuse_older(work, head.position)
-    known, moves = _take_schema(work, schemas, head.schema), OutcomeDelta()
-    there = _register(work, known, read, moves, batch)
-    if len(there) != head.count or len(set(there)) != head.count:
-        received, accepted = f"{len(there)} documents", f"{head.count} documents, each once"
-        raise InputError("this is no whole snapshot", received=received, accepted=accepted)
-    _remove_others(work, known, set(there), moves, batch)
-    work.restart(head.position)
-    work.tell_of_rules(known.schema, moves.outcome())
-    return head.position
+    """Make the metadata equal to a snapshot, and return its position."""
+    transaction.lock_log()
+    lines = iter(spool)
+    header = _parse_header(next(lines, {}))
+    _check_not_older(transaction, header.position)
+    context, moves = _replace_schema(transaction, schemas, header.schema), OutcomeDelta()
+    uris = _register_documents(transaction, context, lines, moves, batch)
+    if len(uris) != header.count or len(set(uris)) != header.count:
+        received, accepted = f"{len(uris)} documents", f"{header.count} documents, each once"
+        raise InputError("the snapshot is incomplete", received=received, accepted=accepted)
+    _remove_others(transaction, context, set(uris), moves, batch)
+    transaction.restart_log(header.position)
+    transaction.notify_rule_change(context.schema, moves.outcome())
+    return header.position
 
 
-def _take_schema(work: MetadataTransaction, schemas: SchemaCache, file: SchemaFile) -> SchemaContext:
-    before, known = work.schema(), schemas.known(file)
-    check_schema_extension(before, known.schema)
+def _replace_schema(
+    transaction: MetadataTransaction, schemas: SchemaCache, file: SchemaFile
+) -> SchemaContext:
+    before, context = transaction.schema(), schemas.context(file)
+    check_schema_extension(before, context.schema)
     if before != file:
-        work.set_schema(file)
-    return known
+        transaction.set_schema(file)
+    return context
 
 
-def _register(
-    work: MetadataTransaction,
-    known: SchemaContext,
-    read: Iterator[dict[str, Any]],
+def _register_documents(
+    transaction: MetadataTransaction,
+    context: SchemaContext,
+    lines: Iterator[dict[str, Any]],
     moves: OutcomeDelta,
     batch: int,
 ) -> list[str]:
-    """Register the documents of all lines, and say which those are."""
-    there = []
-    while documents := [_document(line, known.schema) for line in islice(read, batch)]:
-        there += [document.uri for document in documents]
-        moves.add(work.register(known.schema, documents, known.triggers).outcome)
-    return there
+    """Register the documents of all lines, and return their URIs."""
+    uris = []
+    while documents := [_parse_document(line, context.schema) for line in islice(lines, batch)]:
+        uris += [document.uri for document in documents]
+        moves.add(transaction.register(context.schema, documents, context.triggers).outcome)
+    return uris
 
 
-def _refuse_older(work: MetadataTransaction, position: int) -> None:
-    """What a provider has told its repositories cannot be taken back."""
-    if position < work.head():
-        what, accepted = "the snapshot is older than the log", f"position {work.head()} or later"
+def _check_not_older(transaction: MetadataTransaction, position: int) -> None:
+    """Reject a snapshot before the head of the log: changes sent to repositories cannot be undone."""
+    if position < transaction.head():
+        what, accepted = "the snapshot is older than the log", f"position {transaction.head()} or later"
         raise InputError(what, received=f"position {position}", accepted=accepted)
 
 
 def _remove_others(
-    work: MetadataTransaction, known: SchemaContext, there: set[str], moves: OutcomeDelta, batch: int
+    transaction: MetadataTransaction,
+    context: SchemaContext,
+    uris: set[str],
+    moves: OutcomeDelta,
+    batch: int,
 ) -> None:
-    """Remove the documents that the snapshot does not have."""
+    """Remove the documents that are not in the snapshot."""
     last = ""
-    while page := work.document_uris(last, batch):
-        gone = [Document(uri, ()) for uri in page if uri not in there]
-        if gone:
-            moves.add(work.register(known.schema, gone, known.triggers).outcome)
+    while page := transaction.document_uris(last, batch):
+        removed = [Document(uri, ()) for uri in page if uri not in uris]
+        if removed:
+            moves.add(transaction.register(context.schema, removed, context.triggers).outcome)
         last = page[-1]
 
 
-def _head(line: Mapping[str, Any]) -> _Head:
+def _parse_header(line: Mapping[str, Any]) -> _Header:
     try:
         schema = SchemaFile(str(line["schema"]["media_type"]), b64decode(line["schema"]["body"]))
-        return _Head(parse_natural(line["position"]), parse_natural(line["documents"]), schema)
+        return _Header(parse_natural(line["position"]), parse_natural(line["documents"]), schema)
     except (KeyError, TypeError, ValueError) as error:
         accepted = "position, documents, schema"
-        raise InputError("this is no snapshot", received=repr(line)[:200], accepted=accepted) from error
+        raise InputError("not a snapshot", received=repr(line)[:200], accepted=accepted) from error
 
 
-def _document(line: Mapping[str, Any], schema: Schema) -> Document:
-    uri, given = line.get("document"), line.get("resources")
-    if not isinstance(uri, str) or not isinstance(given, list):
-        raise InputError("this is no document", received=repr(line)[:200], accepted="document, resources")
+def _parse_document(line: Mapping[str, Any], schema: Schema) -> Document:
+    uri, listed = line.get("document"), line.get("resources")
+    if not isinstance(uri, str) or not isinstance(listed, list):
+        raise InputError("not a document", received=repr(line)[:200], accepted="document, resources")
     check_uri(uri)
-    resources = {made.uri: made for each in given if (made := _resource(each, uri, schema))}
-    if len(resources) != len(given):
-        raise InputError("a resource is there twice", where=uri)
+    resources = {
+        resource.uri: resource for resource in (_parse_resource(each, uri, schema) for each in listed)
+    }
+    if len(resources) != len(listed):
+        raise InputError("the document has the same resource twice", where=uri)
     document = Document(uri, tuple(sorted(resources.values(), key=lambda each: each.uri)))
     check_document(document)
     return document
 
 
-def _resource(given: Mapping[str, Any], document: str, schema: Schema) -> Resource:
-    """A resource that the schema allows. What references lead to was checked where the document was registered."""
-    made = resource_from_json(given)
-    if document_uri_of(made.uri) != document:
-        raise InputError("a resource of another document", where=document, received=made.uri)
-    check_conformance(made, schema)
-    return made
+def _parse_resource(record: Mapping[str, Any], document: str, schema: Schema) -> Resource:
+    resource = resource_from_json(record)
+    if document_uri_of(resource.uri) != document:
+        raise InputError("a resource of another document", where=document, received=resource.uri)
+    check_conformance(resource, schema)
+    return resource

@@ -58,7 +58,7 @@ class QueryEngine:
         kept = store.metadata
 
         def text(name: str) -> str | None:
-            found = kept.named([name])
+            found = kept.rules_named([name])
             return found[name].text if name in found else None
 
         return cls(store, RULE_RESULTS_SQL, text, kept.position, "tidings provider schema FILE")

@@ -96,5 +96,5 @@ class SharedReplicationLog(Closeable):
         What was registered elsewhere may be removed before that is applied here: it stands in the log.
         """
         self._provider.check([draft])
-        self._provider.refuse_absent([draft], self)
+        self._provider.check_removals([draft], self)
         return ForwardedResponse(200, {"uri": draft.uri, "position": self.append(draft)})

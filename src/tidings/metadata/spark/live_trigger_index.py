@@ -57,7 +57,7 @@ class LiveTriggerIndex:
 
     def refresh(self, schema: Schema, gone: Collection[int] = ()) -> None:
         """Take over rules that are new, and forget those that were found to be gone; merge where that is worth it."""
-        new = self._store.metadata.triggering(self.last)
+        new = self._store.metadata.triggering_rules(self.last)
         if new or gone:
             self._merger.change(map(str, gone), TriggerIndex(schema, self.index).compiled(new))
         else:
@@ -75,7 +75,7 @@ class LiveTriggerIndex:
         if (
             state
             and state.store == self._store.database.name
-            and state.last <= self._store.metadata.last_rule()
+            and state.last <= self._store.metadata.last_rule_number()
         ):
             try:
                 return Index.open(self._folder / state.folder, state.index), state

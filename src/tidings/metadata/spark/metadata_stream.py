@@ -41,7 +41,8 @@ from tidings.metadata.spark.metadata_task import (
     build_warmup_stage,
     document_result_from_row,
 )
-from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult, SchemaFile
+from tidings.metadata.sql.metadata_reader import SchemaFile
+from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult
 from tidings.spark import checkpoint
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
@@ -107,7 +108,7 @@ class PreparedSchemas(SchemaCache):
         self._schemas, self._asked = schemas, asked
 
     def known(self, file: SchemaFile | None) -> SchemaContext:
-        known = self._schemas.known(file)
+        known = self._schemas.context(file)
         return replace(known, triggers=self._asked.by(known.schema))
 
 
@@ -199,7 +200,7 @@ class MetadataBatchProcessor:
         """
         job = None
         if file is not None:
-            self._triggers.refresh(self._schemas.known(file).schema, self._gone)
+            self._triggers.refresh(self._schemas.context(file).schema, self._gone)
             self._gone = ()
             index = self._triggers
             job = MetadataJob(file.media_type, file.body, index.folder, index.index.version, str(results))
@@ -221,7 +222,7 @@ class MetadataBatchProcessor:
             return self._until(upto, self._schemas, {}, refused)
         readings = list(BatchRows([report.file for report in reports], document_result_from_row))
         asked = CachedTriggerIndex(
-            self._schemas.known(file).schema, self._triggers.index, self._triggers.last, readings
+            self._schemas.context(file).schema, self._triggers.index, self._triggers.last, readings
         )
         documents = {each.position: each.document for each in readings}
         done = self._until(upto, PreparedSchemas(self._schemas, asked), documents, refused)

@@ -80,7 +80,7 @@ class SparkRuleEvaluator:
         looked at again.
         """
         metadata = self._store.metadata
-        position, new = metadata.position(), metadata.new_triggering(known.schema, rules)
+        position, new = metadata.position(), metadata.new_triggering_rules(known.schema, rules)
         results = self._folder / uuid4().hex[:8]
         index = TriggerIndex(known.schema, Index.create(results / "index"))
         index.add(dict(enumerate(new.values())))
@@ -89,7 +89,7 @@ class SparkRuleEvaluator:
         return TriggerResults(position, list(new), pairs, index.satisfied)
 
     def _run(self, known: SchemaContext, results: Path) -> list[EvaluationReport]:
-        ranges = self._store.metadata.ranges(self._size)
+        ranges = self._store.metadata.resource_ranges(self._size)
         url = self._store.database.engine.url.render_as_string(hide_password=False)
         index = str(results / "index")
         job = EvaluationJob(url, known.file.media_type, known.file.body, index, str(results), ranges)
@@ -105,7 +105,9 @@ def build_evaluation_stage(job: EvaluationJob) -> Callable[[Iterable[Any]], Iter
         freeze_memory()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                report = _ask(job, open_shared_store(job.store).metadata.between(*job.ranges[number]))
+                report = _ask(
+                    job, open_shared_store(job.store).metadata.resources_between(*job.ranges[number])
+                )
                 yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
     return run

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select
 
 from tidings.errors import Gone, InputError
 from tidings.metadata.change_sets import ChangeSet, Move, RepositoryState
-from tidings.metadata.sql import transaction
 from tidings.metadata.sql.log_tables import APPLIED_COUNTER, metadata_identity
+from tidings.metadata.sql.metadata_reader import ConnectionReader
 from tidings.metadata.sql.resource_rows import load_strong_closure
 from tidings.metadata.sql.tables import metadata_rules, rule_ends, rule_results
 from tidings.store import counters
@@ -130,7 +130,7 @@ def _told_to(repository: str) -> tuple[ColumnElement[bool], ...]:
 
 def _standing(connection: Connection, repository: str) -> FeedPosition:
     provider = connection.execute(select(metadata_identity.c.id)).scalar_one()
-    file = transaction.load_schema_file(connection)
+    file = ConnectionReader(connection).schema()
     last = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == repository)
     sequence = connection.execute(last).scalar() or 0
     return FeedPosition(

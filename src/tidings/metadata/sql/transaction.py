@@ -1,42 +1,34 @@
-"""Metadata inside of one transaction. Whoever has a `Work` is alone with rules and metadata until it ends."""
+"""Changes of metadata within one transaction, which holds the lock of rules and metadata until it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert
 
 from tidings.metadata.documents import Document
 from tidings.metadata.filter.changes import DocumentChanges
 from tidings.metadata.log import LogDraft, LogEntry
-from tidings.metadata.resources import Resource
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import (
     document_changes,
     log_rows,
     paused_rules,
-    resource_rows,
-    rule_base,
     rule_filter,
     rule_notifications,
     trigger_evaluation,
 )
-from tidings.metadata.sql.log_tables import APPLIED_COUNTER, LOG_COUNTER, RULE_CHANGES_COUNTER, rule_uses
+from tidings.metadata.sql.log_tables import APPLIED_COUNTER, LOG_COUNTER, RULE_CHANGES_COUNTER
+from tidings.metadata.sql.metadata_reader import ConnectionReader, SchemaFile, StoredRule
 from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule, RuleRemoval
-from tidings.metadata.sql.rule_filter import AddedRules, FilterOutcome, RuleResult
+from tidings.metadata.sql.rule_filter import AddedRules, FilterOutcome
 from tidings.metadata.sql.rule_notifications import MoveExplainer
-from tidings.metadata.sql.tables import (
-    metadata_resources,
-    metadata_rules,
-    metadata_schema,
-    rule_ends,
-    rule_results,
-)
+from tidings.metadata.sql.tables import metadata_schema
 from tidings.metadata.sql.trigger_evaluation import TriggerResults
 from tidings.model import Subscription
-from tidings.store import bulk, counters
+from tidings.store import counters
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
 from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.subscriptions import suspension
@@ -44,39 +36,18 @@ from tidings.store.subscriptions.admission import admit_rules
 from tidings.store.subscriptions.view import RULES
 
 if TYPE_CHECKING:
-    from tidings.metadata.filter.trigger_index import (
-        TriggerIndex,  # with it comes the index, which whoever only reads does not need
-    )
+    from tidings.metadata.filter.trigger_index import TriggerIndex  # loads kernels, which readers do not need
 
-_SCHEMAS = "metadata_schema"
+_SCHEMA_COUNTER = "metadata_schema"
 DEAD_LETTER_SOURCE = "metadata log"
-"""What dead letters of the log belong to."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaFile:
-    """A schema as it was loaded; `version` tells how often one was."""
-
-    media_type: str
-    body: bytes
-    version: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRule:
-    """A rule as it is stored; `name` begins with the scope."""
-
-    name: str
-    owner: str
-    text: str
-    scope: str = ""
-    within: int | None = None
+"""The source of dead letters of the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrationResult:
-    """What registrations changed in the metadata, document by document, and in the results of rules; up to which
-    position of the log everything is applied now, and how many entries became dead letters.
+    """What registrations changed, by document and in the results of rules.
+
+    `position` is the last applied position of the log; `refused` counts entries that became dead letters.
     """
 
     changes: Mapping[str, DocumentChanges]
@@ -85,198 +56,122 @@ class RegistrationResult:
     refused: int = 0
 
 
-class MetadataTransaction:
-    """What can be done with metadata in one transaction."""
+class MetadataTransaction(ConnectionReader):
+    """Queries and changes of metadata in one transaction."""
 
     def __init__(self, connection: Connection, clock: Clock = utc_now) -> None:
-        self._connection, self._clock = connection, clock
+        super().__init__(connection)
+        self._clock = clock
         counters.lock(connection, ATOMIC_RULE_COUNTER)
 
-    def schema(self) -> SchemaFile | None:
-        return load_schema_file(self._connection)
-
     def set_schema(self, file: SchemaFile) -> SchemaFile:
-        """Keep a schema in the place of the one before."""
-        made = replace(file, version=counters.step(self._connection, _SCHEMAS))
+        """Replace the schema."""
+        new = replace(file, version=counters.step(self._connection, _SCHEMA_COUNTER))
         self._connection.execute(delete(metadata_schema))
-        row = {"version": made.version, "media_type": made.media_type, "body": made.body}
+        row = {"version": new.version, "media_type": new.media_type, "body": new.body}
         self._connection.execute(insert(metadata_schema), row)
-        return made
+        return new
 
-    def position(self) -> int:
-        """The last position of the log that was applied."""
-        return counters.current(self._connection, APPLIED_COUNTER)
+    # The log
 
-    def head(self) -> int:
-        """The last position of the log."""
-        return counters.current(self._connection, LOG_COUNTER)
-
-    def close_log(self) -> None:
-        """Let nobody append to the log until this transaction ends."""
+    def lock_log(self) -> None:
+        """Block appends to the log until this transaction ends."""
         counters.lock(self._connection, LOG_COUNTER)
 
-    def pending(self, most: int) -> list[LogEntry]:
-        """Entries of the log that follow the position."""
-        return log_rows.read_entries(self._connection, self.position(), most)
-
-    def documents_among(self, uris: Collection[str]) -> set[str]:
-        """Those of these documents that there are."""
-        return find_documents(self._connection, uris)
-
     def append(self, drafts: Sequence[LogDraft]) -> list[LogEntry]:
+        """Append drafts to the log."""
         return log_rows.append_drafts(self._connection, drafts)
 
-    def write(self, entries: Sequence[LogEntry]) -> None:
-        """Write entries of another log into the own one."""
+    def append_entries(self, entries: Sequence[LogEntry]) -> None:
+        """Append entries of another provider's log at their positions."""
         log_rows.write_entries(self._connection, entries)
 
-    def differs(self, entry: LogEntry) -> bool:
-        """Whether something else stands in the log at the place of an entry of another one."""
+    def entry_differs(self, entry: LogEntry) -> bool:
+        """Whether the log has a different entry at the position of an entry of another log."""
         return log_rows.entry_differs(self._connection, entry)
 
     def advance(self, position: int) -> None:
-        """All entries up to the position are applied."""
+        """Mark all entries up to a position as applied."""
         counters.advance(self._connection, APPLIED_COUNTER, position)
 
-    def restart(self, position: int) -> None:
-        """Begin the log anew after a position, at which everything is."""
+    def restart_log(self, position: int) -> None:
+        """Delete all entries of the log and continue after a position."""
         log_rows.restart_log(self._connection, position)
         self.advance(position)
 
-    def document_uris(self, after: str, limit: int) -> list[str]:
-        """The URIs of documents after one, in order."""
-        return list_document_uris(self._connection, after, limit)
+    def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Store entries of the log that cannot be applied."""
+        add_dead_letters(self._connection, DEAD_LETTER_SOURCE, letters)
+
+    # Documents
 
     def register(
         self, schema: Schema, documents: Sequence[Document], triggers: TriggerIndex
     ) -> RegistrationResult:
-        """Keep documents in the place of their versions before; one without resources is no more."""
+        """Replace documents by new versions and run the filter. A document without resources is removed."""
         changes, versions = document_changes.compare_with_stored(self._connection, documents)
-        now = [version.resource for version in versions.values() if version is not None]
-        satisfied = document_changes.find_satisfied_triggers(self._connection, triggers, now)
-        return RegistrationResult(
-            changes, rule_filter.run_filter(self._connection, schema, versions, satisfied)
-        )
+        current = [version.resource for version in versions.values() if version is not None]
+        satisfied = document_changes.find_satisfied_triggers(self._connection, triggers, current)
+        outcome = rule_filter.run_filter(self._connection, schema, versions, satisfied)
+        return RegistrationResult(changes, outcome)
 
-    def stands(self, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults) -> bool:
-        """Whether all new triggering rules of these were asked, and nothing is unknown of what has changed since."""
-        new = rule_base.find_new_triggering(self._connection, schema, rules)
-        return trigger_evaluation.is_current(self._connection, found, new.keys())
+    # Rules
+
+    def are_results_current(
+        self, schema: Schema, rules: Sequence[NamedRule], results: TriggerResults
+    ) -> bool:
+        """Whether results cover all new triggering rules of these, and all changes since they were computed."""
+        new = self.new_triggering_rules(schema, rules)
+        return trigger_evaluation.is_current(self._connection, results, new.keys())
 
     def add_rules(
-        self, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults | None = None
+        self, schema: Schema, rules: Sequence[NamedRule], results: TriggerResults | None = None
     ) -> AddedRules:
-        """Keep rules; what they have as results among what is stored is entered. `found` has to stand."""
-        return rule_filter.add_rules(self._connection, schema, rules, found)
+        """Add rules and compute their results, or use current `results` of their triggering rules."""
+        return rule_filter.add_rules(self._connection, schema, rules, results)
 
-    def admit_rules(self, names: Collection[str], owner: str, most: int | None) -> None:
-        """Refuse rules that were added just now, if they cannot be subscriptions of their owner."""
-        admit_rules(self._connection, names, owner, most)
+    def admit_rules(self, names: Collection[str], owner: str, limit: int | None) -> None:
+        """Raise an error if rules that were just added cannot be subscriptions of their owner."""
+        admit_rules(self._connection, names, owner, limit)
 
     def remove_rules(self, names: Collection[str]) -> RuleRemoval:
         return rule_filter.remove_rules(self._connection, names)
 
     def pause(self, rule: StoredRule) -> None:
-        """Keep a rule that will be removed among what is paused, and what its owner was last told."""
-        kept = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
-        suspension.add_paused(self._connection, kept, format_instant(self._clock()))
-        paused_rules.save_paused_results(
-            self._connection, rule.name, {uri for _, uri in self.results([rule.name])}
-        )
+        """Save a rule that is about to be removed, with its current results, as paused."""
+        subscription = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
+        suspension.add_paused(self._connection, subscription, format_instant(self._clock()))
+        uris = {uri for _, uri in self.result_pairs([rule.name])}
+        paused_rules.save_paused_results(self._connection, rule.name, uris)
 
     def is_paused(self, name: str) -> bool:
         return suspension.find_paused(self._connection, name) is not None
 
     def resume(self, schema: Schema, rule: NamedRule) -> None:
-        """Keep a rule that is paused, and tell what became of its results since."""
+        """Add a paused rule again and notify its owner of what changed since."""
         added = self.add_rules(schema, [rule])
         outcome, changes = paused_rules.changes_since_pause(
             self._connection, schema, rule.name, added.entered
         )
         suspension.take_paused(self._connection, rule.name)
-        self.tell_of_rules(schema, replace(outcome, ends=added.ends), [changes])
+        self.notify_rule_change(schema, replace(outcome, ends=added.ends), [changes])
 
-    def rules(self, names: Collection[str]) -> dict[str, StoredRule]:
-        """Those of these rules that there are, by name."""
-        return load_stored_rules(self._connection, names)
+    # Notifications
 
-    def rules_of(self, owner: str, scope: str) -> dict[str, StoredRule]:
-        """The rules of an owner in a scope, by name."""
-        c = metadata_rules.c
-        wanted = select(*c).where(c.owner == owner, func.coalesce(c.scope, "") == scope)
-        return {row.name: stored_rule_from_row(tuple(row)) for row in self._connection.execute(wanted)}
+    def notify_registration(self, schema: Schema, result: RegistrationResult) -> None:
+        """Notify the owners of rules of changed results, with reasons. Called once for each position."""
+        self._notify(str(self.position()), schema, result.outcome, result.changes.values())
 
-    def uses(self, names: Collection[str]) -> set[tuple[str, str]]:
-        """Which rules these search, as pairs."""
-        wanted = select(*rule_uses.c)
-        return {tuple(row) for row in bulk.select_among(self._connection, wanted, rule_uses.c.name, names)}
-
-    def users(self, names: Collection[str]) -> set[tuple[str, str]]:
-        """Which rules search these, as pairs."""
-        wanted = select(*rule_uses.c)
-        return {tuple(row) for row in bulk.select_among(self._connection, wanted, rule_uses.c.used, names)}
-
-    def results(self, names: Collection[str]) -> set[RuleResult]:
-        """What rules have as results."""
-        wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
-        rows = bulk.select_among(self._connection, wanted, rule_ends.c.name, names)
-        return {tuple(row) for row in rows}
-
-    def tell(self, schema: Schema, done: RegistrationResult) -> None:
-        """Tell the owners of rules what became of their results, and why. Done once at each position."""
-        self._tell(str(self.position()), schema, done.outcome, done.changes.values())
-
-    def tell_of_rules(
+    def notify_rule_change(
         self, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges] = ()
     ) -> None:
-        """The same after rules were changed, which may be often at one position."""
+        """Notify owners after a change of rules, of which there may be several at one position."""
         change = counters.step(self._connection, RULE_CHANGES_COUNTER)
-        self._tell(f"{self.position()}.{change}", schema, outcome, changes)
+        self._notify(f"{self.position()}.{change}", schema, outcome, changes)
 
-    def _tell(
+    def _notify(
         self, at: str, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges]
     ) -> None:
-        if told := rule_notifications.list_moves(outcome):
-            explaining = MoveExplainer(self._connection, schema, outcome.ends, changes)
-            rule_notifications.notify_owners(self._connection, at, told, explaining.reasons, self._clock())
-
-    def bury(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep entries of the log that cannot be applied."""
-        add_dead_letters(self._connection, DEAD_LETTER_SOURCE, letters)
-
-
-def load_schema_file(connection: Connection) -> SchemaFile | None:
-    c = metadata_schema.c
-    row = connection.execute(select(c.media_type, c.body, c.version)).first()
-    return SchemaFile(row.media_type, bytes(row.body), row.version) if row else None
-
-
-def load_stored_rules(connection: Connection, names: Collection[str]) -> dict[str, StoredRule]:
-    rows = bulk.select_among(connection, select(*metadata_rules.c), metadata_rules.c.name, names)
-    return {row.name: stored_rule_from_row(tuple(row)) for row in rows}
-
-
-def stored_rule_from_row(row: tuple[str, str, str, str | None, int | None]) -> StoredRule:
-    """Rules that are older than scopes have none."""
-    name, owner, text, scope, within = row
-    return StoredRule(name, owner, text, scope or "", within)
-
-
-def find_documents(connection: Connection, uris: Collection[str]) -> set[str]:
-    """Those of these documents that there are."""
-    document = metadata_resources.c.document
-    rows = bulk.select_among(connection, select(document).distinct(), document, uris)
-    return {uri for (uri,) in rows}
-
-
-def list_document_uris(connection: Connection, after: str, limit: int) -> list[str]:
-    """The URIs of documents after one, in order."""
-    document = metadata_resources.c.document
-    wanted = select(document).where(document > after).distinct().order_by(document).limit(limit)
-    return list(connection.execute(wanted).scalars())
-
-
-def list_resources(connection: Connection, uris: Iterable[str]) -> tuple[Resource, ...]:
-    """The resources that are stored of these, in the order of their URIs."""
-    found = resource_rows.load_resources(connection, uris)
-    return tuple(found[uri].resource for uri in sorted(found))
+        if moves := rule_notifications.list_moves(outcome):
+            explainer = MoveExplainer(self._connection, schema, outcome.ends, changes)
+            rule_notifications.notify_owners(self._connection, at, moves, explainer.reasons, self._clock())
