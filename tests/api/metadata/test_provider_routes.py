@@ -221,7 +221,7 @@ def test_a_log_that_begins_later(client: httpx.Client, store: Store) -> None:
     register(client)
     store.metadata.log.trim(1)
     gone = client.get("/metadata/log")
-    assert gone.status_code == 410 and gone.json()["hint"] == "begin with a snapshot"
+    assert gone.status_code == 410 and gone.json()["hint"] == "start with a snapshot"
     assert client.get("/metadata/log?after=1").json()["first"] == 2
 
 

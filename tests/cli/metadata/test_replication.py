@@ -115,7 +115,7 @@ def test_what_is_served_here_is_not_followed(tidings: Tidings, own: str) -> None
 
 def test_a_leader_that_does_not_answer(tidings: Tidings) -> None:
     done = tidings("provider", "follow", "http://127.0.0.1:1", "--once")
-    assert done.exit_code == 1 and "does `tidings serve` run there?" in done.stderr
+    assert done.exit_code == 1 and "is `tidings serve` running there?" in done.stderr
 
 
 def test_serving_and_following(leader: httpx.Client, tmp_path: Path) -> None:

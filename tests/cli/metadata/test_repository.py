@@ -222,7 +222,7 @@ def test_moving_to_another_provider(tidings: Tidings, tmp_path: Path) -> None:
             assert running.until_at(5)["link"] == first
         with running:
             behind = running.until(lambda news: news["news"] == "cutoff" and news["link"] == second)
-            assert "position 2, the repository at 5" in behind["problem"]
+            assert "position 2, but the repository already at 5" in behind["problem"]
             assert held(tmp_path) == expected(one, rules)
             with open_store(sqlite_url(two)) as store:
                 Provider(store).apply(entries)
@@ -348,7 +348,7 @@ def test_wrong_input(tidings: Tidings, tmp_path: Path) -> None:
     assert "options stand behind" in tidings("repository", "--home", "x", "status").stderr
     absent = ("repository", "--provider", "http://127.0.0.1:1", "--rules")
     done = tidings(*absent, "rules.txt", "--once")
-    assert done.exit_code == 1 and "the provider does not answer" in done.stderr
+    assert done.exit_code == 1 and "the provider does not respond" in done.stderr
     assert tidings(*absent, "missing.txt").exit_code == 2
     assert tidings("repository", "--provider", "ftp://x", "--rules", "rules.txt").exit_code == 2
     assert tidings(*absent, "rules.txt", "--name", "a b").exit_code == 2
@@ -362,7 +362,7 @@ def test_wrong_input(tidings: Tidings, tmp_path: Path) -> None:
         write_rules(tmp_path, all=ALL, wrong="search theirs t register t")
         done = tidings(*asked)
         said = (
-            f"the provider at {address} refuses the rules: rule 'wrong': there is no class or rule 'theirs'"
+            f"the provider at {address} rejects the rules: rule 'wrong': there is no class or rule 'theirs'"
         )
         assert done.exit_code == 2 and said in done.stderr
         write_rules(tmp_path, all=ALL)

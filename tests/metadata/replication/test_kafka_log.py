@@ -111,7 +111,7 @@ def test_a_broker_that_is_away(
         kafka_broker.stop()
         try:
             said = problem_of(first, lambda problem: problem is not None)
-            assert said is not None and "Kafka does not answer" in said and "does a broker run there?" in said
+            assert said is not None and "Kafka does not respond" in said and "is a broker running there?" in said
             with monkeypatch.context() as impatient:
                 impatient.setattr(kafka_transport, "WRITE_TIMEOUT_SECONDS", 1.0)
                 refused = second.put(2, 92)

@@ -93,7 +93,7 @@ def test_a_leader_that_was_away_is_followed_again(one: Node, two: Node) -> None:
         leader.load_schema()
     with two.runs(one.url) as follower:
         answer = follower.put(1, 92)
-        assert answer.status_code == 503 and "does `tidings serve` run there?" in answer.json()["message"]
+        assert answer.status_code == 503 and "is `tidings serve` running there?" in answer.json()["message"]
         with one.runs() as leader:
             leader.put(1, 92)
             follower.reaches(2)

@@ -1,4 +1,4 @@
-"""Providers that begin with a snapshot, because the log does not reach back far enough."""
+"""Providers that start with a snapshot, because the log does not reach back far enough."""
 
 from __future__ import annotations
 
@@ -110,4 +110,4 @@ def _cut(peer: Peer, lines):
     """The connection ends after the first line."""
     yield next(lines)
     peer.end()
-    raise Unreachable("the provider does not answer")
+    raise Unreachable("the provider does not respond")

@@ -105,7 +105,7 @@ def test_resources(store: Store, tmp_path: Path, told: Resource) -> None:
     with Repository(tmp_path / "passau") as repository:
         repository.store.repository.name("passau")
         syncing = Synchronizer(repository.store, [Telling(store, told)], RuleFile(f"all: {ALL}"))
-        with pytest.raises(Unreachable, match="does not go with its schema"):
+        with pytest.raises(Unreachable, match="that break its schema"):
             syncing.once()
         assert repository.store.repository.resources() == ()
 

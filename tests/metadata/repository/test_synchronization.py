@@ -98,9 +98,9 @@ class Failing(DirectLink):
         super().__init__(store, "passau")
         self.name, self._good = name, good
 
-    def standing(self) -> ProviderPosition:
+    def provider_position(self) -> ProviderPosition:
         self._refuse()
-        return super().standing()
+        return super().provider_position()
 
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
         self._refuse()

@@ -192,7 +192,7 @@ def test_the_alternatives_of_rules_multiply() -> None:
     text = "search First a, First b register a where a.partners? = b"
     found = decompose(rule(text, First="Provider"), SCHEMA, {"First": first})
     assert len(found) == 4
-    with pytest.raises(TooLarge, match="too many; received 4 rules"):
+    with pytest.raises(TooLarge, match="too many alternatives; received 4 rules"):
         decompose(rule(text, First="Provider"), SCHEMA, {"First": first}, alternatives=3)
 
 

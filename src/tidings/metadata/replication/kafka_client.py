@@ -1,7 +1,7 @@
-"""What the reader, the writer and the administrator of a topic have in common: settings, and how failures are told.
+"""Settings and errors shared by the reader, the writer and the admin client of a Kafka topic.
 
-librdkafka connects by itself, again and again, in threads of its own, and writes to standard error what it finds. Here
-it is silent: what it said last is in the error of whoever waits in vain.
+librdkafka reconnects in its own threads and logs to standard error. Here its log is off: the last error it reported is
+part of the error that a caller gets.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tidings.metadata.replication.peer import Unreachable
 from tidings.operations.kafka_address import KafkaAddress
 
 POLL_SECONDS = 0.2
-"""How long at most until it is noticed that nobody should wait any more."""
+"""How long it takes at most to notice that waiting was cancelled."""
 RECONNECT_MILLISECONDS = 2_000
 DIAGNOSTIC_ERRORS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 
 
 class KafkaClient:
-    """How a topic is reached."""
+    """Address and settings of a topic, and the last error."""
 
     def __init__(self, address: KafkaAddress) -> None:
         self.name, self.topic = address.name, address.topic
         self.ended = Event()
         self._address = address
-        self._said: KafkaError | None = None
+        self._last_error: KafkaError | None = None
 
     def settings(self, more: dict[str, Any], ear: KafkaErrorListener | None = None) -> dict[str, Any]:
         common = {
@@ -44,32 +44,32 @@ class KafkaClient:
         }
         return {**common, **dict(self._address.settings), **more}
 
-    def heard(self, error: KafkaError) -> None:
-        """Keep what went wrong beside what was asked for. A wrong password tells more than a host that is away."""
+    def record_error(self, error: KafkaError) -> None:
+        """Remember an asynchronous error. Authentication errors take precedence over unreachable hosts."""
         if (
-            self._said is None
+            self._last_error is None
             or error.code() in DIAGNOSTIC_ERRORS
-            or self._said.code() not in DIAGNOSTIC_ERRORS
+            or self._last_error.code() not in DIAGNOSTIC_ERRORS
         ):
-            self._said = error
+            self._last_error = error
 
-    def answered(self) -> None:
-        """What went wrong before is over."""
-        self._said = None
+    def clear_error(self) -> None:
+        """Clear the last error."""
+        self._last_error = None
 
-    def refused_settings(self, error: KafkaError) -> InputError:
-        return InputError("Kafka's client refuses a setting", where=self.name, received=error.str())
+    def settings_error(self, error: KafkaError) -> InputError:
+        return InputError("the Kafka client rejects a setting", where=self.name, received=error.str())
 
     def problem(self, error: KafkaError | None = None) -> TidingsError:
-        """What to tell of an error; without one, nobody answered."""
+        """Build the error for the caller; without `error`, no broker has responded."""
         if error and error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             return self._no_topic()
-        reason, hint = self._said or error, "does a broker run there?"
-        said = reason.str() if reason else "nothing"
-        return Unreachable("Kafka does not answer", where=self.name, received=said, hint=hint)
+        reason, hint = self._last_error or error, "is a broker running there?"
+        received = reason.str() if reason else "nothing"
+        return Unreachable("Kafka does not respond", where=self.name, received=received, hint=hint)
 
-    def no_more(self) -> Unreachable:
-        return Unreachable("it is asked no more", where=self.name)
+    def closed_error(self) -> Unreachable:
+        return Unreachable("the connection is closed", where=self.name)
 
     def _no_topic(self) -> InputError:
         hint = f"kafka-topics.sh --create --topic {self.topic} --partitions 1 --config retention.ms=-1"
@@ -77,7 +77,7 @@ class KafkaClient:
 
 
 class KafkaErrorListener:
-    """What librdkafka calls with all that goes wrong, while it is polled; `down` if there is nobody left to ask."""
+    """Callback of librdkafka for errors; `down` is set when all brokers are down."""
 
     def __init__(self, client: KafkaClient) -> None:
         self._client, self.down = client, Event()
@@ -86,14 +86,12 @@ class KafkaErrorListener:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.down.set()
         else:
-            self._client.heard(error)
+            self._client.record_error(error)
 
 
-# A topic as a log: what it has to be like, and where it begins and ends.
-#
-# One partition, because only the entries of one have an order. Offsets count from zero without gaps as long as nobody
-# writes in transactions (the end of one takes an offset) and nothing is compacted: then an offset and one is a
-# position.
+# A topic that is a log has one partition, because only messages of one partition are ordered. Its offsets have no gaps
+# as long as no program writes in transactions (the end of one takes an offset) and nothing is compacted: then a
+# position is the offset plus one.
 
 
 ADMIN_TIMEOUT_SECONDS = 5.0
@@ -104,7 +102,7 @@ _log = logging.getLogger("tidings.metadata.replication")
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic at one moment. `id` is another one when a topic is deleted and another made in its place."""
+    """A topic at one moment. `id` changes when a topic is deleted and created again."""
 
     id: str
     first: int
@@ -112,14 +110,14 @@ class TopicState:
 
 
 class KafkaTopic:
-    """Asks about a topic. It is refused if it is not one that can be a log."""
+    """Admin client of a topic, which checks that the topic can be a log."""
 
     def __init__(self, client: KafkaClient) -> None:
         self._client, self._ear = client, KafkaErrorListener(client)
         try:
             self._admin = AdminClient(client.settings({}, self._ear))
         except KafkaException as error:
-            raise client.refused_settings(error.args[0]) from error
+            raise client.settings_error(error.args[0]) from error
         self.look()
         self._check_cleaning()
 
@@ -135,7 +133,7 @@ class KafkaTopic:
             received, hint = f"{len(found.partitions)} partitions", "only one partition has one order"
             raise self._refused(received, "one partition", hint)
         first, head = self._answer(earliest).offset + 1, self._answer(latest).offset
-        self._client.answered()
+        self._client.clear_error()
         return TopicState(str(found.topic_id), first, head)
 
     def _offset(self, spec: OffsetSpec) -> Future[Any]:
@@ -174,4 +172,4 @@ class KafkaTopic:
             except KafkaException as error:
                 self._admin.poll(0)
                 raise self._client.problem(error.args[0]) from error
-        raise self._client.no_more()
+        raise self._client.closed_error()

@@ -1,7 +1,7 @@
-"""A log that is a Kafka topic: any of the providers that share it writes to it, and all of them apply it.
+"""Shared log in a Kafka topic: all providers that share it append to it and apply it.
 
-offset      0   1   2   3        the broker gives them out
-position    1   2   3   4        where the log begins is what retention has left: position 1, if it keeps all
+offset      0   1   2   3        assigned by the broker
+position    1   2   3   4        the first position depends on retention: 1, if all messages are kept
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.store.encoding import escape_unstorable
 
 
 class KafkaLog(SharedReplicationLog):
-    """The log in a topic, for one of the providers that share it."""
+    """A shared log in a topic, for one of its providers."""
 
     def __init__(self, address: KafkaAddress, provider: Provider) -> None:
         super().__init__(address.name, provider)
@@ -31,7 +31,7 @@ class KafkaLog(SharedReplicationLog):
         self._steady = False
 
     def page(self, after: int, limit: int, wait: float) -> LogPage:
-        """Entries after a position. After a failure nobody waits for new ones, so that its end is seen at once."""
+        """Return entries after a position. The first call after a failure does not wait, to detect recovery at once."""
         first_wait, self._steady = wait if self._steady else 0.0, False
         page = self._page(after, limit, first_wait) or self._page(
             after, limit, max(wait, ADMIN_TIMEOUT_SECONDS)
@@ -42,10 +42,10 @@ class KafkaLog(SharedReplicationLog):
         return page
 
     def _page(self, after: int, limit: int, wait: float) -> LogPage | None:
-        """Nothing if the log goes on after the position, but what stands there did not come yet.
+        """Return a page; None if there are later entries that have not been received yet.
 
-        The topic is looked at after it was read: if another one has taken its place, the page has the id of that one,
-        and the follower compares before it applies anything.
+        The state of the topic is read last: if the topic was replaced, the page has the id of the new one, and the
+        follower compares logs before it applies anything.
         """
         entries = self._reader.read(after, limit, monotonic() + wait)
         seen = self._topic.look()
@@ -59,13 +59,13 @@ class KafkaLog(SharedReplicationLog):
         return self._writer.append(draft)
 
     def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
-        """Mostly all is applied here, and there is nothing to read. What is read is not what `page` waits for."""
+        """Return the last operation on documents, with a separate reader. Mostly there is nothing to read."""
         by_name = {escape_unstorable(uri): uri for uri in uris}
-        entries = [each for each in self._behind(after) if each.what is not Operation.SCHEMA]
+        entries = [each for each in self._entries_after(after) if each.what is not Operation.SCHEMA]
         return {by_name[each.uri]: each.what for each in entries if each.uri in by_name}
 
-    def _behind(self, after: int) -> Iterator[LogEntry]:
-        """All that stands behind a position now."""
+    def _entries_after(self, after: int) -> Iterator[LogEntry]:
+        """Yield all current entries after a position."""
         seen = self._topic.look()
         check_not_trimmed(seen.first, after)
         if after >= seen.head:

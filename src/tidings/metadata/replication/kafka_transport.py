@@ -1,6 +1,6 @@
-"""Entries of the log as messages of Kafka: the value is the body, the key the URI; headers say what it does.
+"""Kafka messages of log entries: the value is the body, the key the URI; headers have operation and media type.
 
-Whoever looks at the topic with Kafka's own tools sees the documents as they were registered, below their URIs.
+Kafka's own tools show documents as they were registered, by their URIs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPERATION_HEADER, MEDIA_TYPE_HEADER = "tidings-what", "tidings-media-type"
 
 
 def to_message(draft: LogDraft) -> dict[str, Any]:
-    """A draft as what `produce` takes. It is compared with what stores keep, so texts are as they keep them."""
+    """Convert a draft to arguments of `produce`. Texts are escaped as in stores, with which they are compared."""
     headers = [
         (OPERATION_HEADER, draft.what.value.encode()),
         (MEDIA_TYPE_HEADER, escape_unstorable(draft.media_type).encode()),
@@ -32,21 +32,19 @@ def to_message(draft: LogDraft) -> dict[str, Any]:
 
 
 def from_message(message: Message, position: int) -> LogEntry:
-    """The entry that a message is. Anything else is refused: who passed it over would have another log than others."""
+    """Parse a message; raise InputError for a foreign one. Skipping it would make the logs of providers differ."""
     headers: dict[str, Any] = dict(message.headers() or ())
     try:
         what, media_type = Operation(headers[OPERATION_HEADER].decode()), headers[MEDIA_TYPE_HEADER].decode()
         return LogEntry(position, what, (message.key() or b"").decode(), media_type, message.value() or b"")
     except (KeyError, ValueError, AttributeError) as error:
         received = f"offset {position - 1}: {(message.value() or b'')[:100]!r}"
-        hint = "somebody else writes to the topic: begin anew with another one that is for providers alone"
-        raise InputError("this is no entry of a log", received=received, hint=hint) from error
+        hint = "another program writes to the topic; use a new one for providers only"
+        raise InputError("not an entry of a log", received=received, hint=hint) from error
 
 
-# Reading a topic from a position on, each offset in turn.
-#
-# A consumer without a group's ways: nothing is committed, and nobody shares out partitions. Where to read on is what
-# the store of the provider says. Messages that were fetched ahead wait in the consumer for the next page.
+# The consumer does not use a consumer group: it commits no offsets and assigns the partition itself. The provider's
+# store has the position. Prefetched messages stay in the consumer for the next page.
 
 
 CONSUMER_SETTINGS = {
@@ -54,23 +52,23 @@ CONSUMER_SETTINGS = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
-    "enable.partition.eof": True,  # by which a gap at the end is noticed
+    "enable.partition.eof": True,  # to detect a gap at the end
 }
 
 
 class KafkaLogReader:
-    """Reads for one thread."""
+    """Reader of a topic in the order of offsets, for one thread."""
 
     def __init__(self, client: KafkaClient) -> None:
         self._client, self._ear = client, KafkaErrorListener(client)
         self._consumer = Consumer(client.settings(CONSUMER_SETTINGS, self._ear))
         self._next: int | None = None
-        """The offset of the message that comes next; nothing if the consumer has to be told where to begin."""
+        """The offset of the next message; None if the consumer has to be positioned."""
 
     def read(self, after: int, limit: int, until: float) -> list[LogEntry]:
-        """Entries after a position: those that are there, or come until then; none if the topic does not reach there.
+        """Return entries after a position, waiting until a deadline; none if the position is outside of the topic.
 
-        What is wrong with a message is said when it is the first to be read: all providers stop at the same position.
+        An invalid message raises an error only if it is the first: so all providers stop at the same position.
         """
         if self._next != after:
             self._consumer.assign([TopicPartition(self._client.topic, 0, after)])
@@ -97,7 +95,7 @@ class KafkaLogReader:
         self._consumer.close()
 
     def _message(self, until: float) -> Message | None:
-        """The next one; what has come already is taken even if it is too late to wait."""
+        """Return the next message; one that was already received is returned even after the deadline."""
         while self._next is not None:
             left = until - monotonic()
             message: Message | None = self._consumer.poll(max(0.0, min(left, POLL_SECONDS)))
@@ -111,7 +109,7 @@ class KafkaLogReader:
         return None
 
     def _entry(self, message: Message) -> LogEntry | None:
-        """The entry that a message is; nothing if it says that the topic has no more, or does not reach here."""
+        """Parse a message; None if it signals the end of the topic, or a position outside of it."""
         error, offset = message.error(), message.offset()
         if error and error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._next = None
@@ -127,44 +125,41 @@ class KafkaLogReader:
 
     def _gap(self, offset: int | None) -> InputError:
         return InputError(
-            "the topic has a gap, so it cannot be a log",
+            "the topic has a gap, so it cannot be used as a log",
             where=self._client.name,
             received=f"offset {offset} instead of {self._next}",
-            hint="does somebody write to it in transactions, or was it compacted?",
+            hint="does a program write to it in transactions, or was it compacted?",
         )
 
 
-# Writing to a topic: an entry is there when all replicas in sync have it, and its offset is known.
-#
-# The producer is idempotent: what it sends again after a lost answer does not come twice. It is no transactional one,
-# since the end of a transaction takes an offset.
+# An entry is durable when all in-sync replicas have it and its offset is known. The producer is idempotent, so a retry
+# after a lost acknowledgement does not write twice. It is not transactional, since the end of a transaction takes an
+# offset.
 
 
 WRITE_TIMEOUT_SECONDS = 10.0
-"""After that, what was not taken is given up: it does not come into the log later."""
+"""After this time an entry is given up: it is not written later."""
 MAX_MESSAGE_BYTES = 100_000_000
-"""Bytes of a message. What a topic takes is said by its `max.message.bytes`."""
+"""The client's limit of a message. The topic's limit is its `max.message.bytes`."""
 
 DeliveryReport = tuple[KafkaError | None, Message]
 
 
 class KafkaLogWriter:
-    """Writes for any number of threads."""
+    """Writer to a topic, for any number of threads."""
 
     def __init__(self, client: KafkaClient) -> None:
         self._client, self._guard = client, Lock()
         self._producer: Producer | None = None
 
     def append(self, draft: LogDraft) -> int:
-        """The position of a draft, durable now."""
+        """Append a draft durably, and return its position."""
         producer = self._current()
         try:
             error, message = self._delivered(producer, draft)
         except KafkaException as refused:
             error, message = refused.args[0], None
-        offset = (
-            message.offset() if message is not None and not error else None
-        )  # one without a value is false
+        offset = message.offset() if message is not None and not error else None  # an empty message is falsy
         if offset is None or offset < 0:
             self._drop(producer)
             raise self._problem(error)
@@ -193,21 +188,21 @@ class KafkaLogWriter:
             return self._producer
 
     def _drop(self, failed: Producer) -> None:
-        """The next entry gets a new one: an idempotent producer may be of no use any more after an error.
+        """Use a new producer for the next entry: an idempotent one may be unusable after an error.
 
-        It is not closed: another thread may wait for an answer to it yet.
+        It is not closed: another thread may still wait for an acknowledgement.
         """
         with self._guard:
             if self._producer is failed:
                 self._producer = None
 
     def _problem(self, error: KafkaError | None) -> TidingsError:
-        where, said = self._client.name, error.str() if error else "no offset"
+        where, received = self._client.name, error.str() if error else "no offset"
         if error and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            hint = "the topic's setting max.message.bytes says how much it takes"
-            return InputError("this is too large for the topic", where=where, received=said, hint=hint)
-        hint = "it may be in the log all the same; registering it again does no harm"
-        return Unreachable("Kafka does not say that it has the entry", where=where, received=said, hint=hint)
+            hint = "the limit is the topic's setting max.message.bytes"
+            return InputError("this is too large for the topic", where=where, received=received, hint=hint)
+        hint = "it may be in the log anyway; it is safe to register it again"
+        return Unreachable("Kafka did not confirm the entry", where=where, received=received, hint=hint)
 
 
 def _settings() -> dict[str, object]:

@@ -1,10 +1,10 @@
-"""Following a log: what stands in it is applied here, in order, so that this provider becomes equal to the others.
+"""Follower of a log: it applies entries in order, so that this provider becomes equal to the others.
 
     position here        1 2 3 4 5
     the log              1 2 3 4 5 6 7 8 9       6 to 9 are fetched and applied, a page at a time
 
-A page is applied in one transaction, which moves the position. So whoever is killed in between goes on where it was,
-and a page that comes twice changes nothing.
+A page is applied in one transaction, which also advances the position. So a killed follower continues where it was, and
+applying a page twice changes nothing.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tidings.metadata.replication.log_protocol import ReplicationLog
 from tidings.metadata.replication.peer import Peer, Unreachable
 from tidings.store.store import Store
 
-# Providers that follow each other in a circle: nobody keeps the log, and a registration would be handed on for ever.
+# In a cycle of followers, no provider owns the log, and registrations would be forwarded forever:
 #
 #     here ──follows──▶ b ──follows──▶ c ──follows──▶ here
 #
-# Whoever closes the circle finds it, by asking each provider whom it follows. One further on that does not answer
-# ends that: it may be away for now, and registrations count how often they were handed on all the same.
+# The provider that closes the cycle detects it by following the chain of leaders. If one in the chain does not respond,
+# the check ends: it may be down for now, and forwarded registrations count their hops anyway.
 
 
 MAX_CHAIN_LENGTH = 10
-"""So many providers are asked at most."""
+"""How many providers of the chain are asked."""
 STATUS_TIMEOUT_SECONDS = 5.0
-"""How long one of them may take to answer; the one that is followed itself has the time it always has."""
+"""The timeout of each, except for the direct leader, which has the usual one."""
 _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -43,12 +43,12 @@ class Circle(InputError):
 
 
 def check_acyclic_following(own: str, log: ReplicationLog) -> None:
-    """Refuse to follow a log that comes, in the end, from the provider with an id."""
+    """Raise Circle if the chain of leaders of a log ends at the provider with id `own`."""
     if not isinstance(log, Peer):
         return
-    path, found = [log.name], log.status()
-    while found.get("provider") != own:
-        url = found.get("leader")
+    path, status = [log.name], log.status()
+    while status.get("provider") != own:
+        url = status.get("leader")
         if (
             not isinstance(url, str)
             or not url.startswith("http")
@@ -57,19 +57,19 @@ def check_acyclic_following(own: str, log: ReplicationLog) -> None:
         ):
             return
         path.append(url)
-        found = _status(url)
+        status = _fetch_status(url)
     raise _circle(path)
 
 
 def check_not_own_address(log: ReplicationLog, own: Collection[str]) -> None:
-    """Refuse to follow what is served at one of the own addresses; nobody answers there before it is served."""
+    """Raise Circle if a log is served at one of the own addresses, which do not respond yet."""
     if isinstance(log, Peer) and _place(log.name) in map(_place, own):
         log.close()
         raise _circle([log.name])
 
 
-def _status(url: str) -> dict[str, Any]:
-    """Where a provider stands; nothing if it does not say so."""
+def _fetch_status(url: str) -> dict[str, Any]:
+    """Fetch the status of a provider; empty if it does not respond."""
     try:
         with Peer(url) as peer:
             return peer.status(STATUS_TIMEOUT_SECONDS)
@@ -78,7 +78,7 @@ def _status(url: str) -> dict[str, Any]:
 
 
 def _place(url: str) -> tuple[str | None, int] | None:
-    """The host and the port of an address; nothing if it is none, which is said elsewhere."""
+    """Return the host and the port of an address; None if it is invalid, which is reported elsewhere."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -89,23 +89,23 @@ def _place(url: str) -> tuple[str | None, int] | None:
 
 def _circle(path: list[str]) -> Circle:
     if len(path) == 1:
-        hint = "follow another one; `tidings provider lead` if this one should keep the log"
+        hint = "follow another one, or run `tidings provider lead` if this one should own the log"
         return Circle("a provider cannot follow itself", received=path[0], hint=hint)
-    hint = "`tidings provider lead` at the one that should keep the log, and no --follow there"
-    return Circle("providers follow each other in a circle", received=" -> ".join(path), hint=hint)
+    hint = "run `tidings provider lead` at the one that should own the log, and remove --follow there"
+    return Circle("providers follow each other in a cycle", received=" -> ".join(path), hint=hint)
 
 
 PAGE_ENTRIES = 500
-"""How many entries are fetched at a time."""
+"""Entries per page."""
 
 
 class Diverged(InputError):
-    """The log is not the one that this provider has applied: it cannot be followed from here."""
+    """The log is not the one that this provider has applied, so it cannot be followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowStep:
-    """What a look at the log came to: where it ended then, and how many entries were applied; or a snapshot was."""
+    """The result of one step: the head of the log, and the number of applied entries, or a restored snapshot."""
 
     head: int
     applied: int
@@ -123,21 +123,21 @@ class LogFollower:
 
     @property
     def position(self) -> int:
-        """How far the log is applied here."""
+        """The last position of the log that is applied here."""
         return self._provider.position
 
     def step(self, wait: float = 0) -> FollowStep:
-        """Apply the next page of the log; if there is nothing new, it is waited for."""
+        """Apply the next page of the log; wait for one if there is nothing new."""
         try:
             page = self._next(wait)
         except Gone:
             return self._restore()
         if self._log.has_snapshots and self.position == 0 and page.head > self._page:
-            return self._restore()  # which is less work than everything that led there
+            return self._restore()  # a snapshot is less work than replaying a long log
         return self._apply(page)
 
     def catch_up(self) -> int:
-        """Apply everything that stands in the log now, and say how many entries those were."""
+        """Apply all entries up to the current head, and return their number."""
         done = self.step()
         head, count = done.head, done.applied
         while self.position < head:
@@ -158,27 +158,27 @@ class LogFollower:
         before = self.position
         if page.entries:
             self._provider.apply(page.entries)
-        if self.position == before < page.head:  # it would be asked for ever
-            hint = "is it a provider of this version?"
+        if self.position == before < page.head:  # without this check it would loop forever
+            hint = "is it a provider of the same version?"
             received = f"nothing after {before} of {page.head}"
             raise Unreachable("the log has a gap", where=self._log.name, received=received, hint=hint)
         return FollowStep(page.head, len(page.entries))
 
     def _restore(self) -> FollowStep:
-        """Begin with a snapshot: the log does not reach back to here, or is much longer than what it came to."""
+        """Restore a snapshot: the log was trimmed, or is much longer than a page."""
         before = self.position
         if before and self._store.replication.leader() is None:
             raise self._diverged(f"position {before}", "a log that begins later")
         with self._log.snapshot() as lines:
             self._provider.restore(lines)
-        self._note()
+        self._record_leader()
         return FollowStep(self.position, 0, restored=True)
 
     def _agree(self) -> None:
-        """Look whether the last entry that was applied here is the same there, and note that this log is followed.
+        """Check that the last entry applied here is the same there, and record that this log is followed.
 
-        Equal positions mean equal metadata only if the logs are one. What leads to two: a provider that has
-        registered something on its own, or one that was set up anew in the place of the other.
+        Equal positions mean equal metadata only in the same log. Logs diverge if a provider registers documents on its
+        own, or if a new provider takes the place of another.
         """
         check_acyclic_following(self._provider.id, self._log)
         here = self.position
@@ -188,15 +188,15 @@ class LogFollower:
             there = _shown(page.entries[0]) if page.entries else f"up to {page.head}"
             raise self._diverged(_shown(own[0]), there)
         self._agreed_with = page.provider
-        self._note()
+        self._record_leader()
 
-    def _note(self) -> None:
-        """From now on nothing is registered here by itself."""
+    def _record_leader(self) -> None:
+        """Record the followed log, so that nothing is registered here directly."""
         if self._store.replication.leader() != self._log.name:
             self._store.replication.follow(self._log.name)
 
     def _diverged(self, here: str, there: str) -> Diverged:
-        what = "this provider has something else in its log than the one it should follow"
+        what = "the log of this provider differs from the one to follow"
         hint = "follow with a new home, or lead with this one"
         return Diverged(what, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
 
@@ -206,12 +206,12 @@ def _shown(entry: LogEntry) -> str:
 
 
 WAIT_SECONDS = 20.0
-"""How long the other side is asked to wait for something new."""
+"""The timeout of long polling."""
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.2, 10.0
 
 
 def backoff_seconds(failures: int, chance: Random) -> float:
-    """Seconds until the next try after so many failures in a row. Chance keeps followers from coming back together."""
+    """Return the delay after consecutive failures: exponential, with jitter so that followers do not retry together."""
     return min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 20)) * chance.uniform(
         0.5, 1.5
     )

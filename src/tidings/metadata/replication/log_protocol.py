@@ -1,4 +1,4 @@
-"""A log that is followed: another provider's, or one that several providers share."""
+"""Protocols of a replicated log: another provider's, or one that several providers share."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from tidings.metadata.provider.provider import Provider
 
 
 class ReplicationLog(Protocol):
-    """What a follower needs of a log; `has_snapshots` if there is something to begin with."""
+    """A log that a provider can follow; with `has_snapshots`, it can start from a snapshot."""
 
     name: str
     has_snapshots: bool
 
     def page(self, after: int, limit: int, wait: float) -> LogPage:
-        """The entries after a position; if there are none, they are waited for. `Gone` if they were trimmed."""
+        """Return the entries after a position; wait if there are none. Raise `Gone` if they were trimmed."""
 
     def snapshot(self) -> AbstractContextManager[Iterator[Mapping[str, Any]]]:
-        """Everything at once, line by line."""
+        """Stream a snapshot, line by line."""
 
     def end(self) -> None:
-        """Let nobody wait any more."""
+        """Cancel waiting calls."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardedResponse:
-    """What whoever keeps the log answered: a status of HTTP, and what goes with it."""
+    """The response to a forwarded registration: an HTTP status and its JSON body."""
 
     status: int
     answer: dict[str, Any]
 
     @property
     def position(self) -> int | None:
-        """Where the entry stands in the log; nothing if it was refused."""
-        found = self.answer.get("position")
-        return found if self.status == 200 and isinstance(found, int) else None
+        """The position of the entry in the log; None if it was rejected."""
+        position = self.answer.get("position")
+        return position if self.status == 200 and isinstance(position, int) else None
 
 
 class LogKeeper(Protocol):
-    """Whoever keeps a log."""
+    """The owner of a log, which assigns positions."""
 
     name: str
 
     def forward(self, draft: LogDraft, hops: int) -> ForwardedResponse:
-        """Have something put into the log, if nothing is wrong with it; `hops` is how often it was handed on before."""
+        """Append a valid draft to the log; `hops` is how often it was forwarded before."""
 
 
 class SharedReplicationLog(Closeable):
-    """A log that several providers share, for one of them: each puts in what is registered with it, and applies all.
+    """A log that several providers share: each appends its registrations and applies all entries.
 
-    Whatever keeps the log gives out the positions, so nobody has to lead.
+    The database or broker assigns positions, so there is no leader.
     """
 
     has_snapshots = False
@@ -69,31 +69,31 @@ class SharedReplicationLog(Closeable):
 
     @abstractmethod
     def page(self, after: int, limit: int, wait: float) -> LogPage:
-        """As of `Log`."""
+        """See `ReplicationLog`."""
 
     @abstractmethod
     def append(self, draft: LogDraft) -> int:
-        """Put something at the end of the log, and say at which position that is; durable then."""
+        """Append a draft durably, and return its position."""
 
     @abstractmethod
     def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
-        """What the last entry after a position does with each of these documents, if there is one."""
+        """Return the operation of the last entry after a position for each of these documents that has one."""
 
     @abstractmethod
     def end(self) -> None:
-        """As of `Log`."""
+        """See `ReplicationLog`."""
 
     @contextmanager
     def snapshot(self) -> Iterator[Iterator[Mapping[str, Any]]]:
-        """There is none: nobody applies anything where the log is."""
-        hint = "begin with the snapshot of another provider: tidings provider follow URL --once"
-        raise SetupError("the log begins later than this provider ends", where=self.name, hint=hint)
+        """Raise SetupError: the database or broker has entries only, and no metadata."""
+        hint = "start with the snapshot of another provider: tidings provider follow URL --once"
+        raise SetupError("the log was trimmed after this provider's position", where=self.name, hint=hint)
         yield iter(())
 
     def forward(self, draft: LogDraft, hops: int = 0) -> ForwardedResponse:
-        """Put something into the log, after it was checked by what is applied here now.
+        """Validate a draft against the state here and append it to the log.
 
-        What was registered elsewhere may be removed before that is applied here: it stands in the log.
+        A document that was registered elsewhere can be removed before that is applied here: the log has its entry.
         """
         self._provider.check([draft])
         self._provider.check_removals([draft], self)

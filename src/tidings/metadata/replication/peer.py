@@ -1,4 +1,4 @@
-"""Another provider, asked over HTTP: for its log, for a snapshot, and to register something."""
+"""HTTP client of another provider: its log, its snapshot, and forwarded registrations."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from tidings.metadata.replication.log_protocol import ForwardedResponse
 
 CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 5.0, 30.0
 MAX_RESPONSE_BYTES = 200_000_000
-"""Bytes of an answer; a page of the log has fewer."""
+"""The limit of a response; a page of the log is smaller."""
 TOKEN_SETTING = "TIDINGS_RPC_TOKEN"
-"""The variable of the environment with the token that the providers of a backbone share."""
+"""The environment variable with the token that the providers of a backbone share."""
 
 UNAVAILABLE_STATUSES = (401, 500, 502, 503, 504)
-"""What is no answer to a registration: it may be asked again."""
+"""Statuses that leave a registration undecided: it may be tried again."""
 HOPS_HEADER = "Tidings-Hops"
-"""The header that says how often a registration was handed on: providers that follow each other in a circle would do so
-for ever."""
+"""The header that counts how often a registration was forwarded: in a cycle of followers, it would be forever."""
 
 
 class Unreachable(TidingsError):
-    """Another provider does not answer, or not as a provider."""
+    """Another provider does not respond, or its response is invalid."""
 
 
 class Peer(Closeable):
-    """A provider at an address. It is asked by one thread; any other may end that."""
+    """Client of the provider at an address. One thread sends requests; any other may call `end`."""
 
     has_snapshots = True
 
@@ -50,38 +49,40 @@ class Peer(Closeable):
         self._ended, self._guard = Event(), Lock()
 
     def status(self, seconds: float = READ_TIMEOUT_SECONDS) -> dict[str, Any]:
-        """Where it stands; `seconds` is how long that may take."""
+        """Fetch its id, position and leader."""
         return self._json("GET", "/metadata/status", timeout=seconds)
 
     def page(self, after: int, limit: int, wait: float) -> LogPage:
-        """A page of its log."""
-        asked = {"after": str(after), "limit": str(limit), "wait": f"{wait:g}"}
+        """Fetch a page of its log by long polling."""
+        params = {"after": str(after), "limit": str(limit), "wait": f"{wait:g}"}
         return page_from_json(
-            self._json("GET", "/metadata/log", params=asked, timeout=wait + READ_TIMEOUT_SECONDS)
+            self._json("GET", "/metadata/log", params=params, timeout=wait + READ_TIMEOUT_SECONDS)
         )
 
     @contextmanager
     def snapshot(self) -> Iterator[Iterator[Mapping[str, Any]]]:
-        """Everything it has, line by line; an answer that was cut short is an error."""
-        with self._answered("GET", "/metadata/snapshot") as response:
+        """Stream a snapshot, line by line; a truncated response is an error."""
+        with self._request("GET", "/metadata/snapshot") as response:
             if response.status_code != 200:
-                raise self._refusal(response)
+                raise self._error(response)
             yield map(self._parsed, self._lines(response))
 
     def forward(self, draft: LogDraft, hops: int) -> ForwardedResponse:
-        """Have something registered there. What is refused is an answer, too."""
+        """Forward a registration. A rejection is a response, too."""
         method, path = _ENDPOINTS[draft.what]
         params = {} if draft.what is Operation.SCHEMA else {"uri": draft.uri}
-        said = {HOPS_HEADER: str(hops + 1)} | ({"Content-Type": draft.media_type} if draft.media_type else {})
-        with self._answered(method, path, params=params, headers=said, content=draft.body) as response:
+        headers = {HOPS_HEADER: str(hops + 1)}
+        if draft.media_type:
+            headers["Content-Type"] = draft.media_type
+        with self._request(method, path, params=params, headers=headers, content=draft.body) as response:
             if response.status_code in UNAVAILABLE_STATUSES:
-                raise self._refusal(response)
+                raise self._error(response)
             return ForwardedResponse(response.status_code, self._parsed(self._body(response)))
 
     def end(self) -> None:
-        """End what is under way: it fails. Nothing can be asked after that."""
+        """Cancel the current request, and reject further ones."""
         self._ended.set()
-        with self._guard, suppress(OSError):  # the connection ended by itself just now
+        with self._guard, suppress(OSError):  # the connection may have ended by itself
             for each in self._sockets:
                 each.shutdown(socket.SHUT_RDWR)
 
@@ -89,26 +90,26 @@ class Peer(Closeable):
         self._client.close()
 
     def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        with self._answered(method, path, **more) as response:
+        with self._request(method, path, **more) as response:
             if response.status_code != 200:
-                raise self._refusal(response)
+                raise self._error(response)
             return self._parsed(self._body(response))
 
     @contextmanager
-    def _answered(self, method: str, path: str, **more: Any) -> Iterator[httpx.Response]:
+    def _request(self, method: str, path: str, **more: Any) -> Iterator[httpx.Response]:
         if self._ended.is_set():
-            raise Unreachable("it is asked no more", where=self.name)
-        extensions = {"trace": self._hold}
+            raise Unreachable("the connection is closed", where=self.name)
+        extensions = {"trace": self._remember_socket}
         try:
             with self._client.stream(method, path, extensions=extensions, **more) as response:
                 yield response
         except (httpx.HTTPError, httpx.StreamError) as error:
-            what, hint = "the provider does not answer", "does `tidings serve` run there?"
-            said = str(error) or type(error).__name__
-            raise Unreachable(what, where=self.name, received=said, hint=hint) from error
+            what, hint = "the provider does not respond", "is `tidings serve` running there?"
+            received = str(error) or type(error).__name__
+            raise Unreachable(what, where=self.name, received=received, hint=hint) from error
 
-    def _hold(self, name: str, info: Mapping[str, Any]) -> None:
-        """Called at each step of a request; with TLS the connection has another socket than before."""
+    def _remember_socket(self, name: str, info: Mapping[str, Any]) -> None:
+        """Trace the steps of a request: TLS replaces the socket of the connection."""
         if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self._guard:
                 self._sockets = [info["return_value"].get_extra_info("socket")]
@@ -122,12 +123,12 @@ class Peer(Closeable):
             size += len(chunk)
             if size > MAX_RESPONSE_BYTES:
                 raise Unreachable(
-                    "the answer is too large", where=self.name, accepted=f"{MAX_RESPONSE_BYTES:,} bytes"
+                    "the response is too large", where=self.name, accepted=f"{MAX_RESPONSE_BYTES:,} bytes"
                 )
         return b"".join(parts)
 
     def _lines(self, response: httpx.Response) -> Iterator[bytes]:
-        """Line by line; none of them is longer than an answer may be."""
+        """Yield lines, each limited to the size of a response."""
         parts, size = [], 0
         for chunk in response.iter_bytes():
             first, *others = chunk.split(b"\n")
@@ -145,26 +146,26 @@ class Peer(Closeable):
 
     def _parsed(self, body: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(body)
+            record = json.loads(body)
         except (ValueError, RecursionError) as error:  # nested too deeply
-            raise self._no_provider(body) from error
-        if not isinstance(found, dict):
-            raise self._no_provider(body)
-        return found
+            raise self._invalid_response(body) from error
+        if not isinstance(record, dict):
+            raise self._invalid_response(body)
+        return record
 
-    def _refusal(self, response: httpx.Response) -> TidingsError:
+    def _error(self, response: httpx.Response) -> TidingsError:
         body = self._body(response)
         if response.status_code == 410:
-            return Gone(
-                "what is asked for is kept there no more", where=self.name, received=_said(self._parsed(body))
-            )
-        shown = f"{response.status_code} {_told(body)}"
-        hint = f"set {TOKEN_SETTING} as it is set there" if response.status_code == 401 else None
-        return Unreachable("the provider refuses to answer", where=self.name, received=shown, hint=hint)
+            problem = self._parsed(body)
+            message = str(problem.get("message", problem))[:500]
+            return Gone("the provider no longer has it", where=self.name, received=message)
+        shown = f"{response.status_code} {_error_message(body)}"
+        hint = f"set {TOKEN_SETTING} to the value it has there" if response.status_code == 401 else None
+        return Unreachable("the provider rejects the request", where=self.name, received=shown, hint=hint)
 
-    def _no_provider(self, body: bytes) -> Unreachable:
+    def _invalid_response(self, body: bytes) -> Unreachable:
         shown = body[:200].decode(errors="replace")
-        return Unreachable("this is not the answer of a provider", where=self.name, received=shown)
+        return Unreachable("this is not the response of a provider", where=self.name, received=shown)
 
 
 _ENDPOINTS = {
@@ -174,22 +175,18 @@ _ENDPOINTS = {
 }
 
 
-def _told(body: bytes) -> str:
-    """What an answer says that is no good one: the message of a problem, or how it begins."""
+def _error_message(body: bytes) -> str:
+    """Return the message of an error response, or its beginning."""
     try:
-        found = json.loads(body)
+        record = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
-    message = found.get("message") if isinstance(found, dict) else None
+        record = None
+    message = record.get("message") if isinstance(record, dict) else None
     return str(message)[:500] if message else body[:200].decode(errors="replace")
 
 
-def _said(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("message", answer))[:500]
-
-
 def normalize_peer_url(url: str) -> str:
-    """The address of a provider, without a slash at the end."""
+    """Check the address of a provider and remove a trailing slash."""
     accepted = "http://HOST:PORT"
     try:
         parts = urlsplit(url)
@@ -201,8 +198,10 @@ def normalize_peer_url(url: str) -> str:
     except ValueError:
         right = False
     if not right or parts.query or parts.fragment:
-        raise InputError("this is no address of a provider", received=url[:200], accepted=accepted)
+        raise InputError("not an address of a provider", received=url[:200], accepted=accepted)
     if parts.username or parts.password:
-        hint = f"a token goes into the variable {TOKEN_SETTING}"
-        raise InputError("an address of a provider has no name and no password", accepted=accepted, hint=hint)
+        hint = f"set a token with the environment variable {TOKEN_SETTING}"
+        raise InputError(
+            "the address of a provider cannot contain a user or password", accepted=accepted, hint=hint
+        )
     return url.rstrip("/")

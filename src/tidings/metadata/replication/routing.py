@@ -1,4 +1,4 @@
-"""A log in a database that several providers share: a store of its own, of which only the log is used."""
+"""Choice of the log that a provider follows, and routing of registrations to its owner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.2
 
 
 class DatabaseLog(SharedReplicationLog):
-    """The log in the store at an address, for one of the providers that share it."""
+    """A shared log in a database: a separate store, of which only the log is used."""
 
     def __init__(self, url: str, provider: Provider) -> None:
         self._store = open_store(url)
@@ -27,7 +27,7 @@ class DatabaseLog(SharedReplicationLog):
         super().__init__(self._store.database.name, provider)
 
     def page(self, after: int, limit: int, wait: float) -> LogPage:
-        """Entries after a position. Nobody is told by the database that there is something new: it is looked for."""
+        """Return entries after a position, by polling the database."""
         until = monotonic() + wait
         while True:
             page = self._store.replication.page(after, limit)
@@ -49,27 +49,26 @@ class DatabaseLog(SharedReplicationLog):
         self._store.close()
 
 
-# Which log a provider follows: the one that is named, or the one that it has followed before.
-
-
 def open_log(
     store: Store, provider: Provider, leader: str | None, shared: str | None
 ) -> ReplicationLog | None:
-    """The log of the provider at an address, or one that is shared; nothing if the provider keeps its own."""
+    """Open the log to follow: the given leader's, a shared one, or the last one; None if the provider leads."""
     if leader and shared:
-        raise InputError("a provider follows another one or a shared log, not both", where="--follow, --log")
+        raise InputError(
+            "a provider follows another provider or a shared log, not both", where="--follow, --log"
+        )
     if shared:
         return open_shared_log(store, provider, shared)
     known = None if leader else store.replication.leader()
     if known and not known.startswith("http"):
-        hint = f"--log {known}, with the password; or `tidings provider lead` to follow it no more"
-        raise InputError("the log of this provider is one that is shared", where=known, hint=hint)
+        hint = f"pass --log {known} with the password, or run `tidings provider lead` to stop following it"
+        raise InputError("this provider follows a shared log", where=known, hint=hint)
     named = leader or known
     return Peer(named) if named else None
 
 
 def open_shared_log(store: Store, provider: Provider, url: str) -> SharedReplicationLog:
-    """The log at an address that several providers share: a Kafka topic, or in a database."""
+    """Open a shared log: a Kafka topic, or a database."""
     if url.startswith(kafka_address.KAFKA_SCHEME):
         return _kafka_log(provider, url)
     log = DatabaseLog(url, provider)
@@ -92,16 +91,16 @@ def _kafka_log(provider: Provider, url: str) -> SharedReplicationLog:
     return KafkaLog(address, provider)
 
 
-# Where registrations go: to whoever keeps the log. A provider that keeps its own takes them itself.
+# A follower forwards registrations to the owner of the log:
 #
-# client ── PUT ──▶ follower ── PUT ──▶ leader        the entry is at a position of the leader's log
-#                     ◀───── the log ─────             and is applied here when the client is answered
+#     client ── PUT ──▶ follower ── PUT ──▶ leader        the entry has a position in the leader's log
+#                         ◀───── the log ─────             and is applied here before the client gets a response
 
 
 class RegistrationRouter(Closeable):
-    """Finds out who keeps the log of a provider: it may begin to follow another one at any time.
+    """Finds the owner of the log, which can change at any time.
 
-    `log` is the one that is followed here, if one is. Its connection waits for news: registrations have another one.
+    `log` is the log followed here, if any. Its connection is busy long polling, so registrations use another one.
     """
 
     def __init__(self, store: Store, log: ReplicationLog | None = None) -> None:
@@ -110,15 +109,15 @@ class RegistrationRouter(Closeable):
         self._guard = Lock()
 
     def keeper(self) -> LogKeeper | None:
-        """Who keeps the log; nothing if this provider does."""
+        """Return the owner of the log; None if it is this provider."""
         if isinstance(self._log, SharedReplicationLog):
             return self._log
         leader = self._log.name if self._log else self._store.replication.leader()
         if leader is None:
             return None
         if not leader.startswith("http"):
-            hint = "say it with --log, as where it is followed"
-            raise InputError("the log of this provider is elsewhere", where=leader, hint=hint)
+            hint = "pass it with --log, as in the process that follows it"
+            raise InputError("this provider follows a shared log", where=leader, hint=hint)
         return self._peer_at(leader)
 
     def _peer_at(self, url: str) -> Peer:

@@ -1,4 +1,4 @@
-"""How a repository reaches a provider, whatever lies between: over HTTP, or in the same process."""
+"""Links from a repository to a provider: over HTTP, or in the same process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidings.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ProviderPosition:
-    """Where a provider is in the log. `leads` if the log is its own, so that nobody is ahead of it."""
+    """The position of a provider in the log. `leads` if the log is its own, so that no provider is ahead of it."""
 
     provider: str
     position: int
@@ -32,7 +32,7 @@ class ProviderPosition:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSource:
-    """A provider's schema as it is written there; `version` is told with each change set."""
+    """A provider's schema; change sets have its `version`."""
 
     version: int
     media_type: str
@@ -40,54 +40,50 @@ class SchemaSource:
 
 
 class ProviderLink(Protocol):
-    """A way to a provider, for one repository. What is not there any more is `Gone`; who cannot be reached is
-    `Unreachable`."""
+    """A link to a provider for one repository. Methods raise `Gone` for trimmed data, and `Unreachable`."""
 
     name: str
 
-    def standing(self) -> ProviderPosition:
-        """Where the provider is."""
+    def provider_position(self) -> ProviderPosition:
+        """Return the position of the provider."""
 
     def schema(self) -> SchemaSource:
-        """Its schema."""
+        """Return its schema."""
 
     def rules(self) -> dict[str, str]:
-        """The rules that it has of this repository."""
+        """Return the rules of this repository at the provider."""
 
     def set_rules(self, rules: Mapping[str, str]) -> None:
-        """Make these the rules that it has of this repository."""
+        """Replace the rules of this repository at the provider."""
 
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
-        """What moved after a number; if nothing did, that is waited for."""
+        """Return the moves after a sequence number; wait for them if there are none."""
 
     def state(self) -> RepositoryState:
-        """All members of all rules, with what belongs to them."""
+        """Return all members of all rules, with the resources they need."""
 
     def forget(self) -> None:
-        """Have this repository's rules, and what it was told, forgotten there."""
+        """Delete this repository's rules and cursor at the provider."""
 
     def end(self) -> None:
-        """Let nobody wait any more."""
+        """Cancel waiting requests."""
 
     def close(self) -> None:
-        """Let go of what is held."""
-
-
-# A provider in the same process: nothing lies between.
+        """Release connections."""
 
 
 POLL_SECONDS = 0.1
 
 
 class DirectLink:
-    """A link to the provider of a store."""
+    """A link to the provider of a store in the same process."""
 
     def __init__(self, store: Store, repository: str) -> None:
         self.name = store.database.name
         self._store, self._repository = store, repository
         self._provider, self._ended = Provider(store), Event()
 
-    def standing(self) -> ProviderPosition:
+    def provider_position(self) -> ProviderPosition:
         found = self._store.replication.status()
         return ProviderPosition(found.provider, found.position, found.leader is None)
 
@@ -106,11 +102,11 @@ class DirectLink:
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
         until = monotonic() + wait
         while True:
-            told = self._store.repositories.changes(self._repository, after, limit)
+            changes = self._store.repositories.changes(self._repository, after, limit)
             left = until - monotonic()
-            if told.sequence > after or left <= 0 or self._ended.wait(min(left, POLL_SECONDS)):
+            if changes.sequence > after or left <= 0 or self._ended.wait(min(left, POLL_SECONDS)):
                 self._store.repositories.acknowledge(self._repository, after)
-                return told
+                return changes
 
     def state(self) -> RepositoryState:
         return self._store.repositories.state(self._repository)
@@ -123,45 +119,41 @@ class DirectLink:
         self._ended.set()
 
     def close(self) -> None:
-        """The store belongs to somebody else."""
-
-
-# A provider that `tidings serve` runs, asked over HTTP.
+        """Do nothing: the store belongs to the caller."""
 
 
 T = TypeVar("T")
 
 MAX_NUMBER_DIGITS = 19
 LONG_TIMEOUT_SECONDS = 300.0
-"""How long an answer may take for which a provider looks at everything it has."""
+"""The timeout of requests for which a provider reads all its data."""
 
 
 class HttpLink(Peer):
-    """A link to the provider at an address."""
+    """A link over HTTP to a provider that `tidings serve` runs."""
 
     def __init__(self, url: str, repository: str, token: str | None = None) -> None:
         super().__init__(url, token)
         repository_scope(repository)
         self._base = f"/metadata/repositories/{quote(repository, safe='')}"
 
-    def standing(self) -> ProviderPosition:
-        found = self.status()
+    def provider_position(self) -> ProviderPosition:
+        status = self.status()
         try:
-            return ProviderPosition(
-                str(found["provider"]), parse_natural(found["position"]), found["leader"] is None
-            )
+            position = parse_natural(status["position"])
+            return ProviderPosition(str(status["provider"]), position, status["leader"] is None)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._no_provider(json.dumps(found).encode()) from error
+            raise self._invalid_response(json.dumps(status).encode()) from error
 
     def schema(self) -> SchemaSource:
-        with self._answered("GET", "/metadata/schema") as response:
+        with self._request("GET", "/metadata/schema") as response:
             if response.status_code != 200:
-                raise self._refusal(response)
+                raise self._error(response)
             kind = response.headers.get("content-type", "").partition(";")[0].strip()
             tag = response.headers.get("etag", "").strip('"')
             body = self._body(response)
         if not (tag.isascii() and tag.isdecimal() and len(tag) < MAX_NUMBER_DIGITS):
-            raise self._no_provider(body)
+            raise self._invalid_response(body)
         return SchemaSource(int(tag), kind, body)
 
     def rules(self) -> dict[str, str]:
@@ -172,30 +164,30 @@ class HttpLink(Peer):
         self._json("PUT", f"{self._base}/rules", content=body, timeout=LONG_TIMEOUT_SECONDS)
 
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
-        asked = {"after": str(after), "limit": str(limit), "wait": f"{wait:g}"}
-        path, most = f"{self._base}/changes", wait + READ_TIMEOUT_SECONDS
-        return self._told(changes_from_json, self._json("GET", path, params=asked, timeout=most))
+        params = {"after": str(after), "limit": str(limit), "wait": f"{wait:g}"}
+        path, timeout = f"{self._base}/changes", wait + READ_TIMEOUT_SECONDS
+        return self._parse(changes_from_json, self._json("GET", path, params=params, timeout=timeout))
 
     def state(self) -> RepositoryState:
-        return self._told(
+        return self._parse(
             state_from_json, self._json("GET", f"{self._base}/state", timeout=LONG_TIMEOUT_SECONDS)
         )
 
     def forget(self) -> None:
-        """One that is not known there is forgotten already."""
-        with self._answered("DELETE", self._base) as response:
+        """Delete this repository at the provider; one that is unknown there is already deleted."""
+        with self._request("DELETE", self._base) as response:
             if response.status_code not in (200, 404):
-                raise self._refusal(response)
+                raise self._error(response)
 
-    def _told(self, read: Callable[[Mapping[str, Any]], T], answer: Mapping[str, Any]) -> T:
+    def _parse(self, parse: Callable[[Mapping[str, Any]], T], response: Mapping[str, Any]) -> T:
         try:
-            return read(answer)
+            return parse(response)
         except InputError as problem:
-            raise self._no_provider(json.dumps(answer).encode()) from problem
+            raise self._invalid_response(json.dumps(response).encode()) from problem
 
-    def _refusal(self, response: httpx.Response) -> TidingsError:
-        """What is wrong with rules is the fault of who wrote them; trying again would not help."""
+    def _error(self, response: httpx.Response) -> TidingsError:
+        """Turn rejected rules into an InputError: trying again would not help."""
         if response.status_code != 422:
-            return super()._refusal(response)
-        said = self._parsed(self._body(response)).get("message", "nothing about why")
-        return InputError(f"the provider at {self.name} refuses the rules: {said}")
+            return super()._error(response)
+        reason = self._parsed(self._body(response)).get("message", "no reason given")
+        return InputError(f"the provider at {self.name} rejects the rules: {reason}")

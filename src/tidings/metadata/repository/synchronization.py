@@ -1,11 +1,11 @@
-"""Following one provider: finding out where to go on, and applying what it tells.
+"""Synchronization of a repository with one of several providers.
 
-    connect    the provider's position; the rules; then either the moves after the cursor, or the whole state
-    step       one change set, in one transaction with the cursor
+    connect    compare positions, agree on rules, then continue with the moves after the cursor or fetch the whole state
+    step       apply one change set, in one transaction with the cursor
 
-The moves after the cursor are enough if the provider is the one that told the last of them, and still knows that it
-did. After anything else (another provider, other rules, a provider that was restored from an older store, moves that
-are not kept any more) the state is asked for, and what is different is applied.
+The moves after the cursor are sufficient if the provider is the same as before and still has the last move. Otherwise
+(another provider, other rules, a provider restored from an older backup, trimmed moves) the whole state is fetched, and
+the differences are applied.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tidings.metadata.sql.document_changes import check_document
 from tidings.metadata.sql.repository.change_application import ApplyCounts, RepositorySchema
 from tidings.store.store import Store
 
-# What a repository says while it runs.
+# Events of a running repository.
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A provider was reached, and goes on from where it told last. `moved` if it is another one than before."""
+    """A provider was reached, and synchronization continues at the cursor. `moved` if it is another one than before."""
 
     link: str
     position: int
@@ -43,7 +43,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Everything was asked for, because of something, and what was different was applied."""
+    """The whole state was fetched for a reason, and the differences were applied."""
 
     link: str
     position: int
@@ -65,7 +65,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """A provider cannot be followed now; the next is tried, or the same again after so many seconds."""
+    """A provider cannot be followed now; the next one is tried, or the same again after `retry` seconds."""
 
     link: str
     problem: str
@@ -78,89 +78,90 @@ SyncListener = Callable[[SyncEvent], None]
 
 
 BATCH_MOVES = 1_000
-"""How many moves a change set has at most, if nothing else is said: they are applied in one transaction."""
+"""The default limit of moves in a change set, which is applied in one transaction."""
 
 
 class Behind(TidingsError):
-    """A provider that has not seen all that this repository has seen."""
+    """A provider whose position is before that of the repository."""
 
 
 class ProviderFollower:
-    """Follows the provider behind a link. Whatever goes wrong is raised, and `connect` is the way back."""
+    """Synchronization with the provider of one link. After any error, start again with `connect`."""
 
     def __init__(
         self, store: Store, link: ProviderLink, rules: RuleFile, tell: SyncListener, batch: int = BATCH_MOVES
     ) -> None:
-        self._cache, self._link, self._rules, self._tell = store.repository, link, rules, tell
+        self._cache, self._link, self._rules, self._notify = store.repository, link, rules, tell
         self._batch = batch
         self._known: tuple[int, RepositorySchema] | None = None
         self._is_lost = False
 
     def connect(self) -> None:
-        """Be where the moves after the cursor are all that is missing."""
-        at, before = self._link.standing(), self._cache.cursor()
-        self._refuse_behind(at, before)
+        """Reach a state in which only the moves after the cursor are missing."""
+        at, before = self._link.provider_position(), self._cache.cursor()
+        self._check_not_behind(at, before)
         self._rules.check(self._schema(None).schema)
         self._agree_on_rules()
         because = self._gap(at, self._cache.cursor())
         moved = before is not None and before.provider != at.provider
         if because is None:
-            self._tell(Connected(self._link.name, at.position, moved))
+            self._notify(Connected(self._link.name, at.position, moved))
         else:
             self._refresh(because)
 
     def step(self, wait: float) -> bool:
-        """Apply what moved, and say whether there is more now. If nothing did, that is waited for."""
+        """Apply the next moves, waiting for some if there are none; return whether there are more now."""
         since = self._cache.cursor()
         if since is None or not since.is_settled:
-            self._refresh("something local was removed that the provider has, too")
+            self._refresh("a local document was removed that the provider may have, too")
             return True
-        told = self._told(since, wait)
-        if told is None:
+        changes = self._fetch_changes(since, wait)
+        if changes is None:
             self._reconnect()
             return True
         self._is_lost = False
-        if told.moves or told.sequence != since.sequence or told.position != since.position:
-            self._apply(told, since)
-        return told.more
+        if changes.moves or changes.sequence != since.sequence or changes.position != since.position:
+            self._apply(changes, since)
+        return changes.more
 
     def _reconnect(self) -> None:
-        """Begin anew. If that leads nowhere twice in a row, one address has several providers behind it, perhaps."""
+        """Connect again. If that is necessary twice in a row, one address may have several providers behind it."""
         if self._is_lost:
             self._is_lost = False
-            hint = "does the address lead to several providers in turn? name each of them with --provider"
+            hint = (
+                "does the address balance load between several providers? name each of them with --provider"
+            )
             raise Unreachable("the provider does not stay the same", where=self._link.name, hint=hint)
         self._is_lost = True
         self.connect()
 
-    def _told(self, since: Cursor, wait: float) -> ChangeSet | None:
-        """What follows the cursor; None if that cannot be said, or not by the same provider as before."""
+    def _fetch_changes(self, since: Cursor, wait: float) -> ChangeSet | None:
+        """Fetch the moves after the cursor; None if they are not available, or the provider is another one."""
         try:
-            told = self._link.changes(since.sequence, self._batch, wait)
+            changes = self._link.changes(since.sequence, self._batch, wait)
         except Gone:
             return None
-        ahead = told.position >= since.position and told.sequence >= since.sequence + told.more
-        same = told.provider == since.provider and ahead
-        return told if same else None
+        ahead = changes.position >= since.position and changes.sequence >= since.sequence + changes.more
+        same = changes.provider == since.provider and ahead
+        return changes if same else None
 
-    def _refuse_behind(self, at: ProviderPosition, cursor: Cursor | None) -> None:
-        """A provider that leads and is behind itself was restored, and what it has counts. Any other will catch up."""
+    def _check_not_behind(self, at: ProviderPosition, cursor: Cursor | None) -> None:
+        """Reject a provider behind the repository: it has to catch up. Only a restored leader may go back."""
         if cursor is None or at.position >= cursor.position:
             return
         if at.provider == cursor.provider and at.leads:
             return
-        hint = "it has to catch up first" if not at.leads else "is it one of the same backbone?"
+        hint = "it has to catch up first" if not at.leads else "does it belong to the same backbone?"
         raise Behind(
-            f"this provider is at position {at.position}, the repository at {cursor.position} already",
+            f"the provider is at position {at.position}, but the repository already at {cursor.position}",
             where=self._link.name,
             hint=hint,
         )
 
     def _agree_on_rules(self) -> None:
-        """Have the provider follow exactly the rules of the file.
+        """Make the provider's rules equal to those of the file.
 
-        The cursor is given up before they are changed there: a process that ends in between must not go on with moves
-        of other rules than it had.
+        The cursor is unsettled before: a process that ends in between must not continue with moves of other rules.
         """
         wanted, there = self._rules.texts, self._link.rules()
         if wanted != there or wanted != self._cache.rules():
@@ -169,79 +170,77 @@ class ProviderFollower:
             self._link.set_rules(wanted)
 
     def _gap(self, at: ProviderPosition, cursor: Cursor | None) -> str | None:
-        """Why the moves after the cursor are not enough, if they are not."""
+        """Return the reason why the moves after the cursor are not sufficient, if they are not."""
         if cursor is None:
             return "this is the first time"
         if cursor.provider != at.provider:
             return "it is another provider than before"
         if not cursor.is_settled:
-            return "the rules are other ones than before, or something local was removed"
+            return "the rules have changed, or a local document was removed"
         if at.position < cursor.position or cursor.mark != self._mark(cursor.sequence):
-            return "the provider has forgotten what it told, or was restored from an older store"
+            return "the provider was restored from an older store, or no longer has the last changes"
         return None
 
     def _mark(self, sequence: int) -> str:
-        """What the provider says that it told under a number; nothing came before the first."""
+        """Return the mark of the provider's move with a sequence number; empty before the first."""
         try:
-            told = self._link.changes(max(0, sequence - 1), 1, 0)
+            changes = self._link.changes(max(0, sequence - 1), 1, 0)
         except Gone:
             return "nothing any more"
         if sequence == 0:
             return ""
-        return compute_mark(told.moves[0]) if told.moves else "nothing of this repository"
+        return compute_mark(changes.moves[0]) if changes.moves else "nothing of this repository"
 
     def _refresh(self, because: str) -> None:
         state = self._link.state()
-        known = self._schema(state.schema)
-        self._check(state.resources, known)
+        schema = self._schema(state.schema)
+        self._check(state.resources, schema)
         mark = self._mark(state.sequence)
-        done = self._cache.replace(known, self._rules.texts, state, mark)
-        held = self._cache.counts().resources
-        self._tell(Refreshed(self._link.name, state.position, because, done, held))
+        applied = self._cache.replace(schema, self._rules.texts, state, mark)
+        count = self._cache.counts().resources
+        self._notify(Refreshed(self._link.name, state.position, because, applied, count))
 
-    def _apply(self, told: ChangeSet, since: Cursor) -> None:
-        """Another process may have changed something in between: then the cursor is another one, and this is left."""
-        known = self._schema(told.schema)
-        self._check(told.resources, known)
-        done = self._cache.apply(known, told, since)
-        if done is not None and told.moves:
-            held = self._cache.counts().resources
-            self._tell(Followed(self._link.name, told.position, len(told.moves), done, held))
+    def _apply(self, changes: ChangeSet, since: Cursor) -> None:
+        """Apply changes, unless another process has moved the cursor in between."""
+        schema = self._schema(changes.schema)
+        self._check(changes.resources, schema)
+        applied = self._cache.apply(schema, changes, since)
+        if applied is not None and changes.moves:
+            count = self._cache.counts().resources
+            self._notify(Followed(self._link.name, changes.position, len(changes.moves), applied, count))
 
-    def _check(self, resources: Iterable[Resource], known: RepositorySchema) -> None:
-        """What does not go with the provider's own schema is no fault of who runs the repository: it is asked again."""
+    def _check(self, resources: Iterable[Resource], schema: RepositorySchema) -> None:
+        """Check resources against the provider's schema. A violation is the provider's fault, and may be transient."""
         try:
-            for each in resources:
-                check_conformance(each, known.schema)
-                check_document(Document(document_uri_of(each.uri), (each,)))
+            for resource in resources:
+                check_conformance(resource, schema.schema)
+                check_document(Document(document_uri_of(resource.uri), (resource,)))
         except InputError as problem:
-            what = "what the provider tells does not go with its schema"
+            what = "the provider sent resources that break its schema"
             raise Unreachable(what, where=self._link.name, received=str(problem)) from problem
 
     def _schema(self, version: int | None) -> RepositorySchema:
-        """The provider's schema, asked for again when another version is told of. A schema only grows, so that one that
-        came after something that was told knows it, too."""
+        """Return the provider's schema, fetched again for another version.
+
+        Schemas only grow, so a newer one than that of a change set is valid, too.
+        """
         if self._known is None or self._known[0] != version:
-            text = self._link.schema()
-            made = RepositorySchema(
-                text.media_type, text.body, parse_schema(rdf_decoder.decode(text.body, text.media_type))
-            )
-            self._known = text.version, made
+            source = self._link.schema()
+            schema = parse_schema(rdf_decoder.decode(source.body, source.media_type))
+            self._known = source.version, RepositorySchema(source.media_type, source.body, schema)
         return self._known[1]
 
 
-# Keeping a repository up to date, whatever becomes of its providers.
-#
-# One provider is followed. When it cannot be, the next one is tried at once; when none can be, all of them are tried
-# again, later and later. What is held stays, and answers queries all the while.
-
-
 TRANSIENT_ERRORS = (Unreachable, Gone, Behind)
-"""What may be over the next time. Anything else ends it."""
+"""Errors after which the next provider is tried. Any other ends synchronization."""
 
 
 class Synchronizer:
-    """Follows one of several providers."""
+    """Synchronization with one of several providers.
+
+    If the current one fails, the next is tried at once; if all fail, they are retried with backoff. The repository
+    answers queries all the time.
+    """
 
     def __init__(
         self,
@@ -252,12 +251,12 @@ class Synchronizer:
         batch: int = BATCH_MOVES,
         chance: Random | None = None,
     ) -> None:
-        self._store, self._links, self._tell = store, links, tell
+        self._store, self._links, self._notify = store, links, tell
         self._followers = [ProviderFollower(store, link, rules, tell, batch) for link in links]
         self._chance, self._stop, self._failures = chance or Random(), Event(), 0
 
     def once(self) -> None:
-        """Catch up with the first provider that answers, and end."""
+        """Catch up with the first provider that responds, and return."""
         problems: list[TidingsError] = []
         for follower in self._followers:
             try:
@@ -270,7 +269,7 @@ class Synchronizer:
         raise problems[0]
 
     def run(self) -> None:
-        """Follow until `stop` is called, maybe by another thread, or by a signal."""
+        """Follow providers until `stop` is called by another thread or a signal."""
         turn = 0
         while not self._stop.is_set():
             at = turn % len(self._links)
@@ -281,7 +280,7 @@ class Synchronizer:
                 self._failed(self._links[at], problem)
 
     def stop(self) -> None:
-        """What is waited for is ended; a change set that is being applied is applied."""
+        """Cancel waiting, and finish a change set that is being applied."""
         self._stop.set()
         for link in self._links:
             link.end()
@@ -292,9 +291,7 @@ class Synchronizer:
             before = self._store.repository.cursor()
             follower.step(WAIT_SECONDS)
             self._failures = 0
-            if (
-                self._store.repository.cursor() == before
-            ):  # a server that lets nobody wait is not asked all the time
+            if self._store.repository.cursor() == before:  # a server without long polling: no tight loop
                 self._stop.wait(INITIAL_BACKOFF_SECONDS)
 
     def _failed(self, link: ProviderLink, problem: TidingsError) -> None:
@@ -303,6 +300,6 @@ class Synchronizer:
         self._failures += 1
         rounds, rest = divmod(self._failures, len(self._links))
         seconds = 0.0 if rest else backoff_seconds(rounds, self._chance)
-        held = self._store.repository.counts().resources
-        self._tell(CutOff(link.name, str(problem), seconds, held))
+        count = self._store.repository.counts().resources
+        self._notify(CutOff(link.name, str(problem), seconds, count))
         self._stop.wait(seconds)

@@ -107,9 +107,9 @@ class PreparedSchemas(SchemaCache):
     def __init__(self, schemas: SchemaCache, asked: CachedTriggerIndex) -> None:
         self._schemas, self._asked = schemas, asked
 
-    def known(self, file: SchemaFile | None) -> SchemaContext:
-        known = self._schemas.context(file)
-        return replace(known, triggers=self._asked.by(known.schema))
+    def context(self, file: SchemaFile | None) -> SchemaContext:
+        context = self._schemas.context(file)
+        return replace(context, triggers=self._asked.by(context.schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class MetadataLog:
 def check_not_trimmed(begins: int, after: int) -> None:
     """Refuse to read after a position in a log that begins later."""
     if after + 1 < begins:
-        hint = "begin with a snapshot"
+        hint = "start with a snapshot"
         raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
 
 

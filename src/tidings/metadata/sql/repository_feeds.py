@@ -45,7 +45,7 @@ def repository_scope(repository: str) -> str:
     """What stands before the names of a repository's rules."""
     if not REPOSITORY_NAME.fullmatch(repository):
         accepted = "1 to 100 letters, digits and . _ ~ -"
-        raise InputError("this is no name of a repository", received=repository[:200], accepted=accepted)
+        raise InputError("not a name of a repository", received=repository[:200], accepted=accepted)
     return f"{repository}/"
 
 
