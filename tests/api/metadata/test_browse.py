@@ -98,7 +98,7 @@ def test_for_machines(client: httpx.Client) -> None:
         ("/resource?uri=", 400, "uri"),
         ("/classes/Provider?limit=0", 400, "limit"),
         ("/classes/Provider?limit=many", 400, "limit"),
-        (f"/resource?uri={DOC}%23host&after=x", 422, "no place where a page begins"),
+        (f"/resource?uri={DOC}%23host&after=x", 422, "not a cursor of a page"),
     ],
 )
 def test_what_is_wrong_is_said(client: httpx.Client, address: str, status: int, told: str) -> None:

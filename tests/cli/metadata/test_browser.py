@@ -103,7 +103,7 @@ def test_what_is_not_there_is_said(provider, command: str, what: str, told: str)
 def test_wrong_options(provider) -> None:
     assert "--as NAME" in provider("pick", HOST, "--name", "x").stderr
     assert provider("browse", "Provider", "--limit", "0").exit_code == 2
-    assert "no place where a page begins" in provider("browse", HOST, "--after", "x").stderr
+    assert "not a cursor of a page" in provider("browse", HOST, "--after", "x").stderr
 
 
 def test_without_a_schema(tidings: Tidings) -> None:

@@ -132,9 +132,9 @@ def test_no_page(browser: Browser, limit: int) -> None:
         lambda: browser.instances("Thing", limit=limit),
         lambda: browser.resource(HOST, limit=limit),
     ):
-        with pytest.raises(InputError, match="no size for a page"):
+        with pytest.raises(InputError, match="invalid page size"):
             look()
-    with pytest.raises(InputError, match="no place where a page begins"):
+    with pytest.raises(InputError, match="not a cursor of a page"):
         browser.resource(HOST, "partners")
 
 

@@ -125,7 +125,7 @@ def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, t
         Synchronizer(opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")).once()
         queries = QueryEngine.at_repository(opened.store)
         assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
-        with pytest.raises(InputError, match="what this rule registers is not known here"):
+        with pytest.raises(InputError, match="the class of this rule is not known here"):
             queries.ask("search ours c")
 
 

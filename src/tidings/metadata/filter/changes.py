@@ -1,11 +1,11 @@
-"""What is different between two versions of a document (section 3.5 of paper 001).
+"""Differences between two versions of a document (section 3.5 of paper 001), and explanations of changed results.
 
     before                     after
     doc.rdf#host               doc.rdf#host               unchanged
     doc.rdf#info  memory 92    doc.rdf#info  memory 32    changed: memory
                                doc.rdf#disk               new
 
-A document that was not there, and one that is deleted, is one without resources.
+A new document has a version without resources before it, a deleted one after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.model import Reason
 from tidings.values import Scalar, show
 
 TYPE_PROPERTY = "rdf#type"
-"""Stands among the changed properties if the class is another one."""
+"""The name of a changed class among changed properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ChangedResource:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChanges:
-    """Each resource of two versions of a document stands in one of these."""
+    """The resources of two versions of a document, each in one of four groups."""
 
     new: tuple[Resource, ...] = ()
     changed: tuple[ChangedResource, ...] = ()
@@ -45,7 +45,7 @@ class DocumentChanges:
 
 
 def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> DocumentChanges:
-    """What became of each resource, in the order of the versions."""
+    """Compare two versions, in the order of their resources."""
     old, new = ({each.uri: each for each in version} for version in (before, after))
     both = [(old[uri], each) for uri, each in new.items() if uri in old]
     return DocumentChanges(
@@ -59,29 +59,27 @@ def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> D
 
 
 def _different(before: Resource, after: Resource) -> tuple[str, ...]:
-    """Values are in a fixed order, so that two sets of them are equal if their tuples are."""
+    """Return the properties with different values. Values are sorted, so tuples can be compared."""
     names = dict.fromkeys((*after.values, *before.values))
     values = [name for name in names if before.values.get(name) != after.values.get(name)]
     return (*([TYPE_PROPERTY] if before.cls != after.cls else []), *values)
 
 
-# Why a resource changed inside the results of a rule: what is different in it, or in what it refers to strongly.
+# Reasons why a result of a rule changed: differences in it or in its strong closure, with the path to them.
 #
 #     changed     serverInformation.memory 128 was 92         at doc.rdf#info
-#
-# The way there is told as a path.
 
 
 MAX_VISITED = 300
-"""So many resources are looked at for one notification; of a change that is further away it is not told where it is."""
+"""How many resources are searched for one notification; a change further away is not located."""
 
 StrongReferences = Mapping[str, Iterable[tuple[str, str]]]
-"""The strong references of resources: property, and where it leads."""
+"""The strong references of resources by URI: properties and targets."""
 
 
 @dataclass(slots=True)
 class TouchedResources:
-    """The resources that are not as they were, by URI."""
+    """New, changed and deleted resources by URI."""
 
     new: dict[str, Resource] = field(default_factory=dict)
     changed: dict[str, ChangedResource] = field(default_factory=dict)
@@ -97,12 +95,12 @@ class TouchedResources:
         return found
 
     def was(self, uri: str) -> str | None:
-        """The class that a resource had before, if that or something else is different now."""
+        """Return the class that a changed or deleted resource had before."""
         before = self.changed[uri].before if uri in self.changed else self.deleted.get(uri)
         return before.cls if before else None
 
     def reasons(self, uri: str, path: str) -> Iterator[Reason]:
-        """What became of a resource that a path leads to."""
+        """Yield the reasons for a change of a resource at the end of a path."""
         if uri in self.changed:
             yield from _differences(self.changed[uri], path)
         elif uri in self.new:
@@ -112,7 +110,7 @@ class TouchedResources:
 
 
 def explain_change(uri: str, touched: TouchedResources, strong: StrongReferences) -> list[Reason]:
-    """What changed, the nearest first."""
+    """Return the reasons for a change, the nearest first."""
     found = list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MAX_REASONS))
     return found or [Reason("it, or something that it refers to, is different", None, uri)]
 

@@ -1,11 +1,11 @@
-"""Triggering rules in the common index: which of them a resource satisfies, however many there are.
+"""Index of triggering rules, which finds those that a resource satisfies.
 
-A resource is an event, with each of its properties once for its class and once for each class above it:
+A resource becomes an event, with each property once for its class and once for each superclass:
 
     doc.rdf#host, a CycleProvider       "CycleProvider/serverHost": pirates.uni-passau.de
                                         "CycleProvider/rdf#subject": doc.rdf#host
 
-and a triggering rule is a predicate on one of those.
+A triggering rule becomes a predicate on one of these.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ INDEX_OPERATORS = {
 
 
 class TriggerIndex:
-    """The triggering rules of a provider by their numbers."""
+    """The triggering rules of a provider by number."""
 
     def __init__(self, schema: Schema, index: Index | None = None, last: int = 0) -> None:
         self._schema, self._index = schema, Index.create() if index is None else index
         self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         self.last = last
-        """The greatest number of a rule that was added: numbers are given in order."""
+        """The greatest number of an added rule; numbers are assigned in order."""
         self.known = 0
-        """All rules up to this number were looked at. Join rules have numbers, too, so it may be greater."""
+        """The number up to which all rules were read. It may be greater, since join rules have numbers, too."""
 
     @property
     def nbytes(self) -> int:
-        """What the index takes in memory."""
+        """The size of the index in memory."""
         return self._index.nbytes
 
     def add(self, rules: Mapping[int, TriggeringRule]) -> None:
@@ -61,40 +61,40 @@ class TriggerIndex:
         self._index.add(self.compiled(rules))
 
     def compiled(self, rules: Mapping[int, TriggeringRule]) -> Compiled:
-        """Rules for an index, which has them by their numbers."""
+        """Compile rules for the index, identified by their numbers."""
         texts = (self._text(rule) for rule in rules.values())
-        asked = zip(rules, texts, strict=True)
-        compiled = compile_many(Subscription(str(number), "", INDEX_LANGUAGE, text) for number, text in asked)
+        pairs = zip(rules, texts, strict=True)
+        compiled = compile_many(Subscription(str(number), "", INDEX_LANGUAGE, text) for number, text in pairs)
         if compiled.rejects:
-            raise TidingsError(f"a triggering rule is no predicate: {compiled.rejects[0]}")
+            raise TidingsError(f"a triggering rule is not a predicate: {compiled.rejects[0]}")
         return compiled
 
     def remove(self, numbers: Iterable[int]) -> None:
         self._index.remove(map(str, numbers))
 
     def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
-        """The URIs of resources with the numbers of the rules that they satisfy."""
+        """Yield the URIs of resources with the numbers of the rules that they satisfy."""
         uris = [resource.uri for resource in resources]
         return ((uris[place], number) for place, number in self.satisfied_at(resources))
 
     def satisfied_at(self, resources: Collection[Resource]) -> Iterator[tuple[int, int]]:
-        """The same with their places: two versions of a resource have one URI."""
+        """Yield places of resources instead of URIs: two versions of a resource have the same URI."""
         for place, number in self._index.match(map(self._event, resources)).pairs():
             yield place, int(number)
 
     def _event(self, resource: Resource) -> Event:
-        found: dict[str, list[Scalar]] = {}
+        event: dict[str, list[Scalar]] = {}
         cls = resource.cls
         for path in self._paths_of(cls, SUBJECT):
-            found[path] = [resource.uri]
+            event[path] = [resource.uri]
         for name, values in resource.values.items():
             plain = [value.uri if isinstance(value, Ref) else value for value in values]
             for path in self._paths_of(cls, name):
-                found[path] = plain
-        return found
+                event[path] = plain
+        return event
 
     def _paths_of(self, cls: str, property: str) -> tuple[str, ...]:
-        """Where a property stands in an event: once for each class. There are as many as the schema has."""
+        """Return the paths of a property in an event, one for each class. The schema bounds the cache."""
         paths = self._paths.get((cls, property))
         if paths is None:
             paths = tuple(_path(above, property) for above in self._schema.at_or_above(cls))
@@ -108,7 +108,7 @@ class TriggerIndex:
         return f'"{path}" {INDEX_OPERATORS[rule.operator].spelling} {show(self._literal(rule))}'
 
     def _literal(self, rule: TriggeringRule) -> Literal:
-        """The constant; a text is an instant where the schema says so."""
+        """Return the constant, which is an instant where the schema says so."""
         assert rule.constant is not None
         declared = self._schema.property_of(rule.cls, rule.property) if rule.property else None
         if declared is not None and declared.kind is Kind.INSTANT and isinstance(rule.constant, str):
@@ -130,14 +130,13 @@ _EXAMPLES = (
 
 @cache
 def warm_up() -> None:
-    """Load the kernels that asking takes, once in a process.
+    """Load the matching kernels, once in a process.
 
-    On a new machine they are compiled then, for a minute or so. Whoever is about to change metadata does it before the
-    transaction: in it nobody else could write meanwhile.
+    On a new machine they are compiled, for about a minute. Call this before a transaction, which blocks other writers.
     """
     index = Index.create()
-    asked = (Subscription(str(n), "", INDEX_LANGUAGE, text) for n, text in enumerate(_EXAMPLES))
-    index.add(compile_many(asked))
+    subscriptions = (Subscription(str(n), "", INDEX_LANGUAGE, text) for n, text in enumerate(_EXAMPLES))
+    index.add(compile_many(subscriptions))
     event: Event = {"a": [1], "b": ["x"], "c": ["2026-11-15T00:00:00.000000Z"]}
     for few in ([event], [event, event]):
         index.match(few).pairs()

@@ -1,4 +1,4 @@
-"""What a query answers: whole resources, or rows with a cell for each path that is selected.
+"""Answers of queries: whole resources, or rows with a cell for each selected path.
 
 search CycleProvider c where c.serverPort = 80            resources
 search CycleProvider c select c.serverHost, c.tags?       rows such as ("pirates.uni-passau.de", ("fast", "new"))
@@ -20,15 +20,15 @@ from tidings.metadata.rules.tree import Path, Query
 from tidings.metadata.schema.model import Property, Schema
 
 Cell = Value | None | tuple[Value, ...]
-"""One value or none; of a path with `?`, all its values."""
+"""A value or None; for a path with `?`, a tuple of all values."""
 
 Binding = tuple[str, ...]
-"""The URIs that the shown variables stand for, in the order of `shown`."""
+"""The URIs bound to the selected variables, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """`columns` are the paths as they are written; without `select` there are none, and whole resources instead."""
+    """Rows with `columns` named by the selected paths, or, without `select`, whole resources."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Cell, ...], ...] = ()
@@ -39,7 +39,7 @@ class QueryAnswer:
 
 
 def selected_variables(query: Query) -> tuple[str, ...]:
-    """What is asked for, and the other variables that something is selected of: a row for each binding of these."""
+    """Return the registered variable and the others with selected paths; each binding of them is a row."""
     named = {path.variable for path in query.select}
     others = (each.variable for each in query.searched if each.variable != query.of)
     return (query.of, *(variable for variable in others if variable in named))
@@ -55,11 +55,11 @@ def is_multivalued(path: Path) -> bool:
 
 
 def evaluate_cell(path: Path, values: Iterable[Value]) -> Cell:
-    """The values at the end of a path: each once, in order."""
-    every: list[Any] = sorted(set(values))  # of one kind, all of them
+    """Return the distinct, sorted values at the end of a path."""
+    distinct: list[Any] = sorted(set(values))  # all of one kind
     if is_multivalued(path):
-        return tuple(every)
-    return every[0] if every else None
+        return tuple(distinct)
+    return distinct[0] if distinct else None
 
 
 def sort_bindings(
@@ -67,43 +67,44 @@ def sort_bindings(
     order: Sequence[tuple[Mapping[Binding, Any], bool]],
     limit: int | None,
 ) -> list[Binding]:
-    """Bindings in the order of values, of which some may be missing: those come last, whichever way it goes.
+    """Sort bindings by values and return the first ones. Missing values come last in either direction.
 
-    Sorted from the last key to the first: each sort leaves what it finds equal as it is. Ties are in the order of
-    the URIs.
+    Stable sorts from the last key to the first; ties are ordered by URIs.
     """
-    found = sorted(bindings)
-    for keys, falls in reversed(order):
-        there = sorted((each for each in found if each in keys), key=keys.__getitem__, reverse=falls)
-        found = there + [each for each in found if each not in keys]
-    return found[:limit]
+    result = sorted(bindings)
+    for keys, is_descending in reversed(order):
+        with_value = sorted(
+            (each for each in result if each in keys), key=keys.__getitem__, reverse=is_descending
+        )
+        result = with_value + [each for each in result if each not in keys]
+    return result[:limit]
 
 
-# Dates as people wrote them: a value of a property whose range is `xsd:date` is kept as its midnight in UTC.
+# A value of a property with the range `xsd:date` is stored as its midnight in UTC:
 #
-#     "2026-11-15"^^xsd:date       kept as 2026-11-15T00:00:00.000000Z, shown as 2026-11-15
+#     "2026-11-15"^^xsd:date       stored as 2026-11-15T00:00:00.000000Z, shown as 2026-11-15
 #
-# What is compared and what travels between providers and repositories is the moment; this is for answers alone. A
-# date with a zone in which it begins at another time, and a time of the day, are shown as the moments they are.
+# Comparisons and replication use the instant; only answers show dates. A date with a time zone in which it begins at
+# another time, and a time of the day, are shown as instants.
 
 
 _MIDNIGHT = "T00:00:00.000000Z"
 
 
 def restore_dates(resource: Resource, schema: Schema) -> Resource:
-    """A resource with its dates as dates."""
-    found = {
+    """Show the midnights of date properties of a resource as dates."""
+    dates = {
         name: tuple(map(_date, values))
         for name, values in resource.values.items()
         if _has_dates(schema.property_of(resource.cls, name))
     }
-    return replace(resource, values={**resource.values, **found}) if found else resource
+    return replace(resource, values={**resource.values, **dates}) if dates else resource
 
 
 def restore_answer_dates(
     answer: QueryAnswer, query: Query, schema: Schema, types: Mapping[str, str]
 ) -> QueryAnswer:
-    """An answer with its dates as dates."""
+    """Show the midnights of date properties of an answer as dates."""
     classes = {each.variable: class_of(each.extension, schema, types) for each in query.searched}
     dates = [_has_dates(_end(path, classes, schema)) for path in query.select]
     resources = tuple(restore_dates(each, schema) for each in answer.resources)
@@ -117,12 +118,12 @@ def restore_answer_dates(
 
 
 def _end(path: Path, classes: Mapping[str, str], schema: Schema) -> Property | None:
-    """The property at the end of a path that was checked; none if it is a variable alone."""
-    found, cls = None, classes[path.variable]
+    """Return the property at the end of a valid path; None if it is a variable alone."""
+    property, cls = None, classes[path.variable]
     for step in path.steps:
-        found = schema.property_of(cls, step.property)
-        cls = (found and found.leads_to) or cls
-    return found
+        property = schema.property_of(cls, step.property)
+        cls = (property and property.leads_to) or cls
+    return property
 
 
 def _has_dates(property: Property | None) -> bool:
@@ -139,21 +140,19 @@ def _date(value: Value) -> Value:
     return value.removesuffix(_MIDNIGHT) if isinstance(value, str) else value
 
 
-# Answers to queries as JSON and as CSV, the same on the command line and over HTTP.
-#
-# A cell of a path with `?` is a list, also with one value in it or none; in CSV it is that list as JSON. A reference
-# is `{"ref": URI}` in JSON, and the URI in CSV.
+# JSON and CSV, for the command line and HTTP. A cell of a path with `?` is a list, also with one value or none; in CSV
+# it is that list as JSON. A reference is `{"ref": URI}` in JSON, and the URI in CSV.
 
 
 def answer_to_records(answer: QueryAnswer) -> Iterator[dict[str, Any]]:
-    """A record for each result."""
+    """Yield a JSON object for each result."""
     yield from (resource_to_json(each) for each in answer.resources)
     for row in answer.rows:
         yield {name: cell_to_json(cell) for name, cell in zip(answer.columns, row, strict=True)}
 
 
 def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
-    """The whole answer as one record: resources, or columns and rows."""
+    """Convert an answer to one JSON object with resources, or with columns and rows."""
     if not answer.columns:
         return {"resources": [resource_to_json(each) for each in answer.resources]}
     rows = [[cell_to_json(cell) for cell in row] for row in answer.rows]
@@ -167,29 +166,29 @@ def cell_to_json(cell: Cell) -> object:
 
 
 def answer_to_csv(answer: QueryAnswer, schema: Schema) -> str:
-    """A table with a header: the selected paths, or the class and all properties that some resource has."""
+    """Format an answer as CSV. The columns are the selected paths, or URI, class and all properties in use."""
     names = sorted({name for each in answer.resources for name in each.values})
     header = answer.columns or ("uri", "class", *names)
     written = StringIO()
     writer = csv.writer(written)
     writer.writerow(header)
-    writer.writerows([_written(cell) for cell in row] for row in answer.rows)
-    writer.writerows(_of_resource(each, names, schema) for each in answer.resources)
+    writer.writerows([_format_cell(cell) for cell in row] for row in answer.rows)
+    writer.writerows(_resource_row(each, names, schema) for each in answer.resources)
     return written.getvalue()
 
 
-def _of_resource(resource: Resource, names: list[str], schema: Schema) -> list[str]:
+def _resource_row(resource: Resource, names: list[str], schema: Schema) -> list[str]:
     cells = [resource.uri, resource.cls]
     for name in names:
         declared, values = schema.property_of(resource.cls, name), resource.values.get(name, ())
         if declared is not None and declared.several:
-            cells.append(_written(tuple(values)))
+            cells.append(_format_cell(tuple(values)))
         else:
-            cells.append(_written(values[0] if values else None))
+            cells.append(_format_cell(values[0] if values else None))
     return cells
 
 
-def _written(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Ref):

@@ -1,4 +1,4 @@
-"""Looking around at a provider: classes with their counts, their resources, and references in both directions.
+"""Browsing the metadata of a provider: classes with counts, their resources, and references in both directions.
 
 browser = Browser(store)
 browser.classes()                                           a tree, with counts
@@ -27,47 +27,50 @@ from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, Ref
 from tidings.store.store import Store
 from tidings.values import Scalar, show
 
-# The rule that caches what somebody picked while looking around (section 2.2 of paper 001).
+# Rules that cache a class or a resource selected while browsing (section 2.2 of paper 001):
 #
-# search CycleProvider c register c search CycleProvider c register c where c = <http://example.org/doc.rdf#host>
+#     search CycleProvider c register c
+#     search CycleProvider c register c where c = <http://example.org/doc.rdf#host>
 
 
-_NO_WORD = re.compile(r"[^\w.]+")
-_LONGEST = 80
+_NON_WORD = re.compile(r"[^\w.]+")
+_MAX_NAME_LENGTH = 80
 
 
 def suggest_rule(cls: str, uri: str | None = None) -> str:
-    """The rule that registers all resources of a class, or one of them."""
+    """Return the rule that registers all resources of a class, or one of them."""
     variable = variable_initial(cls)
     where = uri and Comparison(Path(variable), Operator.EQUAL, Constant(uri, is_resource=True))
     return format_rule(Rule((Variable(cls, variable),), variable, where or None))
 
 
 def suggest_rule_name(cls: str, uri: str | None = None) -> str:
-    """A name for that rule: `all-CycleProvider`, `doc.rdf-host`."""
+    """Return a name for that rule: `all-CycleProvider`, `doc.rdf-host`."""
     if uri is None:
         return f"all-{_words(cls)}"
     document, _, fragment = uri.partition("#")
-    return _words(f"{document.rstrip('/').rpartition('/')[2]} {fragment}")[-_LONGEST:].strip("-.") or "picked"
+    return (
+        _words(f"{document.rstrip('/').rpartition('/')[2]} {fragment}")[-_MAX_NAME_LENGTH:].strip("-.")
+        or "picked"
+    )
 
 
 def _words(text: str) -> str:
-    return _NO_WORD.sub("-", text).strip("-.")
+    return _NON_WORD.sub("-", text).strip("-.")
 
 
 PAGE_SIZE, MAX_PAGE_SIZE = 50, 1_000
-"""How many resources are on a page, when nothing is said and at most."""
+"""The default and the maximal number of resources on a page."""
 
 _NEIGHBOURS = 1_000
-"""Among so many resources of a document, one is looked for that somebody may have meant."""
-
+"""How many resources of a document are searched for a similar URI."""
 
 _IN_URIS = re.compile(r"[:/#]")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassSummary:
-    """A class: how many resources it has itself, and with those of the classes below it."""
+    """A class with the number of its own resources, and of all including those of subclasses."""
 
     name: str
     parents: tuple[str, ...]
@@ -77,7 +80,7 @@ class ClassSummary:
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
-    """A page of the resources of a class; `more` is where the next page begins, if there is one."""
+    """A page of the resources of a class; `more` is the cursor of the next page."""
 
     of: ClassSummary
     found: tuple[InstanceRow, ...]
@@ -86,10 +89,10 @@ class InstancePage:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A reference, to or from another resource.
+    """A reference to or from another resource.
 
-    `cls` is the class of the other one, if that is there. A reference leads nowhere if it is not, or if it is of
-    another class than the schema says.
+    `cls` is the class of the other resource, if it exists. `leads` is false if the target is missing, or of another
+    class than the schema says.
     """
 
     property: str
@@ -101,7 +104,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """A resource, what it refers to, and a page of who refers to it; `more` is where the next page begins."""
+    """A resource, its references, and a page of its referrers; `more` is the cursor of the next page."""
 
     resource: Resource
     document: str
@@ -112,54 +115,54 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True)
 class SuggestedRule:
-    """The rule for what somebody picked, and a name for it."""
+    """A rule for a selected class or resource, with a name."""
 
     name: str
     text: str
 
 
 class Browser:
-    """Looks around in the metadata of a store."""
+    """Browsing of the metadata of a store."""
 
     def __init__(self, store: Store) -> None:
         self._stored, self._provider = store.metadata_browsing, Provider(store)
 
     def classes(self) -> tuple[ClassSummary, ...]:
-        """All classes, in the order of the schema."""
+        """List all classes in the order of the schema."""
         schema, counts = self._provider.schema, self._stored.counts()
-        return tuple(_class_seen(schema, name, counts) for name in schema.classes)
+        return tuple(_summarize_class(schema, name, counts) for name in schema.classes)
 
     def instances(self, cls: str, after: str = "", limit: int = PAGE_SIZE) -> InstancePage:
-        """The resources of a class and of those below it, in the order of their URIs."""
+        """Return a page of the resources of a class and its subclasses, ordered by URI."""
         _check_limit(limit)
         schema = self._provider.schema
         if cls not in schema.classes:
-            raise _no_class(cls, schema)
+            raise _unknown_class(cls, schema)
         found = self._stored.instances(schema.at_or_below(cls), after, limit + 1)
         more = found[limit - 1].uri if len(found) > limit else None
-        return InstancePage(_class_seen(schema, cls, self._stored.counts()), found[:limit], more)
+        return InstancePage(_summarize_class(schema, cls, self._stored.counts()), found[:limit], more)
 
     def resource(self, uri: str, after: str = "", limit: int = PAGE_SIZE) -> ResourceView:
-        """A resource with its references, and a page of those that refer to it."""
+        """Return a resource with its references and a page of its referrers."""
         _check_limit(limit)
         schema = self._provider.schema
-        seen = self._stored.resource(uri, _references(schema), _mark(after), limit + 1)
+        seen = self._stored.resource(uri, _references(schema), _parse_cursor(after), limit + 1)
         if seen is None:
             raise self._no_resource(uri, schema)
         cls, referrers = seen.placed.resource.cls, seen.referrers[:limit]
-        links = tuple(_from(schema, each, cls) for each in referrers)
+        links = tuple(_link_from(schema, each, cls) for each in referrers)
         last = links[-1] if len(seen.referrers) > limit else None
         more = f"{last.property} {last.uri}" if last else None
         shown = restore_dates(seen.placed.resource, schema)
-        return ResourceView(shown, seen.placed.document, tuple(_to(schema, seen)), links, more)
+        return ResourceView(shown, seen.placed.document, tuple(_links_to(schema, seen)), links, more)
 
     def is_class(self, what: str) -> bool:
-        """Whether a word that may be either is the name of a class, or meant to be one."""
+        """Whether a text is the name of a class, or a misspelled one, rather than a URI."""
         classes = self._provider.schema.classes
         return what in classes or not _IN_URIS.search(what) or suggest_name(what, classes) is not None
 
     def pick(self, what: str) -> SuggestedRule:
-        """The rule that registers all resources of a class, or the one resource with a URI."""
+        """Suggest the rule that registers all resources of a class, or the resource with a URI."""
         if self.is_class(what):
             cls = self.instances(what, limit=1).of.name
             return SuggestedRule(suggest_rule_name(cls), suggest_rule(cls))
@@ -174,10 +177,10 @@ class Browser:
 
 
 def class_tree(classes: tuple[ClassSummary, ...]) -> Iterator[tuple[int, ClassSummary]]:
-    """Classes below each other with their depths.
+    """Yield classes as a tree with their depths.
 
-    One that has several parents stands below each of them, but what is below it only the first time: each further
-    diamond would double what is shown.
+    A class with several parents appears below each of them, but its subclasses only the first time: each diamond would
+    double the output.
     """
     below: dict[str, list[ClassSummary]] = {each.name: [] for each in classes}
     for each in classes:
@@ -191,21 +194,21 @@ def class_tree(classes: tuple[ClassSummary, ...]) -> Iterator[tuple[int, ClassSu
 
 
 def display_value(value: Scalar) -> str:
-    """A value as people read it: a text as it is."""
+    """Format a value for display; texts stay as they are."""
     return value if isinstance(value, str) else show(value)
 
 
-def _class_seen(schema: Schema, name: str, counts: dict[str, int]) -> ClassSummary:
+def _summarize_class(schema: Schema, name: str, counts: dict[str, int]) -> ClassSummary:
     everything = sum(counts.get(each, 0) for each in schema.at_or_below(name))
     return ClassSummary(name, schema.classes[name].parents, counts.get(name, 0), everything)
 
 
 def _references(schema: Schema) -> set[str]:
-    """The properties that are references for some class."""
+    """Return the properties that are references of some class."""
     return {name for name, found in schema.properties.items() if any(each.leads_to for each in found)}
 
 
-def _to(schema: Schema, seen: ResourceRecord) -> Iterator[Link]:
+def _links_to(schema: Schema, seen: ResourceRecord) -> Iterator[Link]:
     resource = seen.placed.resource
     for name, values in resource.values.items():
         for value in values:
@@ -214,39 +217,36 @@ def _to(schema: Schema, seen: ResourceRecord) -> Iterator[Link]:
                 yield _link(schema, name, resource.cls, value.uri, cls, cls)
 
 
-def _from(schema: Schema, referrer: ReferrerRow, cls: str) -> Link:
+def _link_from(schema: Schema, referrer: ReferrerRow, cls: str) -> Link:
     return _link(schema, referrer.property, referrer.cls, referrer.uri, referrer.cls, cls)
 
 
 def _link(schema: Schema, name: str, source: str, other: str, cls: str | None, target: str | None) -> Link:
-    """A reference by a property of a resource of class `source` to one of class `target`."""
+    """Build a link for a reference from a resource of class `source` to one of class `target`."""
     declared = schema.property_of(source, name)
     reference = (declared and declared.reference) or Reference.WEAK
     leads = bool(declared and target and declared.leads_to in schema.at_or_above(target))
     return Link(name, other, cls, reference, leads)
 
 
-def _no_class(name: str, schema: Schema) -> Absent:
+def _unknown_class(name: str, schema: Schema) -> Absent:
     accepted = ", ".join(schema.classes) if len(schema.classes) <= 10 else "a class of the schema"
     return Absent(f"there is no class '{name}'", accepted=accepted, hint=suggest_name(name, schema.classes))
 
 
-def _mark(after: str) -> ReferrerCursor:
+def _parse_cursor(after: str) -> ReferrerCursor:
     property, space, uri = after.partition(" ")
     if after and not space:
-        accepted = "what the page before said comes next: a property, a space, and a URI"
-        raise InputError("no place where a page begins", where="after", received=after, accepted=accepted)
+        accepted = "the cursor from the page before: a property, a space, and a URI"
+        raise InputError("not a cursor of a page", where="after", received=after, accepted=accepted)
     return ReferrerCursor(property, uri)
 
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InputError(
-            "no size for a page", where="limit", received=str(limit), accepted=f"1 to {MAX_PAGE_SIZE:,}"
+            "invalid page size", where="limit", received=str(limit), accepted=f"1 to {MAX_PAGE_SIZE:,}"
         )
-
-
-# What is seen while looking around, for machines: the same on the command line and over HTTP.
 
 
 def class_to_json(cls: ClassSummary) -> dict[str, Any]:

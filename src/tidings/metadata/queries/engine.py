@@ -1,10 +1,10 @@
-"""Asking a store's metadata: in the language of rules, or in SPARQL. Nobody else is asked.
+"""Queries over the metadata of a store, in the rule language or in SPARQL.
 
-    queries = Queries.at_repository(store)
+    queries = QueryEngine.at_repository(store)
     queries.ask("search CycleProvider c where c.serverPort = 80 select c.serverHost").rows
     queries.sparql("SELECT ?c { ?c a <http://example.org/servers#CycleProvider> }").body
 
-A repository's store has the results of its own rules, a provider's those of all rules: both can be searched by name.
+The results of rules can be searched by name: those of its own rules at a repository, those of all rules at a provider.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tidings.metadata.sql.queries.query_executor import (
 from tidings.store.store import Store
 
 RuleTextLookup = Callable[[str], str | None]
-"""The text of a rule by its name."""
+"""Returns the text of a rule by name."""
 
 
 class QueryEngine:
-    """What may be asked of a store."""
+    """Queries over one store."""
 
     def __init__(
         self, store: Store, members: str, rule: RuleTextLookup, version: Callable[[], int], hint: str
@@ -47,44 +47,48 @@ class QueryEngine:
 
     @classmethod
     def at_repository(cls, store: Store) -> QueryEngine:
-        kept = store.repository
-        hint = (
-            "tidings repository --provider URL --rules FILE brings it; --at-provider asks a provider's home"
+        repository = store.repository
+        hint = "tidings repository --provider URL --rules FILE fetches it; --at-provider queries a provider's home"
+        return cls(
+            store,
+            REPOSITORY_MEMBERS_SQL,
+            lambda name: repository.rules().get(name),
+            repository.version,
+            hint,
         )
-        return cls(store, REPOSITORY_MEMBERS_SQL, lambda name: kept.rules().get(name), kept.version, hint)
 
     @classmethod
     def at_provider(cls, store: Store) -> QueryEngine:
-        kept = store.metadata
+        metadata = store.metadata
 
         def text(name: str) -> str | None:
-            found = kept.rules_named([name])
-            return found[name].text if name in found else None
+            rule = metadata.rules_named([name]).get(name)
+            return rule.text if rule else None
 
-        return cls(store, RULE_RESULTS_SQL, text, kept.position, "tidings provider schema FILE")
+        return cls(store, RULE_RESULTS_SQL, text, metadata.position, "tidings provider schema FILE")
 
     def schema(self) -> Schema:
         return self._schema()[1]
 
     def ask(self, text: str) -> QueryAnswer:
-        """The answer to a query in the language of rules."""
+        """Answer a query in the rule language."""
         query, schema = parse_query(text), self.schema()
         types = self._types(query, schema)
         check_query(query, schema, types, text)
         return restore_answer_dates(self._queries.answer(query, schema, types), query, schema, types)
 
     def referred(self, answer: QueryAnswer) -> dict[str, Resource]:
-        """What the resources of an answer refer to strongly, by URI."""
+        """Return the resources that those of an answer strongly refer to, by URI."""
         schema = self.schema()
-        found = self._queries.referred(answer.resources, schema)
-        return {uri: restore_dates(each, schema) for uri, each in found.items()}
+        resources = self._queries.referred(answer.resources, schema)
+        return {uri: restore_dates(resource, schema) for uri, resource in resources.items()}
 
     def sparql(self, text: str, results: str | None = None, graph: str | None = None) -> SparqlAnswer:
-        """The answer to a query in SPARQL, written as these media types."""
-        return self._now().ask(text, results or JSON, graph or N_TRIPLES)
+        """Answer a query in SPARQL in one of the media types."""
+        return self._current_graph().ask(text, results or JSON, graph or N_TRIPLES)
 
-    def _now(self) -> ResourceGraph:
-        """The graph of what there is: made when it is first asked, and again when something has changed since."""
+    def _current_graph(self) -> ResourceGraph:
+        """Return the graph of all resources, built on first use and after changes."""
         with self._making:
             version, schema = self._schema()
             now = version, self._version()
@@ -101,12 +105,12 @@ class QueryEngine:
         return self._read
 
     def _types(self, query: Query, schema: Schema) -> Mapping[str, str]:
-        """The classes of the rules that a query searches."""
+        """Return the classes of the rules that a query searches."""
         named = {each.extension for each in query.searched} - schema.classes.keys()
         return {name: self._class_of(name, schema) for name in named if self._rule(name) is not None}
 
     def _class_of(self, name: str, schema: Schema) -> str:
-        """What a rule registers: perhaps results of another rule, which its scope has, or which has no scope."""
+        """Return the class that a rule registers, through rules of its scope or without a scope."""
         scope, text = name[: name.rfind("/") + 1], self._rule(name)
         while text is not None:
             extension = _registered(parse_rule(text))
@@ -114,8 +118,8 @@ class QueryEngine:
                 return extension
             scoped = self._rule(scope + extension)
             scope, text = (scope, scoped) if scoped is not None else ("", self._rule(extension))
-        hint = "it searches a rule of the provider's, whose text is not here: search a class"
-        raise InputError("what this rule registers is not known here", received=name, hint=hint)
+        hint = "it searches a rule of the provider, whose text is not available here; search a class instead"
+        raise InputError("the class of this rule is not known here", received=name, hint=hint)
 
 
 def _registered(rule: Rule) -> str:

@@ -1,10 +1,10 @@
-"""SPARQL over resources: a graph in memory, which Oxigraph asks.
+"""SPARQL over resources, evaluated by Oxigraph on a graph in memory.
 
-A resource is of its class and of all above it. Values have XML Schema's types: whole numbers are integers, others are
-doubles, instants are dateTimes. A reference is there whether it leads somewhere or not.
+A resource has its class and all superclasses as types. Values have XML Schema datatypes: integers, doubles for other
+numbers, dateTimes for instants. References are included whether or not their targets exist.
 
-A query is evaluated in a process of its own, which shares the graph's memory until it ends. Oxigraph cannot be stopped;
-a process can, when its time is over or its memory is used up. It can open no file and no socket.
+Each query runs in a forked process that shares the memory of the graph. Oxigraph cannot be interrupted, but a process
+can be killed at its time or memory limit. It cannot open files or sockets.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ RESULT_FORMATS = {
     "text/csv": ox.QueryResultsFormat.CSV,
     "text/tab-separated-values": ox.QueryResultsFormat.TSV,
 }
-"""How the results of SELECT and ASK are written, by media type; the first when nothing is said."""
+"""Formats of SELECT and ASK by media type; the first is the default."""
 
 GRAPH_FORMATS = {
     "application/n-triples": ox.RdfFormat.N_TRIPLES,
     "text/turtle": ox.RdfFormat.TURTLE,
     "application/rdf+xml": ox.RdfFormat.RDF_XML,
 }
-"""The same for CONSTRUCT and DESCRIBE."""
+"""Formats of CONSTRUCT and DESCRIBE by media type; the first is the default."""
 
 JSON, CSV = "application/sparql-results+json", "text/csv"
 N_TRIPLES = "application/n-triples"
@@ -55,7 +55,7 @@ N_TRIPLES = "application/n-triples"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query may take: seconds, and megabytes of its answer and of memory; and how many are asked at once."""
+    """Limits of a query: seconds, and megabytes of its answer and of memory; and the number of concurrent queries."""
 
     seconds: int = 10
     answer: int = 64
@@ -68,12 +68,12 @@ class Limits:
 
 SPARQL_LIMITS = limits_from("TIDINGS_SPARQL_LIMITS", Limits)
 _TURNS = BoundedSemaphore(SPARQL_LIMITS.processes)
-"""Who comes when all processes are busy waits; the time of a query begins with its process."""
+"""Queries wait while all processes are busy; the time limit starts with the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparqlAnswer:
-    """An answer as its media type has it."""
+    """A serialized answer."""
 
     media_type: str
     body: bytes
@@ -81,9 +81,9 @@ class SparqlAnswer:
 
 
 class ResourceGraph:
-    """Resources as RDF. `left_out` are those that cannot be in it, and references to such: their URIs are no IRIs.
+    """Resources as RDF. `left_out` counts resources and references whose URIs are not valid IRIs.
 
-    They are not written in another way: an answer would name resources that nothing else here knows by that name.
+    These are not escaped: an answer would contain names that nothing else here knows.
     """
 
     def __init__(self, resources: Iterable[Resource], schema: Schema) -> None:
@@ -95,21 +95,21 @@ class ResourceGraph:
     def ask(
         self, text: str, results: str = JSON, graph: str = N_TRIPLES, limits: Limits = SPARQL_LIMITS
     ) -> SparqlAnswer:
-        """The answer to a query: of SELECT and ASK as `results`, of CONSTRUCT and DESCRIBE as `graph`."""
+        """Answer a query: SELECT and ASK in the format `results`, CONSTRUCT and DESCRIBE in the format `graph`."""
         check_sparql(text)
         with _TURNS:
-            child = self._started(text, results, graph, limits)
-            body, said = child.finished(time.monotonic() + limits.seconds)
-        if "media_type" in said:
-            return SparqlAnswer(said["media_type"], body, self.left_out)
-        raise _problem(text, said, limits)
+            child = self._start_process(text, results, graph, limits)
+            body, status = child.finish(time.monotonic() + limits.seconds)
+        if "media_type" in status:
+            return SparqlAnswer(status["media_type"], body, self.left_out)
+        raise _problem(text, status, limits)
 
     def _quads(self, resources: Iterable[Resource], schema: Schema) -> Iterator[ox.Quad]:
-        """What there is to say about resources, in the default graph."""
+        """Yield the statements about resources, in the default graph."""
         is_a = ox.NamedNode(RDF + "type")
-        said = {name: _Said.of(schema, name) for name in schema.classes}
+        terms = {name: _ClassTerms.of(schema, name) for name in schema.classes}
         for each in resources:
-            subject, of_class = self._node(each.uri), said[each.cls]
+            subject, of_class = self._node(each.uri), terms[each.cls]
             if subject is None:
                 continue
             for cls in of_class.classes:
@@ -124,12 +124,12 @@ class ResourceGraph:
     def _node(self, uri: str) -> ox.NamedNode | None:
         try:
             return ox.NamedNode(uri)
-        except ValueError:  # documents have none such, but what another provider tells may
+        except ValueError:  # impossible in documents, but possible in data from another provider
             self.left_out += 1
             return None
 
-    def _started(self, text: str, results: str, graph: str, limits: Limits) -> _Child:
-        """One at a time: a lock that another thread holds in Oxigraph would stay locked in the new process."""
+    def _start_process(self, text: str, results: str, graph: str, limits: Limits) -> _Child:
+        """Fork, one at a time: a lock that another thread holds in Oxigraph would stay locked in the child."""
         with self._forking:
             body, saying = os.pipe(), os.pipe()
             number = os.fork()
@@ -141,14 +141,14 @@ class ResourceGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """The terms for the instances of a class: itself and those above it, and properties, of which some are instants."""
+class _ClassTerms:
+    """RDF terms for the instances of a class: its superclasses, and properties with whether they are instants."""
 
     classes: tuple[ox.NamedNode, ...]
     properties: Mapping[str, tuple[ox.NamedNode, bool]]
 
     @classmethod
-    def of(cls, schema: Schema, name: str) -> _Said:
+    def of(cls, schema: Schema, name: str) -> _ClassTerms:
         above = sorted(schema.at_or_above(name))
         found = (schema.property_of(name, each) for each in schema.properties)
         properties = {
@@ -163,16 +163,16 @@ def to_literal(value: Scalar, is_instant: bool) -> ox.Literal:
     return ox.Literal(value)
 
 
-def _problem(text: str, said: dict[str, str], limits: Limits) -> TidingsError:
-    if "syntax" in said:
-        return sparql_syntax_error(text, said["syntax"])
-    if "failed" in said:
-        return InputError("the query cannot be evaluated", received=said["failed"])
+def _problem(text: str, status: dict[str, str], limits: Limits) -> TidingsError:
+    if "syntax" in status:
+        return sparql_syntax_error(text, status["syntax"])
+    if "failed" in status:
+        return InputError("the query cannot be evaluated", received=status["failed"])
     what, accepted = {
         "time": ("takes too long", f"what takes {limits.seconds} s at most (the limit seconds)"),
         "answer": ("has too large an answer", f"at most {limits.answer:,} MB (the limit answer)"),
     }.get(
-        said.get("over", ""),
+        status.get("over", ""),
         ("needs too much memory", f"at most {limits.memory:,} MB (the limit memory)"),
     )
     return TooLarge(f"the query {what}", accepted=accepted, hint="ask for fewer with LIMIT")
@@ -180,34 +180,34 @@ def _problem(text: str, said: dict[str, str], limits: Limits) -> TidingsError:
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    """The process that evaluates a query: the ends of its pipes."""
+    """The process that evaluates a query, with the read ends of its pipes."""
 
-    number: int
+    pid: int
     body: int
-    said: int
+    status: int
 
-    def finished(self, deadline: float) -> tuple[bytes, dict[str, str]]:
-        """The answer, and what is said about it; nothing is said by a process that ended without a word."""
-        received: dict[int, list[bytes]] = {self.body: [], self.said: []}
+    def finish(self, deadline: float) -> tuple[bytes, dict[str, str]]:
+        """Wait for the answer and its status, which is empty if the process was killed."""
+        received: dict[int, list[bytes]] = {self.body: [], self.status: []}
         try:
-            if not _received(received, deadline):
+            if not _read_pipes(received, deadline):
                 return b"", {"over": "time"}
-            said = b"".join(received[self.said])
-            return b"".join(received[self.body]), json.loads(said) if said else {}
+            status = b"".join(received[self.status])
+            return b"".join(received[self.body]), json.loads(status) if status else {}
         finally:
-            os.kill(self.number, signal.SIGKILL)  # it has ended, or has to
-            os.waitpid(self.number, 0)
+            os.kill(self.pid, signal.SIGKILL)  # it has ended, or must end
+            os.waitpid(self.pid, 0)
             os.close(self.body)
-            os.close(self.said)
+            os.close(self.status)
 
 
-def _received(pieces: dict[int, list[bytes]], deadline: float) -> bool:
-    """Read pipes to their ends; False if the time was over before."""
-    with selectors.DefaultSelector() as waiting:
+def _read_pipes(pieces: dict[int, list[bytes]], deadline: float) -> bool:
+    """Read pipes to their ends; False if the deadline passed before."""
+    with selectors.DefaultSelector() as selector:
         for end in pieces:
-            waiting.register(end, selectors.EVENT_READ)
-        while waiting.get_map():
-            ready = waiting.select(max(0.0, deadline - time.monotonic()))
+            selector.register(end, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
             if not ready:
                 return False
             for key, _ in ready:
@@ -215,30 +215,31 @@ def _received(pieces: dict[int, list[bytes]], deadline: float) -> bool:
                 if piece:
                     pieces[key.fd].append(piece)
                 else:
-                    waiting.unregister(key.fd)
+                    selector.unregister(key.fd)
     return True
 
 
 def _answer_and_end(
-    store: ox.Store, asked: tuple[str, str, str], body: int, said: int, limits: Limits
+    store: ox.Store, query: tuple[str, str, str], body: int, status: int, limits: Limits
 ) -> NoReturn:
-    """The whole life of the process. What goes wrong is said; nothing of the other process is ended with it."""
+    """Run the child process. It reports errors by its status, and runs no exit handlers of the parent."""
     try:
         _confine(limits)
-        os.write(said, json.dumps(_evaluated(store, *asked, _Bounded(body, limits.answer << 20))).encode())
-    except BaseException as error:  # noqa: BLE001  whatever it is, the other process's handlers are not for it
-        os.write(said, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        result = _evaluate(store, *query, _LimitedPipe(body, limits.answer << 20))
+        os.write(status, json.dumps(result).encode())
+    except BaseException as error:  # noqa: BLE001  handlers of the parent process must not see it
+        os.write(status, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
     finally:
         os._exit(0)
 
 
 def _confine(limits: Limits) -> None:
-    """No more memory than what is shared and the limit, and nothing can be opened: SERVICE, if it got so far, fails."""
+    """Limit memory to the shared part plus the limit, and forbid to open anything, so that even SERVICE would fail."""
     used = Path("/proc/self/statm")
     if used.exists():
         most = int(used.read_text().split()[0]) * process_limits.getpagesize() + (limits.memory << 20)
         process_limits.setrlimit(process_limits.RLIMIT_AS, (most, most))
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what an allocator says in the end is no answer to anybody
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hide messages of the allocator
     faulthandler.disable()
     process_limits.setrlimit(process_limits.RLIMIT_CORE, (0, 0))
     process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (0, 0))
@@ -246,16 +247,16 @@ def _confine(limits: Limits) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _evaluated(store: ox.Store, text: str, results: str, graph: str, body: _Bounded) -> dict[str, str]:
+def _evaluate(store: ox.Store, text: str, results: str, graph: str, body: _LimitedPipe) -> dict[str, str]:
     try:
-        found = store.query(text, prefixes=PREFIXES)
+        answer = store.query(text, prefixes=PREFIXES)
     except SyntaxError as error:
         return {"syntax": str(error)}
     try:
-        if isinstance(found, ox.QueryTriples):
-            found.serialize(cast(IO[bytes], body), format=GRAPH_FORMATS[graph])
+        if isinstance(answer, ox.QueryTriples):
+            answer.serialize(cast(IO[bytes], body), format=GRAPH_FORMATS[graph])
             return {"media_type": graph}
-        found.serialize(cast(IO[bytes], body), format=RESULT_FORMATS[results])
+        answer.serialize(cast(IO[bytes], body), format=RESULT_FORMATS[results])
         return {"media_type": results}
     except Exception:
         if body.is_over:
@@ -263,8 +264,8 @@ def _evaluated(store: ox.Store, text: str, results: str, graph: str, body: _Boun
         raise
 
 
-class _Bounded:
-    """A pipe that takes so many bytes and no more."""
+class _LimitedPipe:
+    """A pipe with a limit of bytes."""
 
     def __init__(self, end: int, most: int) -> None:
         self._end, self._left = end, most
@@ -281,4 +282,4 @@ class _Bounded:
         return len(piece)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: writes are not buffered."""

@@ -1,7 +1,7 @@
-"""What a SPARQL query may not ask here: for other servers, for other graphs, or for changes.
+"""Check of SPARQL queries for unsupported features: other servers (SERVICE), other graphs, updates.
 
-Oxigraph would ask other servers. So the words of a query are read as SPARQL reads them: what stands in strings, IRIs,
-comments and prefixed names is none of them, and \\u0053ERVICE is one.
+Oxigraph would send requests to other servers. So keywords are found as SPARQL tokenizes them: not in strings, IRIs,
+comments and prefixed names, but also in the escaped form \\u0053ERVICE.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from tidings.errors import NotSupported, Place, SyntaxProblem
 
 MAX_QUERY_LENGTH = 100_000
-"""How many characters a query may have."""
+"""The maximal length of a query in characters."""
 
-_SUPPORTED = "SELECT, ASK, CONSTRUCT and DESCRIBE over the metadata that is here"
-_READS_ONLY = "nothing is changed by a query: register documents"
-_ONE_GRAPH = "there is one graph: leave it out"
-_REFUSED = {
-    "service": ("SERVICE is", "other servers are never asked"),
+_SUPPORTED = "SELECT, ASK, CONSTRUCT and DESCRIBE over the local metadata"
+_READS_ONLY = "queries are read-only; register documents instead"
+_ONE_GRAPH = "there is only one graph; leave it out"
+_UNSUPPORTED = {
+    "service": ("SERVICE is", "queries to other servers are never sent"),
     "from": ("FROM is", _ONE_GRAPH),
     "graph": ("GRAPH is", _ONE_GRAPH),
     **{
@@ -39,17 +39,17 @@ _TOKEN = re.compile(
     r"|.",
     re.DOTALL,
 )
-"""Each character is looked at a few times only, whatever stands there: a string that has no end goes to the end."""
+"""Possessive quantifiers keep matching linear; an unclosed string extends to the end."""
 _WORD = re.compile(r"\w+")
 _BEFORE = r"(?:[\d.]+(?:e\d+)?|true|false)?"
-_KEYWORD = re.compile(rf"{_BEFORE}({'|'.join(_REFUSED)})(?:silent|named)?", re.IGNORECASE)
+_KEYWORD = re.compile(rf"{_BEFORE}({'|'.join(_UNSUPPORTED)})(?:silent|named)?", re.IGNORECASE)
 _CALLED = re.compile(rf"{_BEFORE}(service|graph)", re.IGNORECASE)
-"""Oxigraph needs no space around a word: 1SERVICE<a:b>{} and SERVICEa:b{} ask a server, too."""
+"""Oxigraph needs no space around a keyword: 1SERVICE<a:b>{} and SERVICEa:b{} call a server, too."""
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 def check_sparql(text: str) -> None:
-    """Refuse what is never evaluated, with its place."""
+    """Raise NotSupported at the first unsupported keyword."""
     if len(text) > MAX_QUERY_LENGTH:
         raise SyntaxProblem(
             "the text is too long",
@@ -58,14 +58,14 @@ def check_sparql(text: str) -> None:
         )
     for written in dict.fromkeys((text, _unescaped(text))):
         for word, start in list_keywords(written):
-            if word.lower() in _REFUSED:
-                what, hint = _REFUSED[word.lower()]
+            if word.lower() in _UNSUPPORTED:
+                what, hint = _UNSUPPORTED[word.lower()]
                 place = Place.at(written, start, start + len(word))
                 raise NotSupported(f"{what} not supported", place=place, accepted=_SUPPORTED, hint=hint)
 
 
 def list_keywords(text: str) -> Iterator[tuple[str, int]]:
-    """The keywords and names of functions, and where each stands."""
+    """Yield keywords and names of functions with their offsets."""
     for found in _TOKEN.finditer(text):
         if found["called"] is not None and (called := _CALLED.match(text, found.start())):
             yield called[1], called.start(1)
@@ -76,7 +76,7 @@ def list_keywords(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _unescaped(text: str) -> str:
-    """SPARQL takes such escapes anywhere in a query, before it looks for words."""
+    """Replace escapes, which SPARQL allows anywhere in a query."""
 
     def character(found: re.Match[str]) -> str:
         number = int(found[1] or found[2], 16)
@@ -89,29 +89,29 @@ _CHARACTERS = re.compile(r"\[['_][^\]]*\],? ?")
 _WHERE = re.compile(r"error at (\d+):(\d+)(?:-\d+(?::\d+)?)?: (.*)", re.DOTALL)
 
 
-def sparql_syntax_error(text: str, said: str) -> SyntaxProblem:
-    """What a parser says that does not understand a query, at the place it names."""
-    found = _WHERE.search(said)
+def sparql_syntax_error(text: str, message: str) -> SyntaxProblem:
+    """Convert a message of Oxigraph's parser to an error with its place."""
+    found = _WHERE.search(message)
     if found is None:
-        return SyntaxProblem("this is no SPARQL query", received=said)
+        return SyntaxProblem("invalid SPARQL", received=message)
     place = Place(text, int(found[1]), int(found[2]))
     if "Prefix not found" in found[3]:
-        return _no_prefix(text, place)
-    told = " ".join(_CHARACTERS.sub("", found[3]).split()).removesuffix(",")
-    return SyntaxProblem(f"this is no SPARQL query: {told}", place=place)
+        return _undeclared_prefix(text, place)
+    reason = " ".join(_CHARACTERS.sub("", found[3]).split()).removesuffix(",")
+    return SyntaxProblem(f"invalid SPARQL: {reason}", place=place)
 
 
 MAX_NAME_LENGTH = 500
 _PREFIXED = re.compile(r"([\w.-]*):[\w.%:-]*\Z")
 
 
-def _no_prefix(text: str, behind: Place) -> SyntaxProblem:
-    """A name whose prefix nobody has declared; the parser names the place behind it."""
+def _undeclared_prefix(text: str, behind: Place) -> SyntaxProblem:
+    """Report a name with an undeclared prefix; the parser returns the place after it."""
     lines = text.split("\n")[: behind.line]
     before = "\n".join([*lines[:-1], lines[-1][: behind.column - 1]])
     found = _PREFIXED.search(before, max(0, len(before) - MAX_NAME_LENGTH))
     place = Place.at(text, found.start(), found.end()) if found else behind
     prefix = found[1] if found else ""
     return SyntaxProblem(
-        f"nothing says what '{prefix}:' stands for", place=place, hint=f"begin with PREFIX {prefix}: <...>"
+        f"undeclared prefix '{prefix}:'", place=place, hint=f"start with PREFIX {prefix}: <...>"
     )

@@ -1,4 +1,4 @@
-"""Documents on their way into the store: what is different in them, and which triggering rules they satisfy now."""
+"""Storing new versions of documents: differences, and the triggering rules that resources satisfy."""
 
 from __future__ import annotations
 
@@ -26,14 +26,11 @@ from tidings.metadata.sql.tables import (
 from tidings.store import bulk, counters, names
 
 if TYPE_CHECKING:
-    from tidings.metadata.filter.trigger_index import TriggerIndex
-
-
-# with it comes the index, which whoever only reads does not need
+    from tidings.metadata.filter.trigger_index import TriggerIndex  # loads kernels, which readers do not need
 
 
 def check_document(document: Document) -> None:
-    """Refuse what no database keeps. This is known before anything is written."""
+    """Check, before anything is written, that databases can store a document."""
     for resource in document.resources:
         names.check("a resource's URI", resource.uri)
         for values in resource.values.values():
@@ -45,7 +42,7 @@ def check_document(document: Document) -> None:
 def compare_with_stored(
     connection: Connection, documents: Sequence[Document]
 ) -> tuple[dict[str, DocumentChanges], dict[str, StoredResource | None]]:
-    """What becomes of each resource of documents, and the versions that are to be written."""
+    """Compare documents with their stored versions; return the changes and the versions to write."""
     before = _versions(connection, [document.uri for document in documents])
     changes = {
         document.uri: compare_versions(before[document.uri], document.resources) for document in documents
@@ -59,7 +56,7 @@ def compare_with_stored(
 
 
 def _versions(connection: Connection, documents: Sequence[str]) -> dict[str, list[Resource]]:
-    """The resources that are stored of each of these documents."""
+    """Load the stored resources of documents."""
     uris = resource_rows.load_document_members(connection, documents)
     found = resource_rows.load_resources(connection, [uri for each in uris.values() for uri in each])
     return {document: [found[uri].resource for uri in sorted(uris[document])] for document in documents}
@@ -68,7 +65,7 @@ def _versions(connection: Connection, documents: Sequence[str]) -> dict[str, lis
 def find_satisfied_triggers(
     connection: Connection, triggers: TriggerIndex, resources: Collection[Resource]
 ) -> list[tuple[str, int]]:
-    """Which triggering rules resources satisfy. Others may have added and removed rules since the index was asked."""
+    """Find the triggering rules that resources satisfy, after updating the index with added and removed rules."""
     _catch_up(connection, triggers)
     found = list(triggers.satisfied(resources))
     named = {number for _, number in found}
@@ -81,7 +78,7 @@ def find_satisfied_triggers(
 
 
 def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
-    """Add the rules that came. Mostly none has, and of all rules that would cost a look at each."""
+    """Add new rules to the index. The counter tells cheaply whether there are any."""
     upto = counters.current(connection, rule_base.ATOMIC_RULE_COUNTER)
     if upto > triggers.known:
         triggers.add(rule_base.load_triggering(connection, triggers.last))
@@ -91,14 +88,12 @@ def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
 _THERE = select(atomic_rules.c.rule)
 
 
-# What is different in the metadata that is stored: written, and kept for the filter run that follows.
-
-
 @dataclass(slots=True)
 class VersionDifference:
-    """What new versions change: resources that are there now, and are new or different; those that were there before,
-    and are different or no more; with the classes they have or had. Then properties with other values, and the values
-    that are no more; last what is to be written.
+    """The differences between stored and new versions, for the filter run that follows.
+
+    `now` and `before` are the new or changed, and the changed or deleted resources; `classes` has their classes in both
+    versions. `touched` are properties with other values, `gone` the removed values. The other fields are to be written.
     """
 
     now: set[str] = field(default_factory=set)
@@ -112,7 +107,7 @@ class VersionDifference:
 
 
 def store_classes(connection: Connection, schema: Schema) -> None:
-    """Make the classes of a schema known to the database."""
+    """Store the class hierarchy of a schema."""
     wanted = {(name, above) for name in schema.classes for above in schema.at_or_above(name)}
     if {tuple(row) for row in connection.execute(select(*metadata_classes.c))} != wanted:
         connection.execute(delete(metadata_classes))
@@ -122,10 +117,7 @@ def store_classes(connection: Connection, schema: Schema) -> None:
 def store_versions(
     connection: Connection, schema: Schema, versions: Mapping[str, StoredResource | None]
 ) -> VersionDifference:
-    """Write the new versions of resources (None is one that is no more) and say what is different.
-
-    Those that are given and are as they were count as nothing.
-    """
+    """Write new versions of resources (None if deleted), and return the differences. Equal versions are skipped."""
     found = _compare(connection, schema, versions)
     for table in (metadata_resources, metadata_atoms):
         bulk.delete_among(connection, table.c.uri, found.unplaced)
@@ -178,7 +170,7 @@ def _change(
     old: Collection[AtomRow],
     new: Collection[AtomRow],
 ) -> None:
-    """A resource of another class differs in all its properties; one that went to another document is the same."""
+    """Record a changed resource. One of another class differs in all properties; one of another document does not."""
     uri, cls = version.resource.uri, version.resource.cls
     touched = {row.property for row in set(old) ^ set(new)}
     if touched or place != (cls, version.document):

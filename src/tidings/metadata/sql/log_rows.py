@@ -1,4 +1,4 @@
-"""The log of metadata as it is stored. Positions count from one without gaps, in the order of the commits."""
+"""The stored log of metadata. Positions start at 1 without gaps, in the order of commits."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _COLUMNS = tuple(metadata_log.c[name] for name in ("position", "what", "uri", "m
 
 
 class Trimmed(Gone):
-    """What is asked for stood in the log once, and does no more: a snapshot has it."""
+    """Requested entries were trimmed from the log; a snapshot has their effect."""
 
 
 class MetadataLog:
-    """The log of a store. What stands in it was checked by who put it there."""
+    """The log of a store. Callers validate entries before they append them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def append(self, drafts: Iterable[LogDraft]) -> list[int]:
-        """The positions of the drafts, durable now."""
+        """Append drafts durably, and return their positions."""
         given = list(drafts)
         return self._database.transact(lambda c: [each.position for each in append_drafts(c, given)])
 
     def head(self) -> int:
-        """The last position; 0 for a log in which nothing ever stood."""
+        """Return the last position; 0 for a log that never had an entry."""
         with self._database.read() as connection:
             return counters.current(connection, LOG_COUNTER)
 
     def first(self) -> int:
-        """The first position that can be read, now or later: the head and one more if there is none now."""
+        """Return the first position that can be read; for an empty log, that of the next entry."""
         with self._database.read() as connection:
             return first_position(connection)
 
     def read(self, after: int, limit: int = LOG_PAGE_ENTRIES) -> list[LogEntry]:
-        """The entries after a position, in order. It is refused if some of them were trimmed."""
+        """Return the entries after a position; raise Trimmed if some of them were trimmed."""
         with self._database.read() as connection:
             entries = read_entries(connection, after, limit)
-            # Nothing is missing behind a position that is there; who has seen that need not look for the first.
+            # If the next entry exists, none is missing, and the first position need not be read.
             if entries and entries[0].position == after + 1:
                 return entries
             begins = first_position(connection)
@@ -55,24 +55,24 @@ class MetadataLog:
         return entries
 
     def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
-        """What the last entry after a position does with each of these documents, if there is one."""
+        """Return the operation of the last entry after a position for each of these documents that has one."""
         with self._database.read() as connection:
             return last_position(connection, uris, after)
 
     def trim(self, upto: int) -> int:
-        """Forget the entries up to a position, and say how many those were. What is not applied stays."""
+        """Delete the applied entries up to a position, and return their number."""
         return self._database.transact(lambda connection: trim_log(connection, upto))
 
 
 def check_not_trimmed(begins: int, after: int) -> None:
-    """Refuse to read after a position in a log that begins later."""
+    """Raise Trimmed if a log begins later than after a position."""
     if after + 1 < begins:
         hint = "start with a snapshot"
         raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
 
 
 def append_drafts(connection: Connection, drafts: Sequence[LogDraft]) -> list[LogEntry]:
-    """Put drafts at the end of the log."""
+    """Append drafts to the log."""
     last = counters.lock(connection, LOG_COUNTER)
     entries = [draft.at(last + i) for i, draft in enumerate(drafts, start=1)]
     _write(connection, entries)
@@ -80,7 +80,7 @@ def append_drafts(connection: Connection, drafts: Sequence[LogDraft]) -> list[Lo
 
 
 def write_entries(connection: Connection, entries: Sequence[LogEntry]) -> None:
-    """Write entries of another log, which follow the end of this one."""
+    """Append entries of another log, which must follow the end of this one."""
     last = counters.lock(connection, LOG_COUNTER)
     if entries and entries[0].position != last + 1:
         raise gap_error(last, entries[0].position)
@@ -113,14 +113,14 @@ def _write(connection: Connection, entries: Sequence[LogEntry]) -> None:
 
 
 def read_entries(connection: Connection, after: int, limit: int) -> list[LogEntry]:
-    """The entries after a position that are there."""
+    """Read the existing entries after a position."""
     wanted = select(*_COLUMNS).where(metadata_log.c.position > after)
     rows = connection.execute(wanted.order_by(metadata_log.c.position).limit(limit))
     return [_entry(*row) for row in rows]
 
 
 def entry_differs(connection: Connection, entry: LogEntry) -> bool:
-    """Whether something else stands at the place of an entry. What was trimmed does not."""
+    """Whether the log has a different entry at the position of this one; trimmed entries do not count."""
     found = read_entries(connection, entry.position - 1, 1)
     if not found or found[0].position != entry.position:
         return False
@@ -129,13 +129,13 @@ def entry_differs(connection: Connection, entry: LogEntry) -> bool:
 
 
 def read_schema_entries(connection: Connection, after: int) -> list[LogEntry]:
-    """The schemas after a position."""
+    """Read the schemas after a position."""
     wanted = select(*_COLUMNS).where(metadata_log.c.position > after, metadata_log.c.what == "schema")
     return [_entry(*row) for row in connection.execute(wanted.order_by(metadata_log.c.position))]
 
 
 def changed_document_uris(connection: Connection, after: int, upto: int) -> set[str]:
-    """The URIs of documents that were registered or removed between two positions."""
+    """Return the URIs of documents that were registered or removed between two positions."""
     c = metadata_log.c
     wanted = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
     return set(connection.execute(wanted).scalars())
@@ -153,15 +153,15 @@ def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> 
 
 
 def first_position(connection: Connection) -> int:
-    """The first position that can be read, now or later."""
-    # The head is read first: what is appended in between would only make a log that is not empty look so.
+    """Return the first position that can be read, now or later."""
+    # The head is read first: otherwise an entry appended in between could make a position look trimmed.
     head = counters.current(connection, LOG_COUNTER)
     found: int | None = connection.execute(select(func.min(metadata_log.c.position))).scalar()
     return head + 1 if found is None else found
 
 
 def restart_log(connection: Connection, position: int) -> None:
-    """Forget all entries: the next one follows a position."""
+    """Delete all entries; the next one follows a position."""
     counters.lock(connection, LOG_COUNTER)
     connection.execute(delete(metadata_log))
     counters.advance(connection, LOG_COUNTER, position)

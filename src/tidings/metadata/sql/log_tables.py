@@ -1,4 +1,4 @@
-"""The tables of the log of metadata, of who a provider is, and of which rules search which others."""
+"""Tables of the metadata log, of the provider's identity, and of the dependencies between rules."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LOG_COUNTER, APPLIED_COUNTER, RULE_CHANGES_COUNTER = (
     "metadata_applied",
     "metadata_rule_changes",
 )
-"""Counters: the last position of the log, the last one that was applied, and how often rules were changed."""
+"""Counters: the last position of the log, the last applied position, and the number of changes of rules."""
 
-# What was registered, in one order. It may begin later than at the first position: the rest was trimmed.
+# Registrations in one order. The log begins later than at the first position if it was trimmed.
 metadata_log = Table(
     "metadata_log",
     metadata,
@@ -30,7 +30,7 @@ metadata_log = Table(
 _schemas = metadata_log.c.what == "schema"
 Index("metadata_log_schemas", metadata_log.c.position, sqlite_where=_schemas, postgresql_where=_schemas)
 
-# One row: what this store is called among providers. Made once, so that another store is always another provider.
+# One row: the id of this store among providers. It is generated once, so that each store is a different provider.
 metadata_identity = Table("metadata_identity", metadata, Column("id", Name, primary_key=True))
 
 # Which rules search which others by name.
@@ -47,14 +47,14 @@ LOG_TABLES = (metadata_log, metadata_identity, rule_uses)
 
 
 def create_identity(connection: Connection) -> None:
-    """A step: give the store its name as a provider."""
+    """Migration: generate the id of the store as a provider."""
     connection.execute(insert(metadata_identity), {"id": names.new_id("m", 16)})
 
 
 def initialize_log(connection: Connection) -> None:
-    """A step: metadata that is older than the log counts as its first entry, which is trimmed.
+    """Migration: metadata that is older than the log counts as its first, trimmed entry.
 
-    Otherwise who follows the log from its beginning would believe to have everything.
+    Otherwise a follower of the log from its beginning would believe to have everything.
     """
     known = connection.execute(select(func.count()).select_from(metadata_schema)).scalar_one()
     rows = [
@@ -66,7 +66,7 @@ def initialize_log(connection: Connection) -> None:
 
 
 def fill_rule_uses(connection: Connection) -> None:
-    """A step: which rules search which others, of the rules there are."""
+    """Migration: fill the dependencies of existing rules."""
     texts = dict(
         tuple(row) for row in connection.execute(select(metadata_rules.c.name, metadata_rules.c.text))
     )

@@ -1,7 +1,7 @@
-"""What the subscriber of a paused rule was last told: its results, and what they said, with all they refer to strongly.
+"""Saved results of paused rules, with their strong closure.
 
-When the rule is resumed, the difference between that and what holds then is told. Which resources changed meanwhile
-could be read from the log only as long as it reaches back, and one that changed and changed back would be told of.
+When a rule is resumed, its subscriber is notified of the difference to its current results. The log could give the
+changes in between only while it is not trimmed, and would report resources that changed back.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ ResourcesByUri = Mapping[str, Resource]
 
 
 class ChangesSincePause(NamedTuple):
-    """What became of a rule's results while it was paused, and of what they are made of."""
+    """Changes of a rule's results while it was paused, and of the resources they consist of."""
 
     outcome: FilterOutcome
     changes: DocumentChanges
 
 
 def save_paused_results(connection: Connection, rule: str, uris: Collection[str]) -> None:
-    """Write down what a rule has as results, and what they say now."""
+    """Save the results of a rule with their current resources."""
     bulk.insert_rows(connection, paused_results, [(rule, uri) for uri in sorted(uris)])
     said = [
         (rule, each.uri, json.dumps(resource_to_json(each))) for each in load_strong_closure(connection, uris)
@@ -65,7 +65,7 @@ def delete_paused_results(connection: Connection, rule: str) -> None:
 def changes_since_pause(
     connection: Connection, schema: Schema, rule: str, has: Collection[RuleResult]
 ) -> ChangesSincePause:
-    """The difference between what is written down for a rule and what it has as results now."""
+    """Compare the saved results of a rule with its current results."""
     told = select(paused_results.c.uri).where(paused_results.c.rule == rule)
     had = {(rule, uri) for uri in connection.execute(told).scalars()}
     both = had.intersection(has)
@@ -83,7 +83,7 @@ def changes_since_pause(
 
 
 def _reaching(touched: set[str], states: Iterable[ResourcesByUri], schema: Schema) -> set[str]:
-    """What is touched, with all that refers to it strongly in one of the states, however far."""
+    """Return touched resources with all that strongly refer to them in one of the states."""
     referring: dict[str, set[str]] = {}
     for state in states:
         for uri, target in _references(state.values(), state, schema):
@@ -99,8 +99,11 @@ def _reaching(touched: set[str], states: Iterable[ResourcesByUri], schema: Schem
 def _told(
     changes: DocumentChanges, before: ResourcesByUri, now: ResourcesByUri, schema: Schema
 ) -> DocumentChanges:
-    """What is told as reasons. What is referred to only since then may have been there before: that it is new is said
-    only where a reference led nowhere."""
+    """Return the changes to report as reasons.
+
+    A resource that is referred to only since then may have existed before. It is reported as new only if an unchanged
+    resource referred to it.
+    """
     as_they_were = [each for uri, each in before.items() if now.get(uri) == each]
     found = {target for _, target in _references(as_they_were, now, schema)}
     new = tuple(each for each in changes.new if each.uri in found)
@@ -110,7 +113,7 @@ def _told(
 def _references(
     given: Iterable[Resource], there: ResourcesByUri, schema: Schema
 ) -> Iterable[tuple[str, str]]:
-    """The strong references of resources that lead to one that is there."""
+    """Yield the strong references of resources to existing ones."""
     for each in given:
         for target, cls in strong_references(each, schema):
             if target in there and cls in schema.at_or_above(there[target].cls):

@@ -1,6 +1,6 @@
-"""Resources as rows of atoms, and back; values as what databases compare.
+"""Conversion of resources to rows of atoms and back, with values that databases can compare.
 
-Two values are equal if their texts and kinds are, so texts are written in one way: 5.0 as 5, instants in UTC.
+Values are equal if their texts and kinds are, so texts are canonical: 5.0 is stored as 5, instants in UTC.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REFERENCE_KIND = 4
 
 
 class ComparableValue(NamedTuple):
-    """A value as databases compare it."""
+    """A value in the form that databases compare."""
 
     text: str
     kind: int
@@ -46,14 +46,14 @@ class AtomRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredResource:
-    """A resource, and the document it is of."""
+    """A resource and the URI of its document."""
 
     resource: Resource
     document: str
 
 
 def to_comparable(value: Value, declared: Property | None) -> ComparableValue:
-    """A value of a property; a text is an instant where the schema says so."""
+    """Convert a value of a property; a text is an instant where the schema says so."""
     if isinstance(value, Ref):
         return ComparableValue(names.check_text("a reference", value.uri), REFERENCE_KIND, None)
     if isinstance(value, str):
@@ -68,15 +68,18 @@ def to_comparable(value: Value, declared: Property | None) -> ComparableValue:
 
 
 def _number(value: int | float) -> ComparableValue:
-    """SQLite compares integers with doubles exactly. PostgreSQL gets decimals: of a double below 2**53 the shortest one
-    is on the right side of every integer, and above all are integers."""
+    """Convert a number so that integers and doubles compare exactly.
+
+    SQLite does so by itself. PostgreSQL gets decimals: the shortest decimal of a double below 2**53 is on the right
+    side of every integer, and all doubles above are integers.
+    """
     if isinstance(value, float) and value.is_integer() and INT64_MIN <= value <= INT64_MAX:
         value = int(value)
     return ComparableValue(repr(value), Kind.NUMBER, value)
 
 
 def from_comparable(text: str, kind: int) -> Value:
-    """The value that `compared` made a text of."""
+    """Convert a text of `to_comparable` back to a value."""
     if kind == REFERENCE_KIND:
         return Ref(text)
     if kind == Kind.BOOLEAN:
@@ -86,7 +89,7 @@ def from_comparable(text: str, kind: int) -> Value:
 
 
 def build_atom_rows(resource: Resource, schema: Schema) -> list[AtomRow]:
-    """The atoms of a resource."""
+    """Build the rows of a resource."""
     uri, cls = names.check("a resource's URI", resource.uri), resource.cls
     found = []
     for name, values in resource.values.items():
@@ -98,7 +101,7 @@ def build_atom_rows(resource: Resource, schema: Schema) -> list[AtomRow]:
 
 
 def load_atom_rows(connection: Connection, uris: Iterable[str]) -> dict[str, list[AtomRow]]:
-    """The atoms that are stored of these resources, by URI."""
+    """Load the rows of resources, by URI."""
     found: dict[str, list[AtomRow]] = {}
     for uri, name, place, cls, value, kind, strong in bulk.select_among(
         connection, _STORED, metadata_atoms.c.uri, list(uris)
@@ -108,7 +111,7 @@ def load_atom_rows(connection: Connection, uris: Iterable[str]) -> dict[str, lis
     return found
 
 
-# Not the number: drivers would give decimals, or doubles that 64 bits do not fit in.
+# Without the number: drivers return decimals, or doubles that lose digits of 64-bit integers.
 _STORED = select(*(column for column in metadata_atoms.c if column.name != "number"))
 
 
@@ -120,7 +123,7 @@ def _number_from(text: str, kind: int) -> int | float | None:
 
 
 def load_places(connection: Connection, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Class and document of those of these resources that are stored."""
+    """Load the class and the document of stored resources, by URI."""
     found = bulk.select_among(connection, _PLACES, metadata_resources.c.uri, list(uris))
     return {uri: (cls, document) for uri, cls, document in found}
 
@@ -129,7 +132,7 @@ _PLACES = select(*metadata_resources.c)
 
 
 def load_document_members(connection: Connection, documents: Iterable[str]) -> dict[str, set[str]]:
-    """The URIs of the resources that are stored of each of these documents."""
+    """Load the URIs of the resources of documents."""
     found: dict[str, set[str]] = {document: set() for document in documents}
     for document, uri in bulk.select_among(connection, _HELD, metadata_resources.c.document, list(found)):
         found[document].add(uri)
@@ -140,7 +143,7 @@ _HELD = select(metadata_resources.c.document, metadata_resources.c.uri)
 
 
 def load_resources(connection: Connection, uris: Iterable[str]) -> dict[str, StoredResource]:
-    """The resources that are stored of these, by URI."""
+    """Load those of the resources that are stored, by URI."""
     asked = list(uris)
     rows = load_atom_rows(connection, asked)
     places = load_places(connection, asked)
@@ -157,11 +160,8 @@ def _values(rows: Iterable[AtomRow]) -> dict[str, tuple[Value, ...]]:
     return values
 
 
-# What resources refer to strongly, however far: it goes wherever they go (section 2.4 of paper 001).
-
-
-# A reference to something that is missing, or of another class than the schema says, leads nowhere. UNION, not
-# UNION ALL: references may lead in a circle.
+# The strong closure (section 2.4 of paper 001). References to missing resources, or to those of another class than the
+# schema says, are ignored. UNION instead of UNION ALL: references may form a cycle.
 _REACHED = (
     "WITH RECURSIVE reached (uri) AS ({given} UNION"
     " SELECT t.uri FROM reached r CROSS JOIN metadata_atoms a CROSS JOIN metadata_resources t"
@@ -177,7 +177,7 @@ _STATEMENTS = {
 
 
 def load_strong_closure(connection: Connection, uris: Collection[str]) -> tuple[Resource, ...]:
-    """Those of these resources that are there, with everything that they refer to strongly, by their URIs."""
+    """Load those of the resources that are stored, with everything they strongly refer to, ordered by URI."""
     reached: set[str] = set()
     for piece in bulk.iter_chunks(uris, bulk.KEYS):
         keys = json.dumps(piece) if connection.dialect.name == "sqlite" else piece

@@ -1,6 +1,6 @@
-"""Triggering rules over what is stored: those that are new, all at once, one statement for each kind of comparison.
+"""Evaluation of new triggering rules over stored resources, with one statement for each kind of comparison.
 
-For resources that change, the common index finds them.
+For changed resources, the trigger index finds the rules instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VALUE = SqlOperand((), (), "a.value", "a.kind", "a.number")
 
 
 def evaluate_triggering(connection: Connection, first: int) -> None:
-    """Materialise the results of the triggering rules from the number `first` on."""
+    """Store the results of the triggering rules from the number `first` on."""
     for statement in _statements(connection.dialect.name):
         connection.execute(text(statement), {"first": first})
 
@@ -63,24 +63,22 @@ def _over_atoms(operator: Operator, dialect: str) -> str:
     return _insert(tables, "a.uri", f"{asked} AND {holds} AND c.class = a.class AND {_CLASS}")
 
 
-# Triggering rules that were asked about what is stored before they are stored themselves, by many at once.
-#
-# Meanwhile documents may have changed. The log says which: what was found in those does not count, and they are asked
-# once more, in the transaction that adds the rules.
+# Results that were computed elsewhere, for example by Spark, before the rules are added. Documents may have changed
+# since: the log says which. Their resources are evaluated again in the transaction that adds the rules.
 
 
 RESULT_BATCH = 50_000
-"""How many results are held in memory at once."""
+"""How many results are in memory at once."""
 
 TriggerMatch = tuple[str, int]
-"""The URI of a resource, and the place of a rule among those that were asked."""
+"""The URI of a resource, and the place of a rule among the evaluated ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerResults:
-    """Rules by their keys, and which resources satisfy them among those that were stored at a position or later.
+    """Results of rules, by keys, among the resources that were stored at a position or later.
 
-    `pairs` can be gone through again and again, and `ask` asks the same rules about other resources.
+    `pairs` can be iterated repeatedly; `ask` evaluates the same rules on other resources.
     """
 
     position: int
@@ -90,7 +88,7 @@ class TriggerResults:
 
 
 def is_current(connection: Connection, evaluated: TriggerResults, new: Set[str]) -> bool:
-    """Whether it can be used for rules that are new now: all of them were asked, and the log says what has changed."""
+    """Whether results cover the rules that are new now, and the log has all changes since."""
     return log_rows.first_position(connection) <= evaluated.position + 1 and not new - frozenset(
         evaluated.keys
     )
@@ -99,7 +97,7 @@ def is_current(connection: Connection, evaluated: TriggerResults, new: Set[str])
 def insert_trigger_results(
     connection: Connection, evaluated: TriggerResults, numbers: Mapping[str, int]
 ) -> None:
-    """Materialise the results of new rules, whose numbers are given by their keys."""
+    """Store the results of new rules, whose numbers are given by key."""
     applied = counters.current(connection, APPLIED_COUNTER)
     changed = log_rows.changed_document_uris(connection, evaluated.position, applied)
     uris = [uri for each in resource_rows.load_document_members(connection, changed).values() for uri in each]
