@@ -1,11 +1,9 @@
-"""The global dependency graph (sections 3.3.2 to 3.3.4 of paper 001): the atomic rules of all rules, equal ones once.
+"""The global dependency graph (sections 3.3.2 to 3.3.4 of paper 001): all atomic rules, without duplicates.
 
-    network = Network()
-    change = network.add("passau", decompose(rule, schema))     atomic rules that are new, inputs before their uses
-    change = network.remove("passau")                           those that nobody needs any more, the other way round
+    change = graph.add("passau", decompose(rule, schema))     new atomic rules, inputs before their uses
+    change = graph.remove("passau")                           unused atomic rules, in reverse order
 
-Numbers are given in order and never again. A store writes down what a change says, and `Network.load` makes the same
-network from what it wrote.
+Numbers are assigned in order and never reused. A store writes the changes, from which `load` builds the same graph.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ FILTER_RULES = {
 
 @dataclass(frozen=True, slots=True)
 class JoinNode:
-    """A join rule in the network: what it asks, and its inputs by number."""
+    """A join rule in the graph: its condition, and its inputs by number."""
 
     condition: JoinCondition
     left: int
@@ -45,7 +43,7 @@ NodeRule = TriggeringRule | JoinNode
 
 @dataclass(frozen=True, slots=True)
 class AtomicNode:
-    """An atomic rule with its number. Triggering rules are of level 0 and of no group."""
+    """An atomic rule with its number. Triggering rules have level 0 and no group."""
 
     number: int
     asked: NodeRule
@@ -65,7 +63,7 @@ class AtomicNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """What became of a rule that came or went: its end rules, and the atomic rules that came and went with it."""
+    """The effect of adding or removing a rule: its end rules, and the atomic rules added or removed with it."""
 
     ends: tuple[int, ...]
     added: tuple[AtomicNode, ...] = ()
@@ -74,7 +72,7 @@ class GraphChange:
 
 @dataclass(slots=True)
 class DependencyGraph:
-    """All atomic rules, how often each is used (by rules that end in it and by joins), and the groups of joins."""
+    """All atomic rules with their numbers of uses (as an end rule or as an input), and the groups of joins."""
 
     nodes: dict[int, AtomicNode] = field(default_factory=dict)
     uses: dict[int, int] = field(default_factory=dict)
@@ -85,7 +83,7 @@ class DependencyGraph:
 
     last: int = 0
     last_group: int = 0
-    """The numbers of an atomic rule and of a group that were given last: they may have gone since."""
+    """The last assigned numbers of an atomic rule and of a group, which may have been removed since."""
 
     _numbers: dict[NodeRule, int] = field(default_factory=dict)
 
@@ -97,7 +95,7 @@ class DependencyGraph:
         last: int = 0,
         last_group: int = 0,
     ) -> DependencyGraph:
-        """The network of atomic rules that were numbered before."""
+        """Build the graph of atomic rules that have numbers already."""
         network = cls(ends=dict(ends), last=last, last_group=last_group)
         for node in sorted(nodes, key=lambda each: each.number):
             network._keep(node)
@@ -106,7 +104,7 @@ class DependencyGraph:
         return network
 
     def add(self, name: str, atomics: Iterable[AtomicRule]) -> GraphChange:
-        """Merge a rule that was taken apart. What is there already is used once more."""
+        """Merge a decomposed rule into the graph, sharing existing atomic rules."""
         if name in self.ends:
             raise IdTaken("there is a rule of this name", received=name)
         added: list[AtomicNode] = []
@@ -116,7 +114,7 @@ class DependencyGraph:
         return GraphChange(ends, added=tuple(added))
 
     def remove(self, name: str) -> GraphChange:
-        """Take a rule out, with all that it alone used. A rule that is not there is a KeyError."""
+        """Remove a rule with the atomic rules that only it used; raise KeyError if it does not exist."""
         ends = self.ends.pop(name)
         removed: list[AtomicNode] = []
         waiting = list(reversed(ends))
@@ -130,7 +128,7 @@ class DependencyGraph:
         return GraphChange(ends, removed=tuple(sorted(removed, key=lambda node: -node.number)))
 
     def _merge(self, atomic: AtomicRule, added: list[AtomicNode]) -> int:
-        """The number of an atomic rule: all triggering rules in it come first, then joins, as figure 7 counts."""
+        """Number an atomic rule as in figure 7: first all triggering rules in it, then joins."""
         for each in _leaves(atomic):
             self._number(each, added)
         return self._merge_joins(atomic, added)

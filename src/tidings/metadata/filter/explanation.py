@@ -1,12 +1,11 @@
-"""Why a resource is in the results of a rule, or is no more: each comparison, with the value that it holds for or not.
+"""Explanation of results: why a resource is in the results of a rule, or no longer is, by comparisons and values.
 
     large: search CycleProvider c register c where c.serverInformation.memory > 64
 
     entered     serverInformation.memory 92 > 64            at doc.rdf#info
     left        serverInformation.memory 32 is not > 64     at doc.rdf#info
 
-Rules are explained by the atomic rules that they were taken apart into. Along references the way is told as a path;
-what is met in another way is called by its URI.
+Rules are explained by their atomic rules. Partners along references are shown as a path, others by their URI.
 """
 
 from __future__ import annotations
@@ -34,13 +33,14 @@ from tidings.model import Reason
 from tidings.values import show
 
 MAX_REASONS = 20
-"""How many reasons a notification has at most."""
+"""The maximal number of reasons in a notification."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTree:
-    """An atomic rule with its inputs. Of a join, `kept` gives what is registered, and `other` what that meets; `group`
-    is the number of the rule group.
+    """An atomic rule with its inputs. In a join, `kept` is the registered input and `other` its partner's.
+
+    `group` is the number of the rule group.
     """
 
     number: int
@@ -52,8 +52,9 @@ class RuleTree:
 
 @dataclass(slots=True)
 class ExplanationContext:
-    """What is known while rules are explained: resources (None is one that is not there), and for joins that are not
-    along one reference, by number and URI, a resource that is met. What is asked for and not known yet is noted.
+    """Data loaded for explanations: resources (None if missing), and partners by number of the join and URI.
+
+    Partners are only needed for joins that are not along one reference. Missing data is recorded as requested.
     """
 
     schema: Schema
@@ -74,7 +75,7 @@ class ExplanationContext:
 
 
 def request_facts(tree: RuleTree, uri: str, world: ExplanationContext) -> None:
-    """Ask for all that is needed to explain a rule; what cannot be asked for yet is asked for the next time."""
+    """Request everything needed to explain a rule; what depends on it is requested in the next round."""
     resource = world.find(uri)
     if tree.kept is None or tree.other is None:
         return
@@ -88,13 +89,13 @@ def request_facts(tree: RuleTree, uri: str, world: ExplanationContext) -> None:
 
 
 def explain_match(tree: RuleTree, uri: str, world: ExplanationContext) -> list[Reason]:
-    """The comparisons that hold. Being of a class is worth telling if there is nothing else."""
+    """Return the comparisons that hold, or the class if there are none."""
     found = list(dict.fromkeys(_proof(tree, uri, "", world) or ()))
     return ([each for each in found if not each.predicate.startswith(_CLASS)] or found[:1])[:MAX_REASONS]
 
 
 def explain_mismatch(tree: RuleTree, uri: str, world: ExplanationContext) -> list[Reason]:
-    """The comparisons that do not hold, with the values of now."""
+    """Return the comparisons that do not hold, with current values."""
     if world.find(uri) is None:
         return [Reason("removed", None, uri)]
     return list(dict.fromkeys(_lacking(tree, uri, "", world)))[:MAX_REASONS]
@@ -104,10 +105,10 @@ _CLASS = "is a "
 
 
 def _other(tree: RuleTree, resource: Resource, world: ExplanationContext) -> str | None:
-    """The resource that is met, or if none is, one that could be.
+    """Return the join partner, or if there is none, a possible one.
 
-    Of several that are referred to, the one that is met is asked for. To look at all of them, and at all that they
-    refer to, and so on along a path, would be to look at all ways through a graph.
+    Of several targets, the actual partner is requested. Trying all of them, and all of their targets along a path,
+    would enumerate all paths of a graph.
     """
     assert isinstance(tree.asks, JoinCondition)
     if not is_along_reference(tree.asks):
@@ -121,7 +122,7 @@ def _other(tree: RuleTree, resource: Resource, world: ExplanationContext) -> str
 
 
 def _proof(tree: RuleTree, uri: str, path: str, world: ExplanationContext) -> list[Reason] | None:
-    """Why a resource is among the results; None if it is not."""
+    """Return the reasons why a resource is a result; None if it is not."""
     resource = world.find(uri)
     if resource is None:
         return None
@@ -152,7 +153,7 @@ def _held(
 
 
 def _lacking(tree: RuleTree, uri: str, path: str, world: ExplanationContext) -> list[Reason]:
-    """Why a resource is not among the results; nothing if it is."""
+    """Return the reasons why a resource is not a result; empty if it is."""
     resource = world.find(uri)
     if resource is None:
         return [Reason(f"{path[:-1]} leads nowhere", None, uri)]
@@ -185,7 +186,7 @@ def _unheld(
 
 
 _VALUES = 3
-"""Of so many values of a property it is told that they do not satisfy a comparison."""
+"""How many values of a property are reported that do not satisfy a comparison."""
 
 
 def _constant(asks: TriggeringRule) -> Value | None:

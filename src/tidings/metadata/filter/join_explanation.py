@@ -1,9 +1,9 @@
-"""What two resources that a join rule brings together have to do with each other, in words.
+"""Explanations of the relation between two joined resources.
 
     entered     serverPort 7 < <other.rdf#d>.serverPort
     left        serverInformation.memory 32 is not > serverPort
 
-What is registered stands first. What it meets is called by the way there if that is along a reference, else by its URI.
+The registered side comes first. Its partner is shown by a path if it is a reference, otherwise by its URI.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tidings.model import Reason
 from tidings.values import Scalar
 
 ResourceLookup = Callable[[str], Resource | None]
-"""Finds a resource by its URI."""
+"""Returns a resource by URI."""
 
 LocatedValue = tuple[Value, str]
-"""A value, and the URI of the resource where it stands."""
+"""A value, and the URI of its resource."""
 
 
 def orient_sides(condition: JoinCondition) -> tuple[JoinSide, JoinSide]:
-    """What is registered, and what it meets."""
+    """Return the registered side and its partner's side."""
     return (
         (condition.left, condition.right) if condition.registers_left else (condition.right, condition.left)
     )
 
 
 def is_along_reference(condition: JoinCondition) -> bool:
-    """Whether what is met is the resource itself, or one that it refers to."""
+    """Whether the partner is the resource itself, or one that it refers to."""
     own, other = orient_sides(condition)
     return (
         condition.operator is Operator.EQUAL
@@ -46,7 +46,7 @@ def is_along_reference(condition: JoinCondition) -> bool:
 
 
 def reference_path(condition: JoinCondition, other: str, path: str) -> str:
-    """How the properties of what is met are called."""
+    """Return the path prefix for properties of the partner."""
     name = orient_sides(condition)[0].property
     if not is_along_reference(condition):
         return f"<{other}>."
@@ -55,8 +55,9 @@ def reference_path(condition: JoinCondition, other: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JoinPair:
-    """What is registered, the URI of what it meets or could meet, and what is there. `path` leads to the first. `find`
-    finds what paths lead through.
+    """A registered resource at `path`, and the URI of its actual or possible partner with its resource, if it exists.
+
+    `find` returns the resources that paths pass through.
     """
 
     condition: JoinCondition
@@ -67,14 +68,14 @@ class JoinPair:
     find: ResourceLookup
 
     def look(self) -> None:
-        """Find all that is compared."""
+        """Look up all compared resources."""
         for asked in self.condition.predicates if self.there is not None else ():
             both = asked if self.condition.registers_left else asked.flipped()
             self._mine(both)
             self._others(both)
 
     def held(self) -> list[Reason] | None:
-        """What the two have to do with each other; None if something does not hold."""
+        """Return the relations between the two; None if a predicate does not hold."""
         found: list[Reason] = []
         for asked in _further(self.condition):
             pairs = product(self._mine(asked), self._others(asked))
@@ -85,7 +86,7 @@ class JoinPair:
         return found
 
     def unheld(self) -> Iterator[Reason]:
-        """What does not hold between them. Of a reference that leads nowhere something else is told."""
+        """Return the predicates that do not hold. References without a target are reported elsewhere."""
         for asked in _further(self.condition) if self.there is not None else ():
             mine, theirs = self._mine(asked), self._theirs(asked)
             if not mine:
@@ -111,20 +112,20 @@ class JoinPair:
 
 
 def _predicates(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
-    """What must hold, seen from what is registered."""
+    """Return the predicates, seen from the registered side."""
     found = condition.predicates
     return found if condition.registers_left else tuple(each.flipped() for each in found)
 
 
 def _further(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
-    """What the path to the other does not tell: of those along a reference, it tells the first."""
+    """Return the predicates that the path to the partner does not imply: along a reference, it implies the first."""
     return _predicates(condition)[int(is_along_reference(condition)) :]
 
 
 def describe_missing_partner(
     condition: JoinCondition, resource: Resource, path: str, find: ResourceLookup
 ) -> Reason:
-    """Nothing is met: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
+    """Describe a missing partner: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
     first, *also = _predicates(condition)
     own = next(iter(locate_values(first.left, resource, find)), None)
     if own is None or is_along_reference(condition):
@@ -140,7 +141,7 @@ def _its(name: str | None) -> str:
 
 
 def _compared(asked: JoinPredicate, other: str, found: LocatedValue, path: str, is_so: bool = True) -> Reason:
-    """A comparison with what is registered on the left; `contains` has no opposite."""
+    """Format a comparison with the registered side on the left; `contains` has no mirrored operator."""
     value, at = found
     own, says = display_name(asked.left, path), describe_join(asked.operator, is_so)
     if asked.swapped:
@@ -164,7 +165,7 @@ def compared_values(name: str | None, resource: Resource, find: ResourceLookup) 
 
 
 def locate_values(name: str | None, resource: Resource, find: ResourceLookup) -> tuple[LocatedValue, ...]:
-    """What is compared of a resource, and where it stands. A path leads through whatever there is."""
+    """Return the compared values of a resource with their resources. Paths pass through resources of any class."""
     if name is None or name == SUBJECT:
         return ((Ref(resource.uri), resource.uri),)
     first, _, further = name.partition(".")

@@ -1,6 +1,6 @@
-"""The dependency graph of rules as a picture: triggering rules below, join rules above, rules with names on top.
+"""Drawing of the dependency graph: triggering rules at the bottom, join rules above, named rules on top.
 
-What many rules have in common is one box. Too many boxes are drawn as kinds (`rule_kinds_picture`).
+Shared atomic rules are one box. If there are too many boxes, rules of one kind share a box.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tidings.metadata.sql.rule_graph import (
 )
 from tidings.store.store import Store
 
-# A large rule base as a picture: rules of one kind are one box, with counts of rules and of results.
+# In a large rule base, rules of one kind are drawn as one box, with counts of rules and of results.
 
 
 RULE_PICTURE_TITLE = "Rules and the atomic rules they share"
 NAMED_LEVEL = -1
-"""The level of the kinds of rules with names."""
+"""The level of named rules."""
 
 
 def draw_rule_kinds(kinds: RuleKindGraph, most: int) -> Picture:
-    """A box for all rules of a kind. If even those are too many, kinds are taken together."""
+    """Draw one box for all rules of a kind; if there are still too many, merge kinds."""
     together = next(
         (each for each in _COARSER if len({each(kind) for kind in kinds.counts}) <= most), _COARSER[-1]
     )
@@ -69,7 +69,7 @@ _COARSER: tuple[Callable[[RuleKind], RuleKind], ...] = (
     _by_class,
     _by_level,
 )
-"""From what is told apart most to what is least."""
+"""Ways to group rules, from the finest to the coarsest."""
 
 
 def _picture(
@@ -126,7 +126,7 @@ def _asks_of(condition: JoinCondition) -> str:
 
 
 def describe_join_condition(condition: JoinCondition, left: str, right: str) -> str:
-    """What is registered stands first, where the operator can be turned round."""
+    """Describe a join condition, with the registered side first if the operator can be flipped."""
     if condition.registers_left:
         return " and ".join(_stands(left, each, right) for each in condition.predicates)
     return " and ".join(_stands(right, each.flipped(), left) for each in condition.predicates)
@@ -142,17 +142,17 @@ def _side(name: str, property: str | None) -> str:
 
 
 def name_layers(top: int) -> tuple[str, ...]:
-    """The names of layers, from the lowest up."""
+    """Return the names of layers, from the lowest up."""
     joins = ("join rules",) if top == 2 else tuple(f"join rules,\nlevel {level}" for level in range(1, top))
     return ("triggering\nrules", *joins, "rules")
 
 
 MAX_BOXES = 60
-"""So many boxes are drawn at most; beyond, rules of one kind are one box."""
+"""The maximal number of boxes; beyond it, rules of one kind share a box."""
 
 
 def build_rule_picture(store: Store, names: Collection[str] = (), most: int = MAX_BOXES) -> Picture:
-    """The picture of all rules, or of some by name."""
+    """Draw all rules, or some by name."""
     graph, wanted = store.rule_graph, tuple(dict.fromkeys(names))
     for name in graph.missing(wanted):
         raise Absent("there is no such rule", received=name, hint=suggest_name(name, graph.names()))
@@ -162,7 +162,7 @@ def build_rule_picture(store: Store, names: Collection[str] = (), most: int = MA
 
 
 def draw_each_rule(graph: RuleGraphView) -> Picture:
-    """A box for each rule and for each atomic rule."""
+    """Draw a box for each rule and each atomic rule."""
     top = 1 + max((each.level for each in graph.atomic), default=0)
     boxes = [_atomic_box(each) for each in graph.atomic] + [_named_box(each, top) for each in graph.named]
     edges = [
@@ -215,7 +215,7 @@ def _describe_rule(asked: TriggeringRule | JoinNode) -> str:
 
 
 def _sentences(graph: RuleGraphView) -> Iterable[str]:
-    """The picture for those who listen to it."""
+    """Describe the drawing for screen readers."""
     for rule in graph.named:
         ends = " and ".join(f"#{number}" for number in rule.ends)
         yield f"Rule {rule.name} of {rule.owner} has what {ends} has: {plural(rule.results, 'result')}."

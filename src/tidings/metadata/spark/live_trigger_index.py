@@ -1,11 +1,10 @@
-"""The triggering rules of a running stream: an index in a folder, for the tasks, brought up to date before each batch.
+"""Trigger index of a running stream: files for the tasks, updated before each batch.
 
-    <home>/segments/metadata/state.json     which folder, which version of the index, the last rule that is in it
+    <home>/segments/metadata/state.json     the folder and version of the index, and its last rule
     <home>/segments/metadata/<folder>/      the index
 
-Rules have numbers that only grow, so what is new are those with greater numbers. Which ones are gone is found out when
-a resource satisfies them: asking for all of them before each batch would cost more. A schema only grows as well, so
-that what rules were compiled to stays.
+Rule numbers only grow, so new rules have greater numbers. Removed rules are detected when a resource satisfies them:
+checking all of them before each batch would cost more. Schemas only grow, too, so compiled rules stay valid.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _STATE = "state.json"
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Which index has the rules of which store, up to which number."""
+    """The state of an index: its store, and the last rule number."""
 
     store: str
     folder: str
@@ -39,7 +38,7 @@ class IndexState:
 
 
 class LiveTriggerIndex:
-    """An index that follows the triggering rules of a store."""
+    """An index that is kept up to date with the triggering rules of a store."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         self._folder, self._store = folder, store
@@ -48,7 +47,7 @@ class LiveTriggerIndex:
 
     @property
     def last(self) -> int:
-        """The greatest number of a rule that is in the index."""
+        """The greatest number of a rule in the index."""
         return self._state.last
 
     @property
@@ -56,7 +55,7 @@ class LiveTriggerIndex:
         return str(self.index.folder.absolute())
 
     def refresh(self, schema: Schema, gone: Collection[int] = ()) -> None:
-        """Take over rules that are new, and forget those that were found to be gone; merge where that is worth it."""
+        """Add new rules and remove deleted ones; merge segments where that is worthwhile."""
         new = self._store.metadata.triggering_rules(self.last)
         if new or gone:
             self._merger.change(map(str, gone), TriggerIndex(schema, self.index).compiled(new))
@@ -65,11 +64,11 @@ class LiveTriggerIndex:
         self._remember(max(self.last, *new) if new else self.last)
 
     def tidy(self) -> None:
-        """Delete what only earlier batches used."""
+        """Delete files that only earlier batches used."""
         self.index.collect(keep_versions=1)
 
     def _start(self) -> tuple[Index, IndexState]:
-        """The index of an earlier run, if it is about this store; else an empty one, and the other ones go."""
+        """Open the index of an earlier run if it belongs to this store; otherwise create an empty one."""
         path = self._folder / _STATE
         state = IndexState(**json.loads(path.read_text())) if path.exists() else None
         if (

@@ -1,9 +1,9 @@
-"""The log of metadata as a source of Structured Streaming: `session.readStream.format("tidings_metadata_log")`.
+"""Structured Streaming source of the metadata log: `session.readStream.format("tidings_metadata_log")`.
 
-An offset is a position in the log. What was applied before, by whomever, is passed over when a batch is planned: a
-stream that starts after a year does not read the year. Whether an entry counts is decided again when it is applied.
+An offset is a position in the log. Entries that were applied before are skipped when a batch is planned: a stream that
+starts after a year does not read the year. Whether an entry is pending is checked again when it is applied.
 
-The options are those of `source`; a batch has at most so many entries as `publications` says.
+The options are those of the journal source; `publications` limits the entries of a batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.spark.sources.journal import (
 )
 
 ENTRIES_PER_TASK = 250
-"""Reading and checking a document takes tens of times as long as an event does: few of them are worth a task."""
+"""Documents per task: parsing one takes tens of times as long as an event, so few are worth a task."""
 
 LOG_COLUMNS = "position long, what string, uri string, media_type string, body binary"
 LOG_ARROW_SCHEMA = pa.schema(
@@ -42,7 +42,7 @@ LogRow = tuple[int, str, str, str, bytes]
 
 
 class MetadataLogReader(PositionReader):
-    """Reads a store's log of metadata."""
+    """Reader of a store's metadata log."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -64,7 +64,7 @@ class MetadataLogReader(PositionReader):
         return [PositionRange(*cut) for cut in pairwise([*range(after, upto, ENTRIES_PER_TASK), upto])]
 
     def rows(self, part: Any) -> Iterator[LogRow]:
-        """The entries of a range. Some may have been applied by others since the batch was planned, and trimmed."""
+        """Read the entries of a range. Some may have been applied and trimmed since the batch was planned."""
         log, after = open_shared_store(self._url).metadata.log, part.after
         while after < part.upto:
             try:
@@ -80,7 +80,7 @@ class MetadataLogReader(PositionReader):
         return build_record_batches(self.rows(partition), LOG_ARROW_SCHEMA)
 
     def _unapplied(self, position: int) -> int:
-        """The position before the first entry that may have to be applied."""
+        """Return the position before the first entry that may have to be applied."""
         return max(position, open_shared_store(self._url).metadata.position())
 
 

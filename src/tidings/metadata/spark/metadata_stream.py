@@ -1,9 +1,8 @@
-"""The stream of metadata: what stands in the log is read and checked by the tasks, and applied by the driver.
+"""Stream of the metadata log: tasks parse and check entries, and the driver applies them.
 
-For each batch the driver brings the index of triggering rules up to date, the tasks read documents and ask it
-(`metadata_task`), and one transaction applies what they found: documents, results of rules, notifications, and how far
-the log is applied. Spark may repeat a batch, and others may apply entries in between: what is applied already is passed
-over, under the lock.
+For each batch, the driver updates the trigger index, the tasks parse documents and match them (`metadata_task`), and
+one transaction applies their results: documents, results of rules, notifications, and the position. Spark may repeat a
+batch, and other processes may apply entries in between: applied entries are skipped, under the lock.
 """
 
 from __future__ import annotations
@@ -52,18 +51,18 @@ from tidings.spark.stream.sink import BatchRows
 from tidings.spark.stream.warm_up import MANY
 from tidings.store.store import Store, open_store
 
-# What tasks found out about entries of the log, for whoever applies them.
+# Results of tasks, used when entries are applied.
 #
-# Entries are applied as a provider without Spark does it, which reads each document and asks an index about its
-# resources. Here both were done before. What the tasks have not seen is found out now: rules that were added since
-# the index was written, and documents that they could not read.
+# Entries are applied as by a provider without Spark, which parses each document and matches its
+# resources. Here both were done before. Only what tasks have not seen is computed now: rules that were added since
+# the index was written, and documents that they could not parse.
 
 
 class CachedTriggerIndex(TriggerIndex):
-    """Triggering rules that were asked about some resources already.
+    """An index with cached results for some resources.
 
-    `index` has the rules that the tasks had, up to the number `last`. Later ones go into an index of their own, which
-    alone is asked about what the tasks have seen. `gone` are rules that are no more.
+    `index` has the rules of the tasks, up to the number `last`. Later rules go into a separate index, the only one that
+    resources seen by tasks are matched against. `gone` are removed rules.
     """
 
     def __init__(self, schema: Schema, index: Index, last: int, readings: Iterable[DocumentResult]) -> None:
@@ -77,7 +76,7 @@ class CachedTriggerIndex(TriggerIndex):
             self._known |= {id(resource): (resource, rules) for resource, rules in found}
 
     def by(self, schema: Schema) -> CachedTriggerIndex:
-        """The same by another schema, which has all that this one has: what was asked stays right."""
+        """Return the index for an extended schema, under which the results stay valid."""
         self._schema = schema
         return self
 
@@ -102,7 +101,7 @@ class CachedTriggerIndex(TriggerIndex):
 
 
 class PreparedSchemas(SchemaCache):
-    """Schemas whose triggering rules were asked already."""
+    """Schemas with cached results of triggering rules."""
 
     def __init__(self, schemas: SchemaCache, asked: CachedTriggerIndex) -> None:
         self._schemas, self._asked = schemas, asked
@@ -114,7 +113,7 @@ class PreparedSchemas(SchemaCache):
 
 @dataclass(frozen=True, slots=True)
 class MetadataStream:
-    """What is to run: everything that has to be known, wherever it runs."""
+    """The configuration of the stream."""
 
     home: Path
     store: str
@@ -132,7 +131,7 @@ class MetadataStream:
         return self.home / "metadata.json"
 
     def rows(self, session: SparkSession) -> DataFrame:
-        """The entries of the log, as a stream."""
+        """Return the log as a streaming DataFrame."""
         session.dataSource.register(MetadataLogSource)
         lock = str(self.home / checkpoint.METADATA_LOCK)
         options = {"publications": str(self.most), "lock": lock, "store_url": self.store}
@@ -146,7 +145,7 @@ class MetadataStream:
 
 
 class MetadataBatchProcessor:
-    """What works on batches of the log, and keeps the index from one to the next."""
+    """Processor of batches of the log, which keeps the index between batches."""
 
     def __init__(self, stream: MetadataStream) -> None:
         self._stream = stream
@@ -160,7 +159,7 @@ class MetadataBatchProcessor:
         self._store.close()
 
     def process(self, rows: DataFrame, batch: int) -> None:
-        """One batch: bring the index up to date, let the tasks read, apply what they found, tell."""
+        """Process one batch: update the index, parse in tasks, apply the results, and report."""
         began = perf_counter()
         results = self._stream.home / "batches" / f"metadata-{batch}"
         results.mkdir(parents=True, exist_ok=True)
@@ -179,7 +178,7 @@ class MetadataBatchProcessor:
         write_atomically(self._stream.status, json.dumps(asdict(self._progress)), private=True)
 
     def _range(self, batch: int) -> tuple[int, int]:
-        """After which position of the log a batch begins, and how far it comes."""
+        """Return the positions before and at the end of a batch."""
         before, upto = (
             checkpoint.read_planned_position(self._stream.checkpoint, each) for each in (batch - 1, batch)
         )
@@ -187,7 +186,7 @@ class MetadataBatchProcessor:
         return before or 0, upto
 
     def _first_schema(self, rows: DataFrame, after: int, upto: int) -> int:
-        """How far a batch is applied while there is no schema, and nothing can be read: to the next one in it."""
+        """Return the end of a batch without a schema: up to the next schema in it."""
         schemas = rows.where(f"what = '{Operation.SCHEMA.value}' and position > {after}")
         found = schemas.agg({"position": "min"}).collect()[0][0]
         return upto if found is None else int(found)
@@ -195,9 +194,7 @@ class MetadataBatchProcessor:
     def _read(
         self, rows: DataFrame, file: SchemaFile | None, results: Path, after: int, upto: int
     ) -> tuple[list[MetadataTaskReport], Mapping[int, BudgetExceeded]]:
-        """Have the tasks read entries. What none of them can finish is found, and is not read at all. Without a schema
-        the tasks can read nothing.
-        """
+        """Parse entries in tasks, if there is a schema. Entries that no task can finish are isolated and not parsed."""
         job = None
         if file is not None:
             self._triggers.refresh(self._schemas.context(file).schema, self._gone)
@@ -216,7 +213,7 @@ class MetadataBatchProcessor:
         reports: Sequence[MetadataTaskReport],
         refused: Mapping[int, BudgetExceeded],
     ) -> list[RegistrationResult]:
-        """What the tasks found, in as many transactions as it takes: one, unless the log is behind the checkpoint."""
+        """Apply the results of tasks, in one transaction unless the log is behind the checkpoint."""
         upto = max((report.last for report in reports), default=0)
         if file is None:
             return self._until(upto, self._schemas, {}, refused)
@@ -250,7 +247,7 @@ class MetadataBatchProcessor:
         documents: Mapping[int, Document],
         refused: Mapping[int, BudgetExceeded],
     ) -> RegistrationResult | None:
-        """Apply entries that are not applied yet: the transaction is alone with the position."""
+        """Apply pending entries; the transaction locks the position."""
         missing = min(upto - work.position(), self._stream.most)
         return (
             apply_entries(work, schemas, work.pending(missing), documents, refused) if missing > 0 else None
@@ -282,7 +279,7 @@ class MetadataBatchProcessor:
 def _attempt(
     rows: DataFrame, job: MetadataJob | None, span: Span, verdicts: Verdicts, folder: Path
 ) -> list[MetadataTaskReport]:
-    """Have the tasks read a part of a batch, without what is refused."""
+    """Parse a part of a batch in tasks, without rejected entries."""
     if job is not None:
         together = 1 if span.is_careful else ROWS
         job = replace(job, results=str(folder), refused=frozenset(verdicts.publications), together=together)
@@ -292,5 +289,5 @@ def _attempt(
 
 
 def _control(rows: DataFrame, job: MetadataJob | None) -> int:
-    """Have a worker on each core open what the tasks open; how many did."""
+    """Warm up a worker on each core, and return their number."""
     return len(rows.sparkSession.range(MANY).mapInArrow(build_warmup_stage(job), "done boolean").collect())

@@ -1,10 +1,9 @@
-"""What a task of the stream of metadata does: read documents, check them, ask which triggering rules they satisfy.
+"""Task of the metadata stream: parse and check documents, and find the triggering rules they satisfy.
 
-What it finds follows from the entries of the log, the schema and the rules alone, never from what is stored: so it is
-right whenever it is applied, whoever else has registered something in between. It goes into a file, as with the tasks
-of `stages`, and the driver applies it. A document that cannot be read is not in the file: the driver reads it once
-more, and says why. One that a worker cannot finish within its budget is found by `isolation` and
-not read again.
+Its results depend on the entries, the schema and the rules only, not on stored metadata: so they stay valid whatever is
+registered in between. They go into a file that the driver applies. A document that cannot be parsed is not in the file:
+the driver parses it again, and reports the error. One that exceeds the budget of a worker is isolated and not parsed
+again.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ TASK_RESULT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MetadataJob:
-    """What the tasks of a batch have in common: the schema as it was loaded, the rules, and where their files go.
+    """The common input of the tasks of a batch: the schema file, the rules, and the folder of results.
 
-    Entries at the positions `refused` are not touched. A step has at most `together` of them.
+    Entries at the positions `refused` are skipped. A step has at most `together` entries.
     """
 
     media_type: str
@@ -63,7 +62,7 @@ class MetadataJob:
 
 @dataclass(slots=True)
 class MetadataTaskReport:
-    """What a task has looked at: the last position, how many entries, and the file with what it found."""
+    """The report of a task: the last position, the number of entries, and the file with its results."""
 
     last: int = 0
     entries: int = 0
@@ -72,7 +71,7 @@ class MetadataTaskReport:
 
 @dataclass(frozen=True, slots=True)
 class DocumentResult:
-    """A document that was read, and where in the log; for each resource, the numbers of the rules that it satisfies."""
+    """A parsed document with its position; for each resource, the numbers of the rules it satisfies."""
 
     position: int
     document: Document
@@ -80,7 +79,7 @@ class DocumentResult:
 
 
 def build_metadata_stage(job: MetadataJob | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: entries in, one report in JSON out. Without a job, entries are only counted."""
+    """Return the function for `mapInArrow`: entries in, a JSON report out. Without a job, entries are counted."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
@@ -104,7 +103,7 @@ def build_metadata_stage(job: MetadataJob | None) -> Callable[[Iterable[Any]], I
 
 
 def build_warmup_stage(job: MetadataJob | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow` that opens what tasks open, and reads nothing."""
+    """Return the function for `mapInArrow` that only warms up a worker."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         if job is not None:
@@ -153,7 +152,7 @@ def _found(job: MetadataJob, batch: Any, watch: BudgetWatch) -> Any:
 
 
 def _document(reader: DocumentReader, row: dict[str, Any]) -> Document | None:
-    """The document of an entry that registers one which can be read."""
+    """Parse the document of an entry; None if it is not a valid registration."""
     if row["what"] != Operation.REGISTER.value:
         return None
     try:
@@ -167,7 +166,7 @@ def _document(reader: DocumentReader, row: dict[str, Any]) -> Document | None:
 def document_result_from_row(
     position: int, uri: str, resources: str, places: Sequence[int], rules: Sequence[int]
 ) -> DocumentResult:
-    """What a row of the file says."""
+    """Parse a row of the file."""
     document = Document(uri, tuple(map(resource_from_json, json.loads(resources))))
     found: list[list[int]] = [[] for _ in document.resources]
     for place, rule in zip(places, rules, strict=True):

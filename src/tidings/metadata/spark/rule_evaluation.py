@@ -1,10 +1,10 @@
-"""New rules over what is stored, on Spark: tasks read ranges of resources and ask an index of the new triggering rules.
+"""Evaluation of new rules on Spark: tasks read ranges of resources and match them against an index of the new rules.
 
-    with OnSpark(session, store, Path(".tidings")) as evaluate:
+    with SparkRuleEvaluator(session, store, Path(".tidings")) as evaluate:
         provider.add_rules(texts, "ana", evaluate=evaluate)
 
-The rules are in no store yet, so they are called by their places in a list. The transaction that adds them puts in what
-the tasks found, looks at what has changed since, and runs the joins (`metadata.sql.trigger_evaluation`).
+The rules are not stored yet, so they are identified by their places in a list. The transaction that adds them inserts
+the results, evaluates what has changed since, and runs the joins (`metadata.sql.trigger_evaluation`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MATCH_SCHEMA = pa.schema([("uri", pa.string()), ("place", pa.int32())])
 
 @dataclass(frozen=True, slots=True)
 class EvaluationJob:
-    """What the tasks have in common: where resources are, the schema as it was loaded, the rules, and the ranges."""
+    """The common input of tasks: the store, the schema file, the rules, and the ranges."""
 
     store: str
     media_type: str
@@ -52,7 +52,7 @@ class EvaluationJob:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationReport:
-    """What a task has found."""
+    """The report of a task."""
 
     resources: int
     found: int
@@ -60,7 +60,7 @@ class EvaluationReport:
 
 
 class SparkRuleEvaluator:
-    """Evaluates new rules; the files it makes are there until it is closed. `reports` tell what the tasks did last."""
+    """Evaluator of new rules. Its files exist until it is closed; `reports` are those of the last tasks."""
 
     def __init__(
         self, session: SparkSession, store: Store, home: Path, size: int = RESOURCES_PER_TASK
@@ -76,9 +76,7 @@ class SparkRuleEvaluator:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __call__(self, known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
-        """What the triggering rules that are new find. How far the log is applied is asked first: what comes later is
-        looked at again.
-        """
+        """Evaluate the new triggering rules. The position is read first: later changes are evaluated again."""
         metadata = self._store.metadata
         position, new = metadata.position(), metadata.new_triggering_rules(known.schema, rules)
         results = self._folder / uuid4().hex[:8]
@@ -99,7 +97,7 @@ class SparkRuleEvaluator:
 
 
 def build_evaluation_stage(job: EvaluationJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: numbers of ranges in, reports in JSON out."""
+    """Return the function for `mapInArrow`: numbers of ranges in, JSON reports out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()

@@ -1,9 +1,8 @@
-"""Looking around in metadata: how many resources classes have, which, and who refers to whom.
+"""Queries for browsing metadata: counts of classes, their resources, and references between resources.
 
-There are no indexes for this, since each would make every registration dearer. What refers to a resource is asked for
-property by property: the index of values begins with the property, and a schema has few that are references. SQLite's
-indexes end with the primary key, so that there a page costs what is on it; PostgreSQL sorts what refers to one
-resource by one property.
+There are no indexes for this, since each would slow down every registration. Referrers are found property by property:
+the index of values begins with the property, and few properties of a schema are references. SQLite's indexes end with
+the primary key, so a page costs only its rows; PostgreSQL sorts the referrers of one property.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from tidings.store.database import Database
 
 
 class InstanceRow(NamedTuple):
-    """A resource of a class, or of one below it."""
+    """A resource of a class or a subclass."""
 
     uri: str
     cls: str
 
 
 class ReferrerRow(NamedTuple):
-    """A resource that refers to another: by which property, and whether strongly."""
+    """A resource that refers to another, with the property and the strength of the reference."""
 
     property: str
     uri: str
@@ -38,7 +37,7 @@ class ReferrerRow(NamedTuple):
 
 
 class ReferrerCursor(NamedTuple):
-    """The referrer that a page ended with."""
+    """The last referrer of a page."""
 
     property: str = ""
     uri: str = ""
@@ -46,7 +45,7 @@ class ReferrerCursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResourceRecord:
-    """A resource with the classes of what it refers to, as far as that is there, and with who refers to it."""
+    """A resource with the classes of its existing targets, and with its referrers."""
 
     placed: StoredResource
     classes: Mapping[str, str]
@@ -54,23 +53,23 @@ class ResourceRecord:
 
 
 class BrowseQueries:
-    """The metadata of a store, for those who look around."""
+    """Browsing queries over the metadata of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def counts(self) -> dict[str, int]:
-        """How many resources each class has itself, without those of the classes below it."""
+        """Count the resources of each class, without those of subclasses."""
         cls = metadata_resources.c["class"]
         with self._database.read() as connection:
             return dict(tuple(row) for row in connection.execute(select(cls, func.count()).group_by(cls)))
 
     def instances(self, classes: Iterable[str], after: str, limit: int) -> tuple[InstanceRow, ...]:
-        """The first `limit` resources of these classes whose URIs come after another."""
+        """Return the first `limit` resources of classes after a URI."""
         c = metadata_resources.c
         wanted = select(c.uri, c["class"]).where(c.uri > after).order_by(c.uri).limit(limit)
         with self._database.read() as connection:
-            # Class by class: for several at once, SQLite would walk through the resources of all classes.
+            # One class at a time: for several at once, SQLite would scan the resources of all classes.
             found = [
                 InstanceRow(*row)
                 for cls in classes
@@ -81,7 +80,7 @@ class BrowseQueries:
     def resource(
         self, uri: str, properties: Iterable[str], after: ReferrerCursor, limit: int
     ) -> ResourceRecord | None:
-        """A resource, and the first `limit` after a mark of those that refer to it by one of these properties."""
+        """Load a resource, and its first `limit` referrers by these properties after a cursor."""
         with self._database.moment() as connection:
             placed = resource_rows.load_resources(connection, [uri]).get(uri)
             if placed is None:
@@ -93,12 +92,12 @@ class BrowseQueries:
             return ResourceRecord(placed, classes, _referrers(connection, uri, properties, after, limit))
 
     def referrers(self, uri: str, properties: Iterable[str], limit: int) -> tuple[ReferrerRow, ...]:
-        """Who refers to a resource, whether that is there or not."""
+        """Return the referrers of a resource, which need not exist."""
         with self._database.read() as connection:
             return _referrers(connection, uri, properties, ReferrerCursor(), limit)
 
     def neighbours(self, document: str, limit: int) -> tuple[str, ...]:
-        """The first resources of a document."""
+        """Return the URIs of the first resources of a document."""
         c = metadata_resources.c
         wanted = select(c.uri).where(c.document == document).order_by(c.uri).limit(limit)
         with self._database.read() as connection:

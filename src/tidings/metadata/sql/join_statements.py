@@ -1,14 +1,14 @@
-"""How the join rules of a group are evaluated together: SQL made from what they ask (section 3.3.3 of paper 001).
+"""SQL that evaluates all join rules of a group together (section 3.3.3 of paper 001).
 
-A join rule registers resources of one of its sides, `x`, that meet some resource of the other, `y`. Equal ones are
-found through the partner: from x to y by their values, from both to the rules whose results they are, and from that
-pair of rules to the join rule. The other way, from a rule to all join rules that it is an input of, would be 100,000
-rows where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner,
-and it is that way.
+A join rule registers resources of one side, `x`, that have a partner on the other, `y`. For equality, evaluation goes
+through the partner: from x to y by their values, from both to the rules whose results they are, and from that pair of
+rules to the join rule. The other order, from a rule to all join rules with it as an input, would read 100,000 rows
+where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner, so
+that order is used.
 
-Where a group asks for more than one comparison, its first one leads to partners, and the others are asked of each pair.
+In a group with several predicates, the first one finds partners, and the others are checked for each pair.
 
-SQLite takes the tables of a CROSS JOIN in the order in which they are written.
+SQLite evaluates the tables of a CROSS JOIN in the written order.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tidings.metadata.sql.tables import INDEXED_LENGTH
 from tidings.values import Kind
 
 POSITION_FUNCTIONS = {"sqlite": "instr", "postgresql": "strpos"}
-"""Where a text has another one in it. Both count the empty text as being everywhere, as Python does."""
+"""Functions for the position of a text in another. Both find the empty text everywhere, as Python does."""
 
 _CAME = "INSERT INTO run_delta (rule, uri, level, went)"
-# Not EXISTS: PostgreSQL makes a join of that, and then may look for one of many resources by the rule alone.
+# Not EXISTS: PostgreSQL would turn that into a join, and may search resources by the rule alone.
 _NEW = "(SELECT 1 FROM rule_results old WHERE old.uri = {uri} AND old.rule = j.rule) IS NULL"
 _MOVED = "m.level = :level AND m.grp = :grp AND m.is_left = {is_left} AND m.{how} = 1"
 _JOINS = "j.grp = :grp AND j.level = :level"
@@ -38,7 +38,7 @@ _STILL = "(SELECT 1 FROM rule_results n WHERE n.uri = m.uri AND n.rule = m.rule)
 
 @dataclass(frozen=True, slots=True)
 class JoinStatements:
-    """What finds the results of a group that came, and those that went. Properties are its `parameters`."""
+    """Statements that find added and removed results of a group. Properties are bound by `join_parameters`."""
 
     came: tuple[str, ...]
     went: tuple[str, ...]
@@ -57,27 +57,27 @@ class SqlOperand:
 
 @lru_cache(maxsize=10_000)
 def build_join_statements(condition: JoinCondition, dialect: str) -> JoinStatements:
-    """The statements for a group."""
+    """Build the statements of a group."""
     made = _group(condition, dialect)
     return JoinStatements(made.came(), made.went())
 
 
 @lru_cache(maxsize=10_000)
 def build_partner_statement(condition: JoinCondition, dialect: str) -> str:
-    """For those in `run_asked` that are results of the group's rules: the resource that each meets."""
+    """Build the statement that finds the partners of results in `run_asked`."""
     asked = "run_asked q CROSS JOIN join_rules j WHERE j.rule = q.rule AND j.grp = :grp"
     return f"SELECT q.rule, q.uri, {_group(condition, dialect).met('q.uri')} FROM {asked}"
 
 
 def _group(condition: JoinCondition, dialect: str) -> _Group:
-    """There is no index for what stands behind a reference: pairs are looked at, as for other comparisons."""
+    """Choose the strategy: paths have no index, so their pairs are compared as for inequalities."""
     plain = not is_path(condition.left.property) and not is_path(condition.right.property)
     is_found = plain and condition.operator is Operator.EQUAL
     return _Equal(condition, dialect) if is_found else _Other(condition, dialect)
 
 
 def join_parameters(condition: JoinCondition) -> dict[str, str | None]:
-    """The properties of x and of y, `p` and `q`, and those of further comparisons; None is the resource itself."""
+    """Return the properties of x and y, `p` and `q`, and of further comparisons; None is the resource itself."""
     x, y = _sides(condition)
     found = _steps("p", _property(x)) | _steps("q", _property(y))
     for at, each in enumerate(condition.also):
@@ -86,7 +86,7 @@ def join_parameters(condition: JoinCondition) -> dict[str, str | None]:
 
 
 def _steps(name: str, property: str | None) -> dict[str, str | None]:
-    """The parameters of a property by name; those of a path have numbers."""
+    """Return the parameters of a property by name; steps of a path are numbered."""
     if property is None or not is_path(property):
         return {name: property}
     return {f"{name}_{at}": step for at, step in enumerate(property.split("."))}
@@ -111,7 +111,7 @@ def _starts(text: str) -> str:
 
 
 class _Group(ABC):
-    """What both ways share: which column of `join_rules` is x's input and which y's."""
+    """The common part of both strategies: which column of `join_rules` is the input of x, and which of y."""
 
     def __init__(self, condition: JoinCondition, dialect: str) -> None:
         self.condition, self.dialect = condition, dialect
@@ -134,7 +134,7 @@ class _Group(ABC):
         return _MOVED.format(is_left=self.x_is_left if is_x else 1 - self.x_is_left, how=how)
 
     def went_by_x(self) -> str:
-        """What is materialised of x, and has as its input what x was in, or is in with another value now."""
+        """Select stored results of x whose input x was in, or is in with another value now."""
         tables = ("run_moved m", "rule_results r", "join_rules j")
         found = ("r.uri = m.uri", "j.rule = r.rule", _JOINS, f"j.{self.x_rule} = m.rule")
         return _select(
@@ -144,12 +144,12 @@ class _Group(ABC):
         )
 
     def operand(self, alias: str, uri: str, property: str | None, parameter: str, table: str) -> SqlOperand:
-        """The value that is compared of the resource `uri`."""
+        """Return the compared value of the resource `uri`."""
         names = () if property is None else tuple(_steps(parameter, property))
         return build_operand(alias, uri, names, table)
 
     def also(self, x: str, y: str) -> tuple[str, ...]:
-        """What else must hold between two resources. Each `?` is a choice of its own, so each is asked by itself."""
+        """Return further conditions between two resources, one subquery each: every `?` is an independent choice."""
         left, right = (x, y) if self.condition.registers_left else (y, x)
         return tuple(self._also(at, each, left, right) for at, each in enumerate(self.condition.also))
 
@@ -176,7 +176,7 @@ class _Group(ABC):
 
 
 class _Equal(_Group):
-    """x and y have an equal value, or one is the value of the other, or both are the same."""
+    """Equality joins: x and y have an equal value, one is the value of the other, or both are the same."""
 
     def came_by_x(self) -> str:
         tables, conditions, y = self.partner("m.uri", True)
@@ -213,17 +213,17 @@ class _Equal(_Group):
         )
 
     def inputs(self, x: str, y: str) -> tuple[str, ...]:
-        """The join rule by both inputs at once.
+        """Select the join rule by both inputs at once.
 
-        PostgreSQL would take it by the one that seems to have few, and look at all 100,000 of one that has many. So
-        each condition names both, and none can be asked without the other.
+        PostgreSQL would use the input that seems more selective, and read all 100,000 join rules of one that is not. So
+        each condition contains both inputs.
         """
         return f"j.{self.x_rule} = {x} + 0 * {y}", f"j.{self.y_rule} = {y} + 0 * {x}"
 
     def went_by_y(self) -> tuple[str, ...]:
-        """What is materialised of those that met y. Had x's own value changed, x would have been moved itself.
+        """Select stored results that had y as a partner. If x's own value had changed, x would be affected itself.
 
-        Where y has lost another value than that by which it is found, it is found by what it has.
+        If y has lost another value than the one by which it is found, it is found by its current values.
         """
         return tuple(
             self._went_by_y(table) for table in ("metadata_atoms", "run_gone")[: 1 + (self.q is not None)]
@@ -252,7 +252,7 @@ class _Equal(_Group):
     def partner(
         self, uri: str, from_x: bool, table: str = "metadata_atoms"
     ) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-        """The way from one resource to those that it meets: tables, conditions, and what is their URI."""
+        """Return the tables, the conditions and the URI column that lead from a resource to its partners."""
         here, there = (":p", ":q") if from_x else (":q", ":p")
         own, others = (self.p, self.q) if from_x else (self.q, self.p)
         start = self.operand("a", uri, own, here, table)
@@ -268,7 +268,7 @@ class _Equal(_Group):
 
 
 def _first(found: str) -> str:
-    """Always the same of several, whatever the database."""
+    """Select one of several, the same in every database."""
     return f"({found} ORDER BY o.uri LIMIT 1)"
 
 
@@ -277,7 +277,7 @@ def _is_reference(operand: SqlOperand) -> tuple[str, ...]:
 
 
 class _Other(_Group):
-    """x and y differ, or one is less than the other, or has its text in it."""
+    """Other joins: inequality, order, or containment."""
 
     def came_by_x(self) -> str:
         found = (f"j.{self.x_rule} = m.rule", _JOINS, "j.rule >= :first", _NEW.format(uri="m.uri"))
@@ -332,7 +332,7 @@ class _Other(_Group):
 
 
 def build_operand(alias: str, uri: str, steps: Sequence[str], table: str = "metadata_atoms") -> SqlOperand:
-    """The value of a property of the resource `uri`, or of what a path leads to; without steps, the resource itself."""
+    """Return the value of a property or a path of the resource `uri`; without steps, the resource itself."""
     if not steps:
         return SqlOperand((), (), uri, str(REFERENCE_KIND), "NULL")
     tables, conditions = list[str](), list[str]()
@@ -351,7 +351,7 @@ def build_operand(alias: str, uri: str, steps: Sequence[str], table: str = "meta
 
 
 def exists_condition(left: SqlOperand, operator: Operator, right: SqlOperand, dialect: str) -> str:
-    """That some value of one and some value of the other stand so to each other."""
+    """Return the condition that a comparison holds for some value of each side."""
     holds = comparison_condition(left, operator, right, dialect)
     tables = (*left.tables, *right.tables)
     if not tables:
@@ -360,7 +360,7 @@ def exists_condition(left: SqlOperand, operator: Operator, right: SqlOperand, di
 
 
 def comparison_condition(left: SqlOperand, operator: Operator, right: SqlOperand, dialect: str) -> str:
-    """What must hold between two values. Those of two kinds never stand so to each other, nor are they different."""
+    """Return the condition of a comparison of two values. Values of different kinds never match, not even by `!=`."""
     if operator is Operator.CONTAINS:
         texts = f"{left.kind} = {int(Kind.STRING)} AND {right.kind} = {int(Kind.STRING)}"
         return f"{texts} AND {POSITION_FUNCTIONS[dialect]}({left.text}, {right.text}) > 0"

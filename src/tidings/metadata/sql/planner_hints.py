@@ -1,8 +1,8 @@
-"""Statements that are written in the order in which they are to be run.
+"""Planner settings for statements that are written in their order of execution.
 
-The filter goes from few rows to their partners by indexes, and only that way is short. SQLite takes a CROSS JOIN as it
-is written. PostgreSQL knows nothing of tables that were filled a moment ago, and guesses: it joined 2,000 new rows with
-100,000 rules by reading all of those again and again. So it is told not to.
+The filter joins few rows with their partners by indexes; any other order is slow. SQLite evaluates CROSS JOINs as
+written. PostgreSQL has no statistics of tables that were just filled, and guesses: it joined 2,000 new rows with
+100,000 rules by nested scans. So join reordering is turned off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLANNER_SETTINGS = {
 
 @contextmanager
 def keep_join_order(connection: Connection) -> Iterator[None]:
-    """Keep the planner from reordering. After an error there is nothing to set back: the transaction ends."""
+    """Prevent the planner from reordering joins. After an error, the transaction ends, and with it the setting."""
     if connection.dialect.name == "sqlite":
         yield
         return
@@ -33,15 +33,15 @@ def keep_join_order(connection: Connection) -> Iterator[None]:
     connection.execute(_SET, before)
 
 
-# All of them at once: each statement is a way to the server and back.
+# All at once: each statement is a round trip to the server.
 _CURRENT = text("SELECT " + ", ".join(f"current_setting('{name}')" for name in PLANNER_SETTINGS))
 _SET = text("SELECT " + ", ".join(f"set_config('{name}', :{name}, true)" for name in PLANNER_SETTINGS))
 
 
 def analyze_table(connection: Connection, table: Table) -> None:
-    """Let PostgreSQL count what a table has, after much has come at once; by itself it does so a minute later.
+    """Make PostgreSQL collect statistics after a bulk insert; by itself, it does so a minute later.
 
-    Until then it takes an index by its first column, though all rows may have the same there.
+    Until then it chooses an index by its first column, even if all rows have the same value there.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"ANALYZE {table.name}"))

@@ -1,4 +1,4 @@
-"""A provider among others, as it is stored: whom it follows, where it stands, and what it tells those who follow it."""
+"""Stored state of replication: the followed log, the provider's position, and pages for followers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tidings.store.tables import counters as counters_table
 
 LEADER_KEY = "leader"
 MAX_PAGE_BYTES = 32_000_000
-"""How many bytes the bodies of a page of the log may have together."""
+"""The limit of all bodies of a page of the log in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationStatus:
-    """Where a provider stands: how far it has applied its log, which begins at `first` and ends at `head`.
+    """The state of a provider: the position up to which it has applied its log, from `first` to `head`.
 
-    `leader` is where the log comes from, nothing if it is the provider's own.
+    `leader` is the name of the followed log, None if the provider leads.
     """
 
     provider: str
@@ -43,18 +43,18 @@ class ReplicationStatus:
 
 
 class ReplicationStore:
-    """A store among others."""
+    """The replication state of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def status(self) -> ReplicationStatus:
-        """Where the provider stands, as of one moment."""
+        """Return the state of the provider at one moment."""
         with self._database.moment() as connection:
             return _status(connection)
 
     def mark(self) -> tuple[int, ...]:
-        """Another one whenever there may be something new: in the log, in what is applied of it, or of rules."""
+        """Return a version that changes with the log, the position or the rules."""
         c = counters_table.c
         wanted = (
             select(c.value)
@@ -65,17 +65,17 @@ class ReplicationStore:
             return tuple(connection.execute(wanted).scalars())
 
     def page(self, after: int, limit: int, size: int = MAX_PAGE_BYTES) -> LogPage:
-        """Entries after a position, as of one moment: so many, and of so many bytes, but one of any size."""
+        """Return entries after a position, limited by number and size; at least one, of any size."""
         with self._database.moment() as connection:
             return _page(connection, after, limit, size)
 
     def leader(self) -> str | None:
-        """Where the log comes from; nothing if it is the provider's own."""
+        """Return the name of the followed log; None if the provider leads."""
         with self._database.read() as connection:
             return load_leader(connection)
 
     def follow(self, url: str | None) -> None:
-        """Note where the log comes from from now on."""
+        """Record the followed log."""
         self._database.transact(lambda connection: _follow(connection, url))
 
 
@@ -88,7 +88,7 @@ def _page(connection: Connection, after: int, limit: int, size: int) -> LogPage:
 
 
 def _fitting(connection: Connection, after: int, limit: int, size: int) -> int:
-    """How many entries fit into a size."""
+    """Count the entries that fit into the size limit."""
     c = log_table.c
     lengths = select(func.length(c.body)).where(c.position > after).order_by(c.position).limit(limit)
     total = 0
@@ -104,7 +104,7 @@ def _identity(connection: Connection) -> str:
 
 
 def load_leader(connection: Connection) -> str | None:
-    """Whom the provider follows."""
+    """Return the name of the followed log."""
     c = metadata_backbone.c
     found: str | None = connection.execute(select(c.value).where(c.name == LEADER_KEY)).scalar()
     return found

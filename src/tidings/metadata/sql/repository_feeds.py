@@ -1,7 +1,7 @@
-"""What repositories are told, read as of one moment: moves from their notifications, members from the results of rules.
+"""Change sets and states for repositories: moves from their notifications, members from the results of rules.
 
-A repository is the owner of rules of its own scope. Its notifications count from one without gaps; so whoever asks for
-those after a number that are not there any more is told so, and not given less.
+A repository owns the rules of its scope. The sequence numbers of its notifications start at 1 without gaps, so a
+request for deleted ones is detected and answered with an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.store.tables import notifications, subscribers
 
 REPOSITORY_NAME = re.compile(r"[A-Za-z0-9._~-]{1,100}")
 MAX_APPLIED_NOTIFICATIONS = 100
-"""How many notifications a repository may have that it has applied."""
+"""How many applied notifications of a repository are kept before they are deleted."""
 _COLUMNS = tuple(
     notifications.c[name] for name in ("sequence", "subscription", "publication", "kind", "time")
 )
@@ -33,7 +33,7 @@ _COLUMNS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """Where a provider is, and the number of the last notification of a repository there."""
+    """The position of a provider, and the last sequence number of a repository's notifications."""
 
     provider: str
     position: int
@@ -42,7 +42,7 @@ class FeedPosition:
 
 
 def repository_scope(repository: str) -> str:
-    """What stands before the names of a repository's rules."""
+    """Return the prefix of the names of a repository's rules."""
     if not REPOSITORY_NAME.fullmatch(repository):
         accepted = "1 to 100 letters, digits and . _ ~ -"
         raise InputError("not a name of a repository", received=repository[:200], accepted=accepted)
@@ -50,19 +50,19 @@ def repository_scope(repository: str) -> str:
 
 
 class RepositoryFeeds:
-    """The repositories that have rules here."""
+    """The repositories with rules at this provider."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def standing(self, repository: str) -> FeedPosition:
-        """Where the provider is, and how far the repository could be."""
+        """Return the position of the provider, and the last sequence number of the repository."""
         repository_scope(repository)
         with self._database.moment() as connection:
             return _standing(connection, repository)
 
     def changes(self, repository: str, after: int, limit: int = 1_000) -> ChangeSet:
-        """The moves after a number, and the resources that are needed for them.
+        """Return the moves after a sequence number, with the resources they need.
 
         The moves of one transaction stay together, if there are not more than the limit.
         """
@@ -79,7 +79,7 @@ class RepositoryFeeds:
         return ChangeSet(at.provider, at.position, at.schema, last, moves, resources, more)
 
     def state(self, repository: str) -> RepositoryState:
-        """The members of all rules, and the resources that are needed for them."""
+        """Return the members of all rules, with the resources they need."""
         scope = repository_scope(repository)
         with self._database.moment() as connection:
             at = _standing(connection, repository)
@@ -88,30 +88,30 @@ class RepositoryFeeds:
         return RepositoryState(at.provider, at.position, at.schema, at.sequence, members, resources)
 
     def rules(self, repository: str) -> dict[str, str]:
-        """The rules of a repository, as it calls them."""
+        """Return the rules of a repository by the names it uses."""
         scope = repository_scope(repository)
         with self._database.read() as connection:
             return _rules(connection, repository, scope)
 
     def acknowledge(self, repository: str, upto: int, keep: int = MAX_APPLIED_NOTIFICATIONS) -> int:
-        """Forget what a repository was told up to a number, since it has applied that: it asks for what comes after.
+        """Delete the notifications of a repository up to a sequence number, which it has applied.
 
-        Nothing is written as long as there are `keep` of them at most, so that not each question is a transaction. Who
-        comes back with an older number, from a backup perhaps, is refused as after `forget`, and asks for the state.
+        Up to `keep` of them stay, so that not every request needs a write transaction. A repository that comes back
+        with an older number, perhaps from a backup, gets an error as after `forget`, and fetches the state.
         """
         if not self.has_old(repository, upto, keep):
             return 0
         return self._forget(*_told_to(repository), notifications.c.sequence <= upto)
 
     def has_old(self, repository: str, upto: int, keep: int = MAX_APPLIED_NOTIFICATIONS) -> bool:
-        """Whether there is so much that a repository has applied that it is worth a transaction to forget it."""
+        """Whether a repository has enough applied notifications to be worth a transaction that deletes them."""
         c = notifications.c
         old = select(c.sequence).where(*_told_to(repository), c.sequence <= upto - keep).limit(1)
         with self._database.read() as connection:
             return connection.execute(old).first() is not None
 
     def forget(self, repository: str) -> int:
-        """Forget the notifications of a repository; how many there were. Its next one has the next number."""
+        """Delete the notifications of a repository, and return their number. Sequence numbers continue."""
         return self._forget(*_told_to(repository))
 
     def _forget(self, *which: ColumnElement[bool]) -> int:
@@ -121,7 +121,7 @@ class RepositoryFeeds:
 
 
 def _told_to(repository: str) -> tuple[ColumnElement[bool], ...]:
-    """The notifications of a repository, and not those of somebody of the same name."""
+    """Select the notifications of a repository, without those of a subscriber of the same name."""
     c = notifications.c
     return c.subscriber == repository, c.subscription.startswith(
         repository_scope(repository), autoescape=True
@@ -139,7 +139,7 @@ def _standing(connection: Connection, repository: str) -> FeedPosition:
 
 
 def _read(connection: Connection, repository: str, after: int, limit: int) -> list[Row[*tuple[Any, ...]]]:
-    """One more than the limit, to see whether a transaction ends there."""
+    """Load one more than the limit, to detect whether a transaction ends there."""
     c = notifications.c
     wanted = select(*_COLUMNS).where(c.subscriber == repository, c.sequence > after)
     return list(connection.execute(wanted.order_by(c.sequence).limit(limit + 1)))
@@ -148,7 +148,7 @@ def _read(connection: Connection, repository: str, after: int, limit: int) -> li
 def _refuse_gap(
     repository: str, last: int, after: int, rows: Sequence[Row[*tuple[Any, ...]]], limit: int
 ) -> None:
-    """Numbers follow each other. They do not if some were forgotten between those of somebody of the same name."""
+    """Check that sequence numbers have no gap, as after deleted notifications."""
     end = rows[-1].sequence if len(rows) > limit else last
     if end == after + len(rows):
         return
@@ -168,7 +168,7 @@ def _refuse_gap(
 
 
 def _whole(rows: list[Row[*tuple[Any, ...]]], limit: int) -> list[Row[*tuple[Any, ...]]]:
-    """Not more than the limit, and no transaction in part: what it tells has one time."""
+    """Limit the moves without splitting a transaction, whose moves have the same time."""
     if len(rows) <= limit:
         return rows
     whole = [row for row in rows[:limit] if row.time != rows[limit].time]
@@ -180,7 +180,7 @@ def _move(row: Row[*tuple[Any, ...]], scope: str) -> Move:
 
 
 def _needed(moves: Sequence[Move]) -> set[str]:
-    """What is in the results of a rule after the moves."""
+    """Return the results of rules after the moves."""
     last = {(each.rule, each.uri): each.kind for each in moves}
     return {uri for (_, uri), kind in last.items() if kind != "left"}
 
@@ -194,7 +194,7 @@ def _rules(connection: Connection, repository: str, scope: str) -> dict[str, str
 
 
 def _members(connection: Connection, repository: str, scope: str) -> dict[str, tuple[str, ...]]:
-    """The results of each rule, also of those that have none."""
+    """Return the results of each rule, including rules without results."""
     rules, ends, results = metadata_rules.c, rule_ends.c, rule_results.c
     of_it = rules.owner == repository, rules.scope == scope
     wanted = select(rules.name, results.uri).where(*of_it, ends.name == rules.name, results.rule == ends.rule)

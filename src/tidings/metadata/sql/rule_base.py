@@ -1,7 +1,7 @@
-"""The rules over metadata, taken apart into atomic rules of which equal ones are one (section 3.3 of paper 001).
+"""The stored rules, decomposed into shared atomic rules (section 3.3 of paper 001).
 
-Atomic rules are numbered as in figure 7: first the triggering rules as they appear, then join rules, inputs before what
-they are inputs of. A rule goes with all atomic rules that nobody else needs.
+Atomic rules are numbered as in figure 7: first the triggering rules in order of appearance, then join rules, inputs
+first. A rule is removed with all atomic rules that no other rule uses.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from tidings.metadata.sql.tables import (
 from tidings.store import bulk, counters, names
 
 ATOMIC_RULE_COUNTER = "atomic_rules"
-"""Gives numbers to atomic rules. Who changes rules or metadata holds it: what is materialised depends on both."""
+"""Numbers atomic rules. It is also the lock for changes of rules and metadata, since results depend on both."""
 
 
 ANALYZE_THRESHOLD = 1_000
-"""After so many new atomic rules at once, the database is asked to look at them."""
+"""How many new atomic rules at once make the database collect statistics."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedRule:
-    """A rule as its owner knows it, and the atomic rules whose results it has: several where an `or` was split up.
+    """A named rule with its end rules: one for each alternative of `or`.
 
     `name` begins with its scope. `uses` are the names of other rules that it searches.
     """
@@ -67,7 +67,7 @@ class NamedRule:
 
 @dataclass(frozen=True, slots=True)
 class NewAtomicRule:
-    """An atomic rule on its way into the store. Its key follows from all that it asks."""
+    """An atomic rule to store. Its key is a hash of its condition and its inputs."""
 
     key: str
     level: int
@@ -78,7 +78,7 @@ class NewAtomicRule:
 
 @dataclass(slots=True)
 class _Graph:
-    """The dependency graph of some rules: nodes by key, in the order in which they appear."""
+    """The dependency graph of some rules: nodes by key, in order of appearance."""
 
     schema: Schema
     nodes: dict[str, NewAtomicRule] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class _Graph:
     def _join(self, rule: JoinRule) -> NewAtomicRule:
         left, right = self.add(rule.left), self.add(rule.right)
         also = [_also_row(each) for each in rule.condition.also]
-        # As it always was where there is nothing else: the keys of rules are stored.
+        # Without further predicates, the key must stay as in older versions: keys are stored.
         key = _key((*_condition_row(rule.condition), *([also] if also else ()), left.key, right.key))
         return NewAtomicRule(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
 
@@ -104,7 +104,7 @@ def _key(parts: Sequence[object]) -> str:
 
 
 def _asked(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
-    """Class, property, comparison, and the constant as atoms have their values. `True` and `1` are not the same."""
+    """Return the columns of a triggering rule, with the constant in comparable form. `True` and `1` differ."""
     property = None if rule.property == SUBJECT else rule.property
     if rule.operator is None or rule.constant is None:
         return rule.cls, None, None, None, None, None
@@ -125,7 +125,7 @@ def _also_row(asked: JoinPredicate) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RuleInsertion:
-    """What was added: the first new number, the new triggering rules by number, the levels of new join rules, and the
+    """The effect of an insertion: the first new number, new triggering rules by number, levels of new join rules, and
     numbers of new rules by key.
     """
 
@@ -136,7 +136,7 @@ class RuleInsertion:
 
 
 def insert_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> RuleInsertion:
-    """Keep rules; their atomic rules that are new have no results yet."""
+    """Store rules; new atomic rules have no results yet."""
     last = counters.lock(connection, ATOMIC_RULE_COUNTER)
     check_names_free(connection, rules)
     graph = _Graph(schema)
@@ -161,7 +161,7 @@ def insert_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRu
 def find_new_triggering(
     connection: Connection, schema: Schema, rules: Sequence[NamedRule]
 ) -> dict[str, TriggeringRule]:
-    """The triggering rules that these would bring with them, by key."""
+    """Find the triggering rules that these rules would add, by key."""
     graph = _Graph(schema)
     for rule in rules:
         for end in rule.ends:
@@ -172,7 +172,7 @@ def find_new_triggering(
 
 
 def check_names_free(connection: Connection, rules: Sequence[NamedRule]) -> None:
-    """Refuse names that rules have already, or that stand twice among these."""
+    """Raise IdTaken for names that other rules have, or that occur twice."""
     wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
     owners = {rule.name: rule.owner for rule in rules}
     found = select(metadata_rules.c.name, metadata_rules.c.owner)
@@ -211,7 +211,7 @@ def _insert_atomic(connection: Connection, new: Sequence[NewAtomicRule], numbers
 
 
 def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first: int) -> None:
-    """Join rules and what feeds them. An input that is new feeds nothing yet."""
+    """Insert join rules and their feeds. New inputs have no feeds yet."""
     bulk.insert_rows(connection, join_rules, rows)
     feeds = {(left, grp, level, 1) for _, grp, left, _, level in rows}
     feeds |= {(right, grp, level, 0) for _, grp, _, right, level in rows}
@@ -222,7 +222,7 @@ def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first
 
 
 def _groups(connection: Connection, wanted: Iterable[JoinCondition]) -> dict[JoinCondition, int]:
-    """The numbers of groups, given now where a group is new."""
+    """Return the numbers of groups; new groups are inserted."""
     found = {condition: number for number, condition in load_groups(connection).items()}
     new = [condition for condition in wanted if condition not in found]
     last = max(found.values(), default=0)
@@ -239,7 +239,7 @@ def _groups(connection: Connection, wanted: Iterable[JoinCondition]) -> dict[Joi
 
 
 def load_groups(connection: Connection, among: Sequence[int] | None = None) -> dict[int, JoinCondition]:
-    """Groups by number, all or these. They stay when their last rule goes: there are as many as ways to ask."""
+    """Load groups by number, all or some. Groups stay without rules: there are only as many as kinds of conditions."""
     wanted = select(*rule_groups.c).order_by(rule_groups.c.grp)
     rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among))).all()
     also = _load_also(connection, [row.grp for row in rows if row.further])
@@ -256,7 +256,7 @@ def load_groups(connection: Connection, among: Sequence[int] | None = None) -> d
 
 
 def _load_also(connection: Connection, groups: Sequence[int]) -> dict[int, tuple[JoinPredicate, ...]]:
-    """The further comparisons of those groups that have some."""
+    """Load the further predicates of groups that have some."""
     found: dict[int, tuple[JoinPredicate, ...]] = {}
     if not groups:
         return found
@@ -268,7 +268,7 @@ def _load_also(connection: Connection, groups: Sequence[int]) -> dict[int, tuple
 
 
 def load_triggering(connection: Connection, after: int = 0) -> dict[int, TriggeringRule]:
-    """The triggering rules with greater numbers, for the common index."""
+    """Load the triggering rules with greater numbers, for the trigger index."""
     return {row[0]: triggering_from_row(*row[1:]) for row in connection.execute(_LATER, {"after": after})}
 
 
@@ -281,7 +281,7 @@ _LATER = _TRIGGERING.where(atomic_rules.c.level == 0, atomic_rules.c.rule > bind
 
 
 def load_triggering_by_number(connection: Connection, numbers: Collection[int]) -> dict[int, TriggeringRule]:
-    """The triggering rules with these numbers."""
+    """Load triggering rules by number."""
     rows = bulk.select_numbered(connection, _TRIGGERING, atomic_rules.c.rule, numbers)
     return {row[0]: triggering_from_row(*row[1:]) for row in rows}
 
@@ -299,14 +299,14 @@ def triggering_from_row(
 
 @dataclass(frozen=True, slots=True)
 class RuleRemoval:
-    """Which rules there were of those to be removed, and the numbers of the atomic rules that went with them."""
+    """The removed rules that existed, and the numbers of the atomic rules removed with them."""
 
     rules: tuple[str, ...]
     atomic: tuple[int, ...]
 
 
 def delete_rules(connection: Connection, given: Collection[str]) -> RuleRemoval:
-    """Forget rules with the atomic rules that no other has, and with their results."""
+    """Delete rules with the atomic rules that no other rule uses, and their results."""
     counters.lock(connection, ATOMIC_RULE_COUNTER)
     there = [
         row.name
@@ -318,7 +318,7 @@ def delete_rules(connection: Connection, given: Collection[str]) -> RuleRemoval:
     for table in (rule_ends, rule_uses, metadata_rules):
         bulk.delete_among(connection, table.c.name, there)
     gone: list[int] = []
-    # An input is looked at again whenever something it was an input of has gone.
+    # An input is checked again whenever a join that used it was deleted.
     while unused := [
         rule for piece in bulk.iter_chunks(sorted(pending), bulk.KEYS) for rule in _unused(connection, piece)
     ]:
@@ -337,7 +337,7 @@ def _unused(connection: Connection, rules: Sequence[int]) -> list[int]:
 
 
 def _forget(connection: Connection, rules: Sequence[int]) -> set[int]:
-    """Remove atomic rules, and say what their inputs were."""
+    """Delete atomic rules, and return their inputs."""
     c = join_rules.c
     joins = connection.execute(
         select(c.grp, c.level, c.left_rule, c.right_rule).where(c.rule.in_(rules))

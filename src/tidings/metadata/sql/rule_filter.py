@@ -1,11 +1,11 @@
-"""The filter: which rules' results things enter, change inside, and leave (sections 3.4 and 3.5 of paper 001).
+"""The filter: resources that enter, change in, and leave the results of rules (sections 3.4 and 3.5 of paper 001).
 
-The results of all atomic rules are materialised. A run is told which resources changed and which triggering rules each
-of them satisfies now; the difference to what is materialised goes up through the join rules, level by level and group
-by group. What came is found from new inputs and their partners. What may have gone is found from old inputs, and asked
-once more. The results of new rules come out of the same statements: all results of one input count as new.
+The results of all atomic rules are materialized. A run gets the changed resources and the triggering rules that they
+satisfy now. The difference to the stored results propagates through the join rules, level by level and group by group.
+Added results are found from new inputs and their partners; candidates for removal are found from old inputs, and
+checked again. New rules use the same statements: all results of one input count as new.
 
-All of it is work inside of somebody else's transaction, in which nothing is half done.
+Everything runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RuleResult = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FilterOutcome:
-    """What became of the rules' results. `ends` are the atomic rules by which a pair entered, or left."""
+    """Changes of the results of rules. `ends` are the end rules by which a pair entered or left."""
 
     entered: frozenset[RuleResult]
     changed: frozenset[RuleResult]
@@ -52,9 +52,9 @@ class FilterOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AddedRules:
-    """What new rules have as their first results, and the new triggering rules by number, for the common index.
+    """The first results of new rules, and the new triggering rules by number, for the trigger index.
 
-    `ends` are the atomic rules that have these results.
+    `ends` are the end rules with these results.
     """
 
     entered: frozenset[RuleResult]
@@ -68,10 +68,10 @@ def run_filter(
     versions: Mapping[str, StoredResource | None],
     satisfied: Iterable[tuple[str, int]],
 ) -> FilterOutcome:
-    """Store new versions of resources (None is one that is no more), and say what that does to the rules' results.
+    """Store new versions of resources (None if deleted), and return the changes of the results of rules.
 
-    `satisfied` has the new versions' URIs with the numbers of the triggering rules that they satisfy. Old versions need
-    not be given: they are stored, and so is what they satisfied.
+    `satisfied` has the URIs of the new versions with the numbers of the triggering rules that they satisfy. Old
+    versions and the rules that they satisfied are stored.
     """
     counters.lock(connection, ATOMIC_RULE_COUNTER)
     _prepare(connection, schema)
@@ -89,7 +89,7 @@ def run_filter(
 def add_rules(
     connection: Connection, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults | None = None
 ) -> AddedRules:
-    """Keep rules, and say what their results are among what is stored; `found` are those of triggering rules."""
+    """Store rules and return their results; `found` are those of triggering rules, if computed before."""
     new = rule_base.insert_rules(connection, schema, rules)
     _prepare(connection, schema)
     with keep_join_order(connection):
@@ -110,13 +110,13 @@ def add_rules(
 
 
 def remove_rules(connection: Connection, names: Collection[str]) -> RuleRemoval:
-    """Forget rules, and what is materialised for nobody else."""
+    """Delete rules, with atomic rules and results that no other rule uses."""
     return rule_base.delete_rules(connection, names)
 
 
 def _prepare(connection: Connection, schema: Schema) -> None:
     document_changes.store_classes(connection, schema)
-    # All of them were made in one transaction, so one stands for all.
+    # All were created in one transaction, so it suffices to check one.
     if connection.dialect.has_table(connection, RUN_TABLES[-1].name):
         for statement in _EMPTY:
             connection.execute(statement)
@@ -129,7 +129,7 @@ _EMPTY = tuple(delete(table) for table in RUN_TABLES)
 
 
 def _trigger(connection: Connection, found: VersionDifference, satisfied: Iterable[tuple[str, int]]) -> None:
-    """The triggering rules: what is satisfied now beside what was."""
+    """Compare the triggering rules that are satisfied now with those before."""
     stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, found.before)
     old = {tuple(row) for row in stored}
     now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
@@ -148,14 +148,14 @@ _SATISFIED = select(rule_results.c.uri, rule_results.c.rule).join_from(
     rule_results, atomic_rules, (rule_results.c.rule == atomic_rules.c.rule) & (atomic_rules.c.level == 0)
 )
 
-# Where the results that came and went on a level lead: to the groups that have their rules as inputs.
+# The groups that changed results of a level affect: those with their rules as inputs.
 _FEED = text(
     "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
     " SELECT f.level, f.grp, f.is_left, d.rule, d.uri, 1 - d.went, d.went"
     " FROM run_delta d CROSS JOIN rule_feeds f WHERE d.level = :level AND f.rule = d.rule"
 )
 
-# A resource that stays in a rule's results may meet others with another value, of any property that is compared.
+# A resource that stays a result may have new partners by another value of a compared property.
 _FEED_TOUCHED = text(
     "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
     " SELECT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
@@ -168,9 +168,9 @@ _FEED_TOUCHED = text(
 
 
 def _feed_paths(connection: Connection) -> None:
-    """What is compared behind a reference may be different without the resource itself: look at who refers to it.
+    """Find the resources that are affected by a change at the end of a path, through references to it.
 
-    The references of now are enough: who referred to it before, and does so no more, was changed itself.
+    Current references suffice: a resource that no longer refers to the changed one was changed itself.
     """
     for grp in connection.execute(_WITH_PATHS).scalars().all():
         (condition,) = rule_base.load_groups(connection, [grp]).values()
@@ -189,7 +189,7 @@ _WITH_PATHS = text(
 
 
 def _paths(condition: JoinCondition) -> set[tuple[int, tuple[str, ...]]]:
-    """The paths that a group compares, step by step, and of which side each is."""
+    """Return the compared paths of a group, with their side."""
     both = ((is_left, each) for asked in condition.predicates for is_left, each in _compared(asked))
     return {(is_left, tuple(each.split("."))) for is_left, each in both if is_path(each)}
 
@@ -200,7 +200,7 @@ def _compared(asked: JoinPredicate) -> tuple[tuple[int, str], ...]:
 
 @lru_cache(maxsize=100)
 def _feed_path(length: int) -> str:
-    """Those that lead to what changed by so many steps of a path; by none, those that changed."""
+    """Select the resources from which a number of steps of a path leads to a changed one."""
     tables, conditions, uri = ["run_changed u"], list[str](), "u.uri"
     for at in reversed(range(length)):
         tables.append(f"metadata_atoms a{at}")
@@ -220,7 +220,7 @@ def _feed_path(length: int) -> str:
 
 
 def _climb(connection: Connection) -> None:
-    """Level by level: results of one level may move those of any that is higher, never of its own."""
+    """Evaluate joins level by level: results of one level affect higher levels only."""
     level = 0
     while (level := connection.execute(_NEXT, {"level": level}).scalar() or 0) > 0:
         _evaluate(connection, level)
@@ -231,7 +231,7 @@ _NEXT = text("SELECT min(level) FROM run_moved WHERE level > :level")
 
 
 def _evaluate(connection: Connection, level: int, first: int = 0) -> None:
-    """The join rules of a level, from the number `first` on, group by group; then what came and went is applied."""
+    """Evaluate the join rules of a level from the number `first` on, by group, and apply the changes."""
     groups = connection.execute(_GROUPS, {"level": level}).scalars().all()
     meetings = rule_base.load_groups(connection, groups)
     for grp in groups:
@@ -261,9 +261,10 @@ _FORGET = text(
 
 
 def _seed(connection: Connection, level: int, first: int) -> None:
-    """For each new join rule of a level, all results of its smaller input count as new.
+    """Mark all results of the smaller input of each new join rule of a level as new.
 
-    The larger one may have all resources of a class: for 100,000 new rules that would be all of them 100,000 times.
+    The larger one may have all resources of a class: for 100,000 new rules, each resource would be marked 100,000
+    times.
     """
     c = join_rules.c
     joins = connection.execute(
@@ -287,7 +288,7 @@ _FEED_SEEDS = text(
 
 
 def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
-    """How many results rules have; those without any are left out."""
+    """Count the results of rules; rules without results are omitted."""
     sizes: dict[int, int] = {}
     c = rule_results.c
     if connection.execute(select(c.rule).limit(1)).first() is None:
@@ -299,7 +300,7 @@ def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
 
 
 def _outcome(connection: Connection) -> FilterOutcome:
-    """A rule with several ends has what any of them has: it is entered by what none had before."""
+    """Combine the changes of end rules: a resource enters a rule if none of its end rules had it before."""
     before: dict[RuleResult, int] = {}
     now: dict[RuleResult, int] = {}
     ends: dict[RuleResult, list[int]] = {}
@@ -308,7 +309,7 @@ def _outcome(connection: Connection) -> FilterOutcome:
         now[pair] = count
         before[pair] = before.get(pair, count) + (1 if went else -1)
         ends.setdefault(pair, []).append(rule)
-    # Who entered or left did so by all ends that moved: an end that went the other way would have kept it inside.
+    # A pair enters or leaves by all changed end rules: one that changed the other way would have kept it a result.
     entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
     left = frozenset(pair for pair, count in before.items() if count and not now[pair])
     inside = {tuple(row) for row in connection.execute(_INSIDE)}

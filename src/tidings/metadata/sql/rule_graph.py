@@ -1,8 +1,7 @@
-"""The dependency graph of rules as it is stored, to be looked at: each atomic rule, or many of them as one.
+"""Queries for the stored dependency graph of rules: each atomic rule, or many grouped by kind.
 
-A rule base may have a million rules. So what is too much to be drawn is never loaded: the database counts what is of
-one kind. Triggering rules that ask one property with one operator are of one kind, join rules of one group and level,
-and the rules of one owner.
+A rule base may have a million rules. Where there are too many to draw, the database counts them by kind: triggering
+rules by property and operator, join rules by group and level, named rules by owner.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tidings.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class AtomicRuleInfo:
-    """An atomic rule, its group if it is a join rule, and how many results it has."""
+    """An atomic rule, its group if it is a join rule, and the number of its results."""
 
     number: int
     level: int
@@ -45,7 +44,7 @@ class AtomicRuleInfo:
 
 @dataclass(frozen=True, slots=True)
 class NamedRuleInfo:
-    """A rule as its owner knows it, with the atomic rules that its results are those of."""
+    """A named rule with its end rules."""
 
     name: str
     owner: str
@@ -60,7 +59,7 @@ class RuleGraphView:
 
 
 class RuleKind(NamedTuple):
-    """What rules of one kind have in common; the rest is None. A level of -1 is that of rules with names."""
+    """The common properties of rules of one kind; the others are None. Named rules have level -1."""
 
     level: int
     cls: str | None = None
@@ -71,7 +70,7 @@ class RuleKind(NamedTuple):
 
 
 class RuleKindCount(NamedTuple):
-    """How many rules there are of a kind, and how many results they have together."""
+    """The number of rules of a kind, and of their results."""
 
     rules: int
     results: int
@@ -79,7 +78,7 @@ class RuleKindCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleKindGraph:
-    """Rules by kind; how often one of a kind is an input of another; and what groups ask."""
+    """Rules by kind, counts of inputs between kinds, and the conditions of groups."""
 
     counts: dict[RuleKind, RuleKindCount]
     inputs: dict[tuple[RuleKind, RuleKind], int]
@@ -87,7 +86,7 @@ class RuleKindGraph:
 
 
 class RuleGraph:
-    """The rules of a store, all of them or some by name."""
+    """The rules of a store, all or some by name."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -99,14 +98,14 @@ class RuleGraph:
             )
 
     def missing(self, names: Collection[str]) -> list[str]:
-        """Those of these names that no rule has."""
+        """Return those of the names that no rule has."""
         with self._database.read() as connection:
             wanted = select(metadata_rules.c.name).where(metadata_rules.c.name.in_(names))
             there = set(connection.execute(wanted).scalars())
         return [name for name in names if name not in there]
 
     def size(self, names: Collection[str] = ()) -> int:
-        """How many rules and atomic rules there are."""
+        """Count rules and atomic rules."""
         asked = _Asked(names)
         count = select(func.count())
         with self._database.read() as connection:
@@ -115,12 +114,12 @@ class RuleGraph:
             return connection.execute(atomic).scalar_one() + connection.execute(named).scalar_one()
 
     def every(self, names: Collection[str] = ()) -> RuleGraphView:
-        """All atomic rules that these rules need, and the rules."""
+        """Load rules with all atomic rules they depend on."""
         with self._database.moment() as connection:
             return RuleGraphView(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
 
     def kinds(self, names: Collection[str] = ()) -> RuleKindGraph:
-        """The same, by kind."""
+        """Load rules and atomic rules grouped by kind."""
         asked = _Asked(names)
         with self._database.moment() as connection:
             counts = {
@@ -137,7 +136,7 @@ class RuleGraph:
 
 
 class _Asked:
-    """Which rules are meant: all, or those of some names with whatever they need."""
+    """A selection of rules: all, or some by name with the atomic rules they depend on."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
@@ -151,7 +150,7 @@ class _Asked:
 
 
 def _needed(names: Collection[str]) -> Select[tuple[int]]:
-    """The atomic rules that rules end in, their inputs, the inputs of those ..."""
+    """Select the end rules of rules with all their inputs, recursively."""
     ends = select(rule_ends.c.rule).where(rule_ends.c.name.in_(names)).cte("needed", recursive=True)
     joins, sides = (
         join_rules.c,
@@ -199,7 +198,7 @@ def _named(connection: Connection, asked: _Asked) -> tuple[NamedRuleInfo, ...]:
 
 
 def _kind_of(atomic: Any, join: Any) -> tuple[ColumnElement[Any], ...]:
-    """The columns of an atomic rule's kind."""
+    """Return the columns of an atomic rule's kind."""
     c = atomic.c
     return c.level, c["class"], c.property, c.compares, join.c.grp, literal(None)
 
@@ -228,7 +227,7 @@ def _owner_kind() -> tuple[ColumnElement[Any], ...]:
 
 
 def _owners(asked: _Asked) -> Select[Any]:
-    """Rules by owner. A resource that an `or` finds twice is one result of its rule."""
+    """Count rules and results by owner. A resource that two alternatives of `or` find counts once."""
     ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
     each = select(ends.name, func.count(results.uri.distinct()).label("results"))
     counted = each.where(results.rule == ends.rule).group_by(ends.name).subquery("counted")
@@ -242,7 +241,7 @@ def _owners(asked: _Asked) -> Select[Any]:
 
 
 def _join_inputs(asked: _Asked) -> tuple[Select[Any], ...]:
-    """How many join rules of a kind have inputs of another, for each side."""
+    """Count the join rules of a kind with inputs of another kind, for each side."""
     return tuple(_inputs_of(asked, side) for side in (join_rules.c.left_rule, join_rules.c.right_rule))
 
 
@@ -261,7 +260,7 @@ def _inputs_of(asked: _Asked, side: ColumnElement[int]) -> Select[Any]:
 
 
 def _ends(asked: _Asked) -> Select[Any]:
-    """How many rules of an owner end in atomic rules of a kind."""
+    """Count the rules of an owner with end rules of a kind."""
     ends, rules = rule_ends.c, metadata_rules.c
     source = _kind_of(atomic_rules, join_rules)
     tables = (

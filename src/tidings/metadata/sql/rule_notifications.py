@@ -1,7 +1,7 @@
-"""Notifications of rules over metadata: what entered their results, changed inside them, and left.
+"""Notifications of rules: resources that entered, changed in, or left their results.
 
-They are written in the transaction that moves the results, so each move is told once: nothing has to be looked up, and
-the position of the log (with the number of a change of rules) makes the id.
+They are written in the transaction that changes the results, so each move is reported once. Their ids are made from the
+position of the log and the number of a change of rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tidings.store.encoding import MatchRow
 
 
 class RuleMove(NamedTuple):
-    """What a resource did in the results of a rule. They order by resource, then by rule."""
+    """A change of a resource in the results of a rule, ordered by resource, then by rule."""
 
     uri: str
     rule: str
@@ -55,14 +55,14 @@ class RuleMove(NamedTuple):
 
 
 ReasonLookup = Callable[[Sequence[RuleMove]], Mapping[RuleMove, Sequence[Reason]]]
-"""Finds the reasons of moves."""
+"""Returns the reasons of moves."""
 
 NOTIFICATION_BATCH = 5_000
-"""How many moves are explained and written at once: where many rules ask for much, a batch has millions."""
+"""How many moves are explained and written at once: a registration can have millions."""
 
 
 def list_moves(outcome: FilterOutcome) -> list[RuleMove]:
-    """All moves, in the order in which they are told."""
+    """List all moves in the order of notifications."""
     return sorted(_moves(outcome))
 
 
@@ -75,7 +75,7 @@ def _moves(outcome: FilterOutcome) -> Iterator[RuleMove]:
 def notify_owners(
     connection: Connection, at: str, told: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
 ) -> None:
-    """Tell the owners of rules, or hold it for those who accept a delay. `at` is different each time."""
+    """Notify the owners of rules, deferred for those with a delay. `at` is unique for each call."""
     rules = _owners(connection, {move.rule for move in told})
     delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
     numbers = counters.lock_sequences(connection, {owner for owner, _ in rules.values()})
@@ -104,17 +104,17 @@ def _id(at: str, move: RuleMove) -> str:
     return "m-" + hashlib.blake2b(named, digest_size=10).hexdigest()
 
 
-# Why resources entered the results of rules, changed inside them and left: loaded for all of a run at once.
+# Reasons for moves, loaded for all moves of a run at once.
 
 
 EndRules = Mapping[RuleResult, Sequence[int]]
 
 MAX_REFERENCE_DEPTH = 100
-"""Changes that are further away than so many strong references are not told as reasons."""
+"""The maximal number of strong references to a change that is reported as a reason."""
 
 
 class MoveExplainer:
-    """Finds the reasons of moves, some thousand at a time. `changes` are what is different in the metadata."""
+    """Explanation of moves, some thousand at a time. `changes` are the changes of the metadata."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class MoveExplainer:
             self._world.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
 
     def reasons(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
-        """The reasons of each move."""
+        """Return the reasons of each move."""
         changed = [move for move in moves if move.kind == "changed"]
         return self._of_moves([move for move in moves if move.kind != "changed"]) | self._of_changed(changed)
 
@@ -153,9 +153,9 @@ class MoveExplainer:
         return found
 
     def _ends_of(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[int]]:
-        """The atomic rules by which resources entered and left."""
+        """Return the end rules by which resources entered and left."""
         known = {move: self._ends.get((move.rule, move.uri)) for move in moves}
-        # A rule that was replaced: the one it is now does not have what the one before had.
+        # The rule was replaced, and the new one does not have the results of the old one.
         names = sorted({move.rule for move, numbers in known.items() if numbers is None})
         numbers: dict[str, list[int]] = {name: [] for name in names}
         for name, number in bulk.select_among(self._connection, _ENDS, rule_ends.c.name, names):
@@ -177,7 +177,7 @@ def _all(told: Iterable[list[Reason]]) -> list[Reason]:
 
 
 def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, RuleTree]:
-    """Atomic rules with all their inputs, level by level."""
+    """Load atomic rules with all their inputs, level by level."""
     inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
     leaves: set[int] = set()
     while waiting:
@@ -210,7 +210,7 @@ def _complete(
     trees: Mapping[int, RuleTree],
     asked: Collection[tuple[RuleTree, str]],
 ) -> None:
-    """Load what is needed, as often as that shows that more is."""
+    """Load requested data repeatedly, until nothing more is requested."""
     while True:
         for tree, uri in asked:
             request_facts(tree, uri, world)
@@ -225,7 +225,7 @@ def _complete(
 
 
 def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int, RuleTree]) -> None:
-    """What those meet that are asked for; joins that ask the same are asked together."""
+    """Load the join partners of requested results, with one statement for each group."""
     world.met |= dict.fromkeys(world.unmet)
     connection.execute(run_asked.delete())
     bulk.insert_rows(connection, run_asked, sorted(world.unmet))
@@ -247,7 +247,7 @@ def _grp(of: tuple[int, object]) -> int:
 def _strong(
     connection: Connection, schema: Schema, uris: Collection[str], touched: TouchedResources
 ) -> StrongReferences:
-    """The strong references of resources and of what they lead to, with those that led to something until now."""
+    """Load the strong references of resources and their targets, including those whose targets were removed."""
     found: dict[str, list[tuple[str, str]]] = {}
     seen, waiting = set(uris), set(uris)
     for _ in range(MAX_REFERENCE_DEPTH if uris else 0):

@@ -1,8 +1,8 @@
-"""The tables of metadata and of the rules over it (section 3.3.4 of paper 001), and those of a filter run.
+"""Tables of metadata, of rules (section 3.3.4 of paper 001), of filter runs, and of repositories.
 
 The paper's FilterData is `metadata_atoms`, without the rows for the resources themselves: those are
 `metadata_resources`. AtomicRules and RuleDependencies are `atomic_rules` and `join_rules`, RuleGroups is `rule_groups`.
-What is materialised stands in `rule_results`.
+The materialized results are `rule_results`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sqlalchemy.schema import SchemaItem
 from tidings.store.tables import Name, Whole, metadata
 
 INDEXED_LENGTH = 200
-"""So many characters of a value are in an index: PostgreSQL takes no key of more than 2,704 bytes."""
+"""How many characters of a value are indexed: PostgreSQL limits keys to 2,704 bytes."""
 
-# Each class, and each that it is or stands below. Rules over what is stored are evaluated in the database.
+# Each class with itself and its superclasses, for the evaluation of rules in the database.
 metadata_classes = Table(
     "metadata_classes",
     metadata,
@@ -24,7 +24,7 @@ metadata_classes = Table(
     sqlite_with_rowid=False,
 )
 
-# The schema that everything is checked by, as it was loaded: one row.
+# The current schema as it was loaded: one row.
 metadata_schema = Table(
     "metadata_schema",
     metadata,
@@ -44,12 +44,12 @@ metadata_resources = Table(
 
 
 def _value() -> tuple[Column[str], Column[int], Column[object]]:
-    """A value: two are equal if text and kind are. Numbers and instants have a number by which they are ordered."""
+    """Columns of a value. Values are equal if text and kind are; numbers and instants are ordered by `number`."""
     number: Column[object] = Column("number", Numeric(asdecimal=False), nullable=True)
     return Column("value", Name, nullable=True), Column("kind", SmallInteger, nullable=True), number
 
 
-# `place` is the value's among those of its property. `strong` is the class that a strong reference leads to.
+# `place` orders the values of a property. `strong` is the class of the target of a strong reference.
 metadata_atoms = Table(
     "metadata_atoms",
     metadata,
@@ -66,7 +66,7 @@ _strong = metadata_atoms.c.strong.is_not(None)
 Index("metadata_atoms_value", metadata_atoms.c.property, _start)
 Index("metadata_atoms_strong", _start, sqlite_where=_strong, postgresql_where=_strong)
 
-# `key` is a hash of what a rule asks, inputs included: equal rules are one. Of a join rule the rest is in `join_rules`.
+# `key` is a hash of the condition and the inputs: equal rules are stored once. Joins have more in `join_rules`.
 atomic_rules = Table(
     "atomic_rules",
     metadata,
@@ -94,7 +94,7 @@ rule_groups = Table(
     Column("further", SmallInteger, nullable=True),
 )
 
-# What must hold between the same two resources, too. `turned` is for contains: the right one has the left one in it.
+# Further predicates for the same two resources. With `turned`, the right text contains the left one.
 rule_group_also = Table(
     "rule_group_also",
     metadata,
@@ -140,7 +140,7 @@ rule_results = Table(
 )
 Index("rule_results_of", rule_results.c.rule, rule_results.c.uri)
 
-# `name` is the scope and what the rule is called in it; no scope is an empty one. `within` is the accepted delay.
+# `name` is the scope, which may be empty, and the name in it. `within` is the accepted delay.
 metadata_rules = Table(
     "metadata_rules",
     metadata,
@@ -154,7 +154,7 @@ metadata_rules = Table(
 _waits = metadata_rules.c.within.is_not(None)
 Index("metadata_rules_delayed", metadata_rules.c.name, sqlite_where=_waits, postgresql_where=_waits)
 
-# The atomic rules whose results a rule has: several where an `or` was split up.
+# The end rules of a rule: one for each alternative of `or`.
 rule_ends = Table(
     "rule_ends",
     metadata,
@@ -183,11 +183,11 @@ _of_a_run = MetaData()
 
 
 def _of_run(name: str, *parts: SchemaItem) -> Table:
-    """A table that a connection has to itself, empty again when the transaction ends."""
+    """Declare a temporary table, which is emptied when the transaction ends."""
     return Table(name, _of_a_run, *parts, prefixes=["TEMPORARY"], postgresql_on_commit="DELETE ROWS")
 
 
-# What is different in a run: resources with their class (before and after), properties, and values that are no more.
+# The differences of a run: resources with their classes before and after, properties, and removed values.
 run_changed = _of_run(
     "run_changed", Column("uri", Name, primary_key=True), Column("class", Name, primary_key=True)
 )
@@ -200,7 +200,7 @@ run_gone = _of_run(
     Index("run_gone_uri", "uri", "property"),
 )
 
-# Results that came (or went) in a run.
+# Results that were added or removed in a run.
 run_delta = _of_run(
     "run_delta",
     Column("uri", Name, primary_key=True),
@@ -212,12 +212,12 @@ run_delta = _of_run(
 
 
 def _of_a_stage() -> tuple[Column[int], ...]:
-    """A group on a level, and which of its inputs a rule is."""
+    """Columns of a group on a level, and the input that a rule is."""
     names = ("level", "grp", "is_left", "rule")
     return tuple(Column(name, Whole) for name in names)
 
 
-# Results of inputs, and for which groups they have to be looked at: because they came, or may have taken others away.
+# Results of inputs with the groups to evaluate for them: added ones, and those that may remove others.
 run_moved = _of_run(
     "run_moved",
     *_of_a_stage(),
@@ -227,16 +227,16 @@ run_moved = _of_run(
     Index("run_moved_at", "level", "grp", "is_left"),
 )
 
-# Inputs of new join rules, all of whose results have to be looked at.
+# Inputs of new join rules, of which all results are evaluated.
 run_seeds = _of_run("run_seeds", *_of_a_stage())
 
-# Results of join rules that are explained: what do they meet?
+# Results of join rules whose partners are needed for an explanation.
 run_asked = _of_run("run_asked", Column("rule", Whole), Column("uri", Name))
 
 RUN_TABLES = (run_changed, run_touched, run_gone, run_delta, run_moved, run_seeds, run_asked)
 
 
-# The tables of a repository, beside those of metadata: resources and their atoms are stored as a provider's are.
+# Tables of a repository, which stores resources and atoms in the same tables as a provider.
 
 
 # What the rules register. A resource of which nothing is stored may stand here: it was gone when it was asked for, and
@@ -250,7 +250,7 @@ repository_members = Table(
 )
 Index("repository_members_of", repository_members.c.rule, repository_members.c.uri)
 
-# The rules by which the members came.
+# The rules of the members.
 repository_rules = Table(
     "repository_rules",
     metadata,
@@ -259,7 +259,7 @@ repository_rules = Table(
     sqlite_with_rowid=False,
 )
 
-# Documents that are of this repository alone. `shadows`: the provider has a document that is called the same.
+# Local documents of this repository. `shadows`: the provider has a document with the same URI.
 repository_documents = Table(
     "repository_documents",
     metadata,
@@ -270,7 +270,7 @@ repository_documents = Table(
     sqlite_with_rowid=False,
 )
 
-# One row: what the repository is called, and its cursor, as far as there is one.
+# One row: the name of the repository, and its cursor.
 repository_state = Table(
     "repository_state",
     metadata,
@@ -284,10 +284,10 @@ repository_state = Table(
 REPOSITORY_TABLES = (repository_members, repository_rules, repository_documents, repository_state)
 
 
-# The table of what a provider remembers of the others.
+# Replication state of a provider.
 
 
-# Whom the provider follows.
+# The followed log.
 metadata_backbone = Table(
     "metadata_backbone",
     metadata,

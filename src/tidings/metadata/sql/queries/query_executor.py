@@ -1,7 +1,7 @@
-"""Queries over the metadata of a store: what is found, in which order, and what is shown of it.
+"""Execution of queries over the metadata of a store: bindings, order and selected values.
 
-Found are URIs only. What the order needs is read for all of them, and what is shown for those that the limit leaves.
-All of it is of one moment.
+The statement finds URIs only. Sort values are read for all of them, selected values for those within the limit, all as
+of one moment.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ RULE_RESULTS_SQL = (
 """The results of a rule at a provider."""
 
 REPOSITORY_MEMBERS_SQL = "SELECT m.uri FROM repository_members m WHERE m.rule = {rule}"
-"""The results of a rule at a repository, as it was told of them."""
+"""The results of a rule at a repository."""
 
 COUNT_LIMIT = 1_000
-"""So far is counted what there are few of. Beyond that, it does not matter much where to begin."""
+"""The limit of counting candidates. Beyond it, the choice of the first variable matters little."""
 
 QUERY_BATCH = 10_000
-"""How many rows are in memory at a time, where all are read."""
+"""Rows in memory at a time when all are read."""
 
 PROGRESS_STEPS = 10_000
-"""After so many steps of SQLite's machine the clock is looked at: about a millisecond."""
+"""How many steps of SQLite's virtual machine are between checks of the deadline: about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query may take: how many results, and how many seconds in the database."""
+    """Limits of a query: results, and seconds in the database."""
 
     results: int = 100_000
     seconds: int = 30
@@ -75,7 +75,7 @@ QUERY_LIMITS = limits_from("TIDINGS_QUERY_LIMITS", Limits)
 
 
 class QueryExecutor:
-    """`members` is how the results of a rule are found, as SQL."""
+    """Create an executor; `members` is the SQL for the results of a rule."""
 
     def __init__(
         self, database: Database, members: str = RULE_RESULTS_SQL, limits: Limits = QUERY_LIMITS
@@ -83,7 +83,7 @@ class QueryExecutor:
         self._database, self._members, self._limits = database, members, limits
 
     def answer(self, query: Query, schema: Schema, types: Mapping[str, str]) -> QueryAnswer:
-        """The answer to a query that was checked. `types` are the classes of the rules that it searches."""
+        """Answer a valid query. `types` are the classes of the rules that it searches."""
         with self._database.moment() as connection, _within(connection, self._limits.seconds):
             asking = _Asking(connection, query, schema, types, self._members)
             most = self._limits.results if query.limit is None else query.limit
@@ -94,7 +94,7 @@ class QueryExecutor:
             return asking.shown(kept)
 
     def resources(self) -> Iterator[Resource]:
-        """All resources in the order of their URIs, as of one moment; never all of them at once."""
+        """Stream all resources ordered by URI, as of one moment."""
         r, a = metadata_resources.c, metadata_atoms.c
         with self._database.moment() as connection:
             atoms = select(a.uri, a.property, a.value, a.kind).order_by(a.uri, a.property, a.place)
@@ -111,7 +111,7 @@ class QueryExecutor:
                 yield Resource(each, cls, values)
 
     def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
-        """What these refer to strongly, if it is there and of the class that it should be."""
+        """Return the existing strong targets of resources, if they have the class of the reference."""
         leads = dict[str, set[str]]()
         for each in resources:
             for row in resource_rows.build_atom_rows(each, schema):
@@ -136,7 +136,7 @@ class _Asking:
     members: str
 
     def bindings(self, most: int) -> set[Binding]:
-        """What the shown variables stand for; without an order, not more than so many are needed."""
+        """Return the bindings of the selected variables; without an order, no more than the limit."""
         found: set[Binding] = set()
         for normal in normalize_rule(self.query.rule, self.schema, self.types):
             statement, parameters = self.statement(normal)
@@ -159,7 +159,7 @@ class _Asking:
         return QueryStatement(self.connection.dialect.name, self.members)
 
     def count(self, listed: Callable[[QueryStatement], str]) -> int:
-        """How many there are in a list; `COUNTED` at most."""
+        """Count the candidates of a list up to a limit."""
         made = self.new()
         counted = f"SELECT count(*) FROM ({listed(made)} LIMIT {COUNT_LIMIT}) f"
         return int(self.connection.execute(text(counted), made.parameters).scalar_one())
@@ -169,7 +169,7 @@ class _Asking:
         return [(self.keys(path, every), falls) for path, falls in self.query.order]
 
     def keys(self, path: Path, found: Sequence[Binding]) -> dict[Binding, Any]:
-        """The value by which each binding is ordered, of those that have one."""
+        """Return the sort value of each binding that has one."""
         at = selected_variables(self.query).index(path.variable)
         values = self.values(path, {binding[at] for binding in found})
         keys = ((binding, evaluate_cell(path, values.get(binding[at], ()))) for binding in found)
@@ -188,7 +188,7 @@ class _Asking:
         return QueryAnswer(column_names(self.query), tuple(zip(*cells, strict=True)))
 
     def values(self, path: Path, uris: Iterable[str]) -> dict[str, list[Value]]:
-        """What stands at the end of a path from each of these resources, a step at a time for all."""
+        """Return the values at the end of a path for each resource, one step at a time for all."""
         extension = next(each.extension for each in self.query.searched if each.variable == path.variable)
         cls: str | None = class_of(extension, self.schema, self.types)
         reached: dict[str, list[Value]] = {uri: [Ref(uri)] for uri in uris}
@@ -207,7 +207,7 @@ class _Asking:
         return reached
 
     def instances(self, uris: Iterable[str], cls: str) -> list[str]:
-        """Those of these resources that are there and of a class."""
+        """Return the resources that exist and have a class."""
         below = self.schema.at_or_below(cls)
         return [
             uri for uri, (own, _) in resource_rows.load_places(self.connection, uris).items() if own in below
@@ -215,7 +215,7 @@ class _Asking:
 
     def property(self, uris: Iterable[str], name: str) -> dict[str, list[Value]]:
         c = metadata_atoms.c
-        # Not the column itself: SQLite would go through all values of the property, once for each piece of the URIs.
+        # Not the column itself: SQLite would scan all values of the property for each chunk of URIs.
         wanted = select(c.uri, c.value, c.kind).where(c.property + "" == name)
         found: dict[str, list[Value]] = {}
         for uri, value, kind in bulk.select_among(self.connection, wanted, c.uri, list(uris)):
@@ -225,7 +225,7 @@ class _Asking:
 
 @contextmanager
 def _within(connection: Connection, seconds: int) -> Iterator[None]:
-    """Statements end when the time is over."""
+    """Cancel statements at the deadline."""
     sqlite = connection.dialect.name == "sqlite"
     driver: Any = connection.connection.driver_connection
     if sqlite:

@@ -1,4 +1,4 @@
-"""The parts that the statement of a query is made of: sets of resources, and how one stands to a resource of a set."""
+"""SQL fragments of query statements: sets of resources, and conditions between a resource and a set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidings.metadata.sql.queries.query_tree import (
 from tidings.metadata.sql.tables import INDEXED_LENGTH
 
 MAX_INLINE_CLASSES = 20
-"""So many classes are written where they are asked for."""
+"""How many classes are written inline."""
 
 _SQL = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
@@ -30,11 +30,11 @@ _BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
 
 @dataclass(slots=True)
 class QueryStatement:
-    """Sets by their names, and the parameters of all."""
+    """Named sets (common table expressions) and their parameters."""
 
     dialect: str
     members: str
-    """The URIs that a rule has as its results, as SQL with `{rule}` for its name."""
+    """SQL for the URIs of a rule's results, with `{rule}` for its name."""
 
     classes: dict[tuple[str, ...], str] = field(default_factory=dict)
     sets: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class QueryStatement:
         return f":{name}"
 
     def among(self, classes: tuple[str, ...]) -> str:
-        """Many classes are a set, made once: as parameters of each variable they are more than a database takes."""
+        """Return a condition on the class. Many classes become a set, since parameters are limited."""
         if len(classes) <= MAX_INLINE_CLASSES:
             return ", ".join(self.parameter(each) for each in classes)
         if classes not in self.classes:
@@ -63,8 +63,11 @@ class QueryStatement:
         return f"WITH {made} {select}"
 
     def of_itself(self, node: QueryNode, uri: str, by_class: bool) -> list[str]:
-        """What is asked of a resource alone. Unless it is looked for by its class, SQLite is kept from that: for each
-        URI it would go through all the classes."""
+        """Return the tests of a variable on its own.
+
+        Unless resources are found by their class, SQLite is prevented from using that index: it would scan all classes
+        for each URI.
+        """
         column = "r.class" if by_class else "r.class || ''"
         found = [f"{column} IN ({self.among(node.classes)})"]
         if node.rule is not None:
@@ -88,8 +91,10 @@ class QueryStatement:
         )
 
     def with_value(self, asked: ConstantTest) -> str:
-        """The URIs of what has a value. With `value = 'x'` beside it, SQLite would write 'x' for the value in what is
-        indexed, and find no index for that."""
+        """Select the URIs of resources with a value.
+
+        With `value = 'x'` next to it, SQLite would substitute 'x' in the indexed expression, and not find the index.
+        """
         value = asked.constant
         is_value = f"{indexed_prefix('a.value')} = {self.parameter(value.text[:INDEXED_LENGTH])}"
         if len(value.text) >= INDEXED_LENGTH:
@@ -105,7 +110,7 @@ class QueryStatement:
         return found if kind is None else f"{found} AND {alias}.kind = {int(kind)}"
 
     def between(self, uri: str, stands: VariableComparison, other: str) -> str:
-        """That two resources stand so to each other."""
+        """Return the condition of a comparison of two resources."""
         own, others = self.operand("k", uri, stands.own), self.operand("l", other, stands.others)
         if stands.operator == "within":
             return exists_condition(others, Operator.CONTAINS, own, self.dialect)
@@ -116,14 +121,14 @@ class QueryStatement:
         return build_operand(alias, uri, [self.parameter(step) for step in steps])
 
     def values(self, side: ComparedProperty, those: str) -> str:
-        """What is compared of the resources of a set: each value once."""
+        """Select the distinct compared values of the resources of a set."""
         if side.property is None:
             return f"SELECT y.uri AS value FROM {those} y"
         of_those = self.atom("b", "y.uri", side.property, side.kind)
         return f"SELECT DISTINCT b.value FROM {those} y CROSS JOIN metadata_atoms b WHERE {of_those}"
 
     def led_to(self, edge: QueryEdge, others: str) -> str:
-        """The URIs of what has a value that one of a set has, too, for edges with `=`."""
+        """Select the URIs of resources that share a value with one of a set, for edges with `=`."""
         if edge.also:
             return self.led_to_by_pairs(edge, others)
         values = self.values(edge.others, others)
@@ -132,7 +137,7 @@ class QueryStatement:
         return f"SELECT a.uri FROM ({values}) w CROSS JOIN metadata_atoms a WHERE {self.equal(edge.own, 'w.value')}"
 
     def led_to_by_pairs(self, edge: QueryEdge, others: str) -> str:
-        """The same where more is asked of both: a value alone does not say whose it is."""
+        """Select such URIs with further predicates, which need the resource of each value."""
         tables, conditions, uri = [f"{others} y"], list[str](), "y.uri"
         if edge.others.property is not None:
             tables.append("metadata_atoms b")
@@ -146,7 +151,7 @@ class QueryStatement:
         return f"SELECT {uri} AS uri FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
 
     def equal(self, side: ComparedProperty, value: str, alias: str = "a") -> str:
-        """That an atom is one of the property with a value, found by the index."""
+        """Return the condition that an atom has a property and a value, in a form that uses the index."""
         assert side.kind is not None, "there is no index for paths"
         return (
             f"{alias}.property = {self.parameter(side.property)}"
@@ -155,7 +160,7 @@ class QueryStatement:
         )
 
     def meets(self, uri: str, edge: QueryEdge, others: str) -> str:
-        """That a resource stands so to one of a set."""
+        """Return the condition that a comparison with some resource of a set holds."""
         if edge.by_value:
             return f"{uri} IN ({self.led_to(edge, others)})"
         if edge.also or edge.by_path:

@@ -1,18 +1,18 @@
-"""A query without `or` as one statement: sets of resources, each made from those before it.
+"""The SQL statement of a query without `or`: sets of resources, each built from those before it.
 
-It begins at the variable of which there are fewest, and goes from there along the tree to what is asked for. What hangs
-beside the way is asked for of the resources on the way only, and takes away those that have no partner:
+It starts at the variable with the fewest candidates, and follows the tree to the registered variable. Branches beside
+that path are evaluated only for the resources on the path, and remove those without a partner:
 
     search CycleProvider c where c.serverPort = 80 and c.serverInformation.memory > 64
 
     q0   resources with the port 80
-    q1   what their serverInformation leads to, with a memory above 64
-    q2   those of q0 whose serverInformation is one of q1
+    q1   the targets of their serverInformation, with a memory above 64
+    q2   those of q0 whose serverInformation is in q1
 
-Pairs are never made, unless both of a pair are shown: `c.a < d.b` holds for some d if it holds for the greatest b, and
-`c.a != d.b` if it holds for the least b or for the greatest. Only `contains` between two variables looks at each of the
-texts; and where two variables are compared more than once, or by paths, pairs are looked at, but not kept. Each set is
-made once, on both databases; nesting queries instead would end at the hundredth bracket in SQLite.
+Pairs are not built unless both variables are selected: `c.a < d.b` holds for some d if it holds for the greatest b, and
+`c.a != d.b` if it holds for the least or the greatest b. Only `contains` between two variables reads each text; and
+where two variables are compared more than once, or by paths, pairs are checked, but not stored. Each set is computed
+once, on both databases; nested queries instead would fail at the hundredth parenthesis in SQLite.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from tidings.metadata.sql.queries.query_tree import (
 )
 
 MAX_TABLES = 60
-"""How many tables the last join may have: SQLite takes 64."""
+"""The maximal number of tables of the final join: SQLite's limit is 64."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementBuilder:
-    """A tree on its way to a statement."""
+    """Builder of the statement of a tree."""
 
     tree: QueryTree
     fewest: Mapping[str, SmallestSet]
     made: QueryStatement
 
     def first(self, node: QueryNode) -> str:
-        """All resources that a variable may stand for by itself."""
+        """Build the set of candidates of a variable, by its own tests."""
         return self.among(node, self.fewest[node.variable].few(self.made))
 
     def partners(self, edge: QueryEdge, node: QueryNode, others: str) -> str:
-        """All resources that a variable may stand for and that stand so to one of a set."""
+        """Build the set of candidates of a variable that are partners of a resource of a set."""
         if edge.by_value:
             return self.among(node, self.made.led_to(edge, others))
         return self.among(
@@ -59,7 +59,7 @@ class StatementBuilder:
         )
 
     def among(self, node: QueryNode, uris: str | None, *more: str) -> str:
-        """SQLite looks up the tables of a CROSS JOIN in this order, so that it begins with these few."""
+        """Start the join with these few: SQLite evaluates CROSS JOINs in the written order."""
         asked = [*self.made.of_itself(node, "r.uri", uris is None), *more]
         tables = "metadata_resources r"
         if uris is not None:
@@ -68,7 +68,7 @@ class StatementBuilder:
         return self.made.set(f"SELECT r.uri FROM {tables} WHERE {' AND '.join(asked)}")
 
     def beside(self, variable: str, those: str, besides: Iterable[str]) -> str:
-        """Those of a set for which there is something in all branches, but in those that lead to `besides`."""
+        """Reduce a set to resources with partners in all branches, except for those that lead to `besides`."""
         for edge in self.tree[variable].edges:
             if edge.other not in besides:
                 candidates = self.partners(edge.turned(variable), self.tree[edge.other], those)
@@ -79,7 +79,7 @@ class StatementBuilder:
         return those
 
     def along(self, start: str, end: str) -> str:
-        """All that the last variable of a way may stand for."""
+        """Build the set of the last variable of a path."""
         ways = path_between(self.tree, start, end)
         those = self.beside(start, self.first(self.tree[start]), ways[1:2])
         for at, (before, variable) in enumerate(pairwise(ways), 1):
@@ -91,7 +91,7 @@ class StatementBuilder:
         return next(edge for edge in self.tree[variable].edges if edge.other == other)
 
     def bindings(self, shown: tuple[str, ...], those: str) -> str:
-        """What the shown variables may stand for together; the first of them may stand for those of a set."""
+        """Join the selected variables; the first ranges over a set."""
         before = spanning_order(self.tree, shown[0], shown[1:])
         uris, sets = {shown[0]: "x0.uri"}, {shown[0]: those}
         tables, conditions = [f"{those} x0"], list[str]()
@@ -114,7 +114,7 @@ class StatementBuilder:
     def joined(
         self, edge: QueryEdge, uri: str, those: str, at: int, tables: list[str], conditions: list[str]
     ) -> str:
-        """Put what stands so to a resource into the join; what its URI is."""
+        """Add the partners of a resource to the join, and return their URI column."""
         a, b, x = f"a{at}", f"b{at}", f"x{at}"
         if edge.by_path:
             tables.append(f"{those} {x}")
@@ -151,12 +151,12 @@ class StatementBuilder:
 
 
 RowCounter = Callable[[Callable[[QueryStatement], str]], int]
-"""Counts what a piece of SQL gives, up to a bound."""
+"""Counts the rows of an SQL fragment, up to a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallestSet:
-    """The shortest list of URIs that all a variable stands for is in; None if none is known to be short."""
+    """Return the shortest list of URIs that contains all candidates of a variable; None if none is short."""
 
     size: float
     sql: Callable[[QueryStatement], str] | None = None
@@ -166,7 +166,7 @@ class SmallestSet:
 
 
 def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
-    """Equal values and results of rules are counted; one alternative alone need not be."""
+    """Count equal values and results of rules, unless there is only one candidate list."""
     lists: list[Callable[[QueryStatement], str]] = []
     if node.rule is not None:
         lists.append(lambda made, rule=node.rule: made.results(rule))  # type: ignore[misc]
@@ -183,7 +183,7 @@ def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
 
 
 def choose_start(tree: QueryTree, sizes: Mapping[str, SmallestSet], of: str) -> str:
-    """The variable to begin with: that of which there are fewest, else one that something is asked of."""
+    """Choose the first variable: the one with the fewest candidates, otherwise one with tests."""
 
     def order(variable: str) -> tuple[float, bool, bool]:
         asked = tree[variable].asked or tree[variable].itself

@@ -1,6 +1,6 @@
-"""A normal rule as a tree: a node for each variable with what is asked of it alone, an edge for all that compares two.
+"""The tree of a normal rule: a node for each variable with its own tests, an edge for all comparisons of two.
 
-Checking made sure that it is a tree: each variable is reached in one way.
+Validation guarantees that it is a tree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLIPPED_SQL_OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class ConstantTest:
-    """A comparison with a constant: of a property, or of the resource itself, which is None."""
+    """A comparison of a property, or of the resource itself (None), with a constant."""
 
     property: str | None
     operator: Operator
@@ -39,7 +39,7 @@ class ConstantTest:
 
 @dataclass(frozen=True, slots=True)
 class ComparedProperty:
-    """What is compared of a variable, and of which kind that is. Of a path it is not said: values have their kinds."""
+    """A compared property of a variable with its kind; None for a path, whose values have their kinds."""
 
     property: str | None
     kind: int | None
@@ -47,7 +47,7 @@ class ComparedProperty:
 
 @dataclass(frozen=True, slots=True)
 class VariableComparison:
-    """How a resource stands to another, or to itself: `own` `operator` `others`."""
+    """A comparison of two resources, or of one with itself: `own` `operator` `others`."""
 
     own: ComparedProperty
     operator: str
@@ -59,14 +59,14 @@ class VariableComparison:
 
 @dataclass(frozen=True, slots=True)
 class QueryEdge(VariableComparison):
-    """How a variable stands to another, and how `also`. If there is a `=` among all that, it comes first."""
+    """All comparisons of two variables, with further ones in `also`. An equality comes first, if there is one."""
 
     other: str
     also: tuple[VariableComparison, ...] = ()
 
     @property
     def by_value(self) -> bool:
-        """Whether one is found from the other by an equal value. What stands behind a reference is not."""
+        """Whether partners are found by an equal value. Paths have no index."""
         return self.operator == "=" and not self.by_path
 
     @property
@@ -74,7 +74,7 @@ class QueryEdge(VariableComparison):
         return is_path(self.own.property) or is_path(self.others.property)
 
     def turned(self, variable: str) -> QueryEdge:
-        """The same from the other variable."""
+        """Return the same edge from the other variable."""
         also = tuple(each.flipped() for each in self.also)
         return QueryEdge(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own, variable, also)
 
@@ -83,12 +83,12 @@ class QueryEdge(VariableComparison):
 class QueryNode:
     variable: str
     rule: str | None
-    """The rule among whose results it is, if it is a rule that is searched."""
+    """The rule whose results it ranges over, if it is not a class."""
 
     classes: tuple[str, ...]
     asked: tuple[ConstantTest, ...]
     itself: tuple[VariableComparison, ...]
-    """How it stands to itself: two of its properties are compared."""
+    """Comparisons of two of its own properties."""
 
     edges: tuple[QueryEdge, ...]
 
@@ -161,7 +161,7 @@ def _asked(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[Co
 
 
 def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
-    """The variables from one to another, both included."""
+    """Return the path of variables from one to another, including both."""
     before: dict[str, str | None] = {start: None}
     waiting = [start]
     for variable in waiting:
@@ -177,7 +177,7 @@ def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
 
 
 def spanning_order(tree: QueryTree, root: str, others: Iterable[str]) -> dict[str, str]:
-    """The variables on the ways from a root to others, each with the one before it, in an order from the root on."""
+    """Return the variables on the paths from a root to others, each with its parent, in order from the root."""
     found: dict[str, str] = {}
     for other in others:
         ways = path_between(tree, root, other)

@@ -1,4 +1,4 @@
-"""Applying what a provider tells: inside of a transaction of the caller's, in which nothing is half done."""
+"""Application of change sets and states to a repository, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidings.metadata.sql.tables import (
 from tidings.store import bulk, counters
 
 WRITE_BATCH = 5_000
-"""How many resources are compared with what is stored at a time."""
+"""How many resources are compared with stored ones at a time."""
 
 LEFT = "left"
 MemberPair = tuple[str, str]
@@ -35,7 +35,7 @@ MemberPair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ApplyCounts:
-    """How many resources came, are different now, and went."""
+    """Counts of added, changed and removed resources."""
 
     new: int = 0
     changed: int = 0
@@ -44,7 +44,7 @@ class ApplyCounts:
 
 @dataclass(slots=True)
 class _Written:
-    """What writing did, and which resources may have lost what held them."""
+    """The effect of writes, and the resources that may be unreachable now."""
 
     new: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
@@ -53,7 +53,7 @@ class _Written:
 
 
 def apply_moves(connection: Connection, schema: Schema, changes: ChangeSet) -> ApplyCounts:
-    """Apply moves with their resources, and let go of what is not held any more."""
+    """Apply moves with their resources, and remove unreachable resources."""
     local = mark_shadowed_documents(connection, changes.resources)
     told = {each.uri: each for each in changes.resources if document_uri_of(each.uri) not in local}
     came, went = _net(connection, changes.moves)
@@ -71,7 +71,7 @@ def apply_moves(connection: Connection, schema: Schema, changes: ChangeSet) -> A
 
 
 def replace_state(connection: Connection, schema: Schema, state: RepositoryState) -> ApplyCounts:
-    """Make the cache what a state says: only what is different is written."""
+    """Replace the cache by a state, writing only the differences."""
     local = mark_shadowed_documents(connection, state.resources)
     told = {each.uri: each for each in state.resources if document_uri_of(each.uri) not in local}
     pairs = {(uri, rule) for rule, uris in state.members.items() for uri in uris}
@@ -90,7 +90,7 @@ def list_local_documents(connection: Connection) -> set[str]:
 
 
 def mark_shadowed_documents(connection: Connection, told: Iterable[Resource]) -> set[str]:
-    """The local documents. Those of which the provider has another are noted: when they go, it has to be asked."""
+    """Return the local documents. Those that the provider has, too, are marked: their removal needs a refresh."""
     local = list_local_documents(connection)
     met = {document_uri_of(each.uri) for each in told} & local
     if met:
@@ -118,10 +118,9 @@ def _missing(
     told: Mapping[str, Resource],
     local: Collection[str],
 ) -> set[str]:
-    """What is stored, and would have been told if the provider still had it.
+    """Find stored resources that the provider would have sent if it still had them.
 
-    Without this, a resource that is deleted at the provider would stay: whoever refers to it strongly still does, and
-    would hold it.
+    Otherwise, a resource deleted at the provider would stay: strong references to it would keep it alive.
     """
     asked = members - told.keys()
     edges = {edge for each in told.values() for edge in strong_references(each, schema)}
@@ -132,7 +131,7 @@ def _missing(
 
 
 def _net(connection: Connection, moves: Iterable[Move]) -> tuple[set[MemberPair], set[MemberPair]]:
-    """Which pairs are members in the end, and which are not. A rule that was dropped may still have moves."""
+    """Return the final members and non-members. Removed rules may still have moves."""
     rules = set(connection.execute(select(repository_rules.c.name)).scalars())
     last = {(move.uri, move.rule): move.kind for move in moves if move.rule in rules}
     went = {pair for pair, kind in last.items() if kind == LEFT}
@@ -159,7 +158,7 @@ def _stored(connection: Connection, local: Collection[str]) -> set[str]:
 
 
 def _write(connection: Connection, schema: Schema, versions: Mapping[str, Resource | None]) -> _Written:
-    """Write versions of resources; those that are as they were are left alone."""
+    """Write versions of resources that differ from the stored ones."""
     written = _Written()
     for piece in bulk.iter_chunks(versions, WRITE_BATCH):
         places = resource_rows.load_places(connection, piece)
@@ -187,7 +186,7 @@ def _note(
     old: Collection[AtomRow],
     new: Collection[AtomRow],
 ) -> bool:
-    """Note what a version changes, and whether it does. One of another class is not what references to it want."""
+    """Record the changes of a version. After a change of class, references may no longer match."""
     if version is None or place is None:
         (written.gone if version is None else written.new).add(uri)
     elif place[0] == version.cls and set(old) == set(new):
@@ -202,12 +201,12 @@ def _note(
     return True
 
 
-# The schema of a repository: that of its provider, kept with what came under it.
+# The schema of a repository is that of its provider.
 
 
 @dataclass(frozen=True, slots=True)
 class RepositorySchema:
-    """A schema as the provider has it written, and what it says."""
+    """A provider's schema as a file and parsed."""
 
     media_type: str
     body: bytes
@@ -215,10 +214,9 @@ class RepositorySchema:
 
 
 def save_schema(connection: Connection, known: RepositorySchema) -> bool:
-    """Keep a schema if it is another one than before, and say whether it is.
+    """Store a schema if it has changed, and return whether it has.
 
-    Local documents are read again by it: one that says what the schema does not know any more is refused, and the
-    schema with it.
+    Local documents are parsed again by it; if one breaks the schema, the schema is rejected.
     """
     c = metadata_schema.c
     before = connection.execute(select(c.media_type, c.body)).first()

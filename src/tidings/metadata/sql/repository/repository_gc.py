@@ -1,14 +1,14 @@
-"""What holds the resources of a repository, and which of them nothing holds any more.
+"""Garbage collection of a repository: resources that nothing holds any more.
 
-A resource is held if a rule registers it, or if something that is held refers to it strongly. Counting references alone
-would never let go of two resources that refer to each other, so what may have lost its hold is looked at as a whole:
+A resource is live if a rule registers it, or if a live resource strongly refers to it. Reference counting would never
+collect two resources that refer to each other, so resources that may be dead are traced together:
 
-    1. from each resource that lost something that held it, everything is collected that it reaches by strong
-       references: the part. What is outside of it lost nothing, and is held as it was before;
-    2. in the part, those are held that a rule registers or something outside of it refers to, and what these reach;
-    3. the rest is garbage, circles included.
+    1. collect the part: everything that strong references reach from resources that lost a rule or a reference.
+       Resources outside of the part lost nothing, and stay live;
+    2. in the part, resources are live that a rule registers or a resource outside refers to, and what these reach;
+    3. the rest is garbage, including cycles.
 
-So the work is by the size of the part, not by that of the cache. Local resources hold nothing and are never garbage.
+So the cost depends on the size of the part, not of the cache. Local resources keep nothing alive and are never garbage.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tidings.metadata.sql.tables import INDEXED_LENGTH, metadata_atoms, reposito
 from tidings.store import bulk
 
 StrongEdge = tuple[str, str]
-"""A strong reference: the URI that it leads to, and the class that has to be there."""
+"""A strong reference: the URI and the required class of its target."""
 
 
 def strong_edges(rows: Iterable[AtomRow]) -> set[StrongEdge]:
-    """The strong references among atoms."""
+    """Return the strong references among atoms."""
     return {(row.text, row.strong) for row in rows if row.strong is not None}
 
 
 @dataclass(slots=True)
 class _Part:
-    """Resources that may have lost their hold, with the strong references between them."""
+    """Resources that may be unreachable, with the strong references between them."""
 
     targets: dict[str, set[str]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class _Part:
 def find_garbage(
     connection: Connection, schema: Schema, candidates: Collection[str], local: Collection[str]
 ) -> set[str]:
-    """What nothing holds any more, of the candidates and what they reach; `local` are documents."""
+    """Find unreachable resources among candidates and what they reach; `local` are documents."""
     part = _part(connection, schema, candidates, local)
     held = _members(connection, part.classes) | _held_from_outside(connection, schema, part, local)
     waiting = list(held)
@@ -76,13 +76,13 @@ def _part(
 
 
 def _places(connection: Connection, uris: Iterable[str], local: Collection[str]) -> dict[str, str]:
-    """The classes of those of these resources that are stored and are not local."""
+    """Return the classes of resources that are stored and not local."""
     places = resource_rows.load_places(connection, uris)
     return {uri: cls for uri, (cls, document) in places.items() if document not in local}
 
 
 def _leading(edges: Iterable[StrongEdge], classes: Mapping[str, str], schema: Schema) -> Iterator[str]:
-    """Where references lead to: what is there, and is of the class that it has to be of."""
+    """Return the existing targets of references that have the required class."""
     for uri, strong in edges:
         if uri in classes and strong in schema.at_or_above(classes[uri]):
             yield uri
@@ -96,7 +96,7 @@ def _members(connection: Connection, uris: Collection[str]) -> set[str]:
 def _held_from_outside(
     connection: Connection, schema: Schema, part: _Part, local: Collection[str]
 ) -> set[str]:
-    """What resources outside of the part refer to strongly: these are held."""
+    """Return the resources that others outside of the part strongly refer to: these are reachable."""
     found = {
         (source, uri)
         for source, uri, strong in strong_references_to(connection, part.classes)
@@ -106,12 +106,12 @@ def _held_from_outside(
     return {uri for source, uri in found if source in holding}
 
 
-# Written out: SQLite knows the expression of an index again only without parameters in it.
+# Written inline: SQLite recognizes an indexed expression only without parameters.
 _START = func.substr(metadata_atoms.c.value, text("1"), text(str(INDEXED_LENGTH)))
 
 
 def strong_references_to(connection: Connection, uris: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """The strong references to these: who refers, to what, and the class that has to be there."""
+    """Load the strong references to resources: source, target, and the required class."""
     c = metadata_atoms.c
     wanted = select(c.uri, c.value, c.strong).where(c.strong.is_not(None))
     for row in bulk.select_among(connection, wanted, _START, {uri[:INDEXED_LENGTH] for uri in uris}):

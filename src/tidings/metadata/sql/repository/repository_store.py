@@ -1,6 +1,6 @@
-"""What a repository keeps: resources that it was told of and what holds them, local documents, rules, and its cursor.
+"""The store of a repository: cached resources with what holds them, local documents, rules, and the cursor.
 
-Each change is one transaction with its cursor: a process that is killed has applied a change set, or has not.
+Each change is one transaction with the cursor, so a killed process has applied a change set completely or not at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPOSITORY_COUNTER = "repository"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryCounts:
-    """What is there: resources in all, those of local documents, and members."""
+    """Counts of all resources, of those of local documents, and of members."""
 
     resources: int
     local: int
@@ -42,8 +42,9 @@ class RepositoryCounts:
 
 @dataclass(frozen=True, slots=True)
 class ResourceOrigin:
-    """Why a resource is there: the rules that register it, the resources that refer to it strongly and are held
-    themselves, or that it is local."""
+    """Why a resource is in the repository: rules that register it, cached resources that strongly refer to it, or
+    because it is local.
+    """
 
     rules: tuple[str, ...]
     referred: tuple[str, ...]
@@ -52,7 +53,7 @@ class ResourceOrigin:
 
 @dataclass(frozen=True, slots=True)
 class LocalDocument:
-    """A document of this repository alone. `shadows` if the provider has one that is called the same."""
+    """A local document. `shadows` if the provider has one with the same URI."""
 
     uri: str
     resources: int
@@ -66,9 +67,9 @@ class RepositoryStore:
         self._database = database
 
     def name(self, wanted: str | None = None) -> str:
-        """What the repository is called; a name is made up once if none is given.
+        """Return the name of the repository; one is generated once if none is given.
 
-        Under another name it is another one for its provider, which has told it nothing yet.
+        With another name, it is a new repository for its provider.
         """
         if wanted is not None:
             repository_scope(wanted)
@@ -79,12 +80,12 @@ class RepositoryStore:
             return _cursor(connection)
 
     def rules(self) -> dict[str, str]:
-        """The rules by which the members came, by name."""
+        """Return the rules of the members, by name."""
         with self._database.moment() as connection:
             return _rules(connection)
 
     def version(self) -> int:
-        """A number that is another one after each change."""
+        """Return a number that differs after each change."""
         with self._database.moment() as connection:
             return counters.current(connection, REPOSITORY_COUNTER)
 
@@ -93,29 +94,29 @@ class RepositoryStore:
             return _counts(connection)
 
     def apply(self, known: RepositorySchema, changes: ChangeSet, since: Cursor) -> ApplyCounts | None:
-        """Apply a change set that follows the cursor `since`; None if the cursor is another one by now."""
+        """Apply a change set after the cursor `since`; None if the cursor has moved."""
         return self._database.transact(lambda connection: _apply(connection, known, changes, since))
 
     def replace(
         self, known: RepositorySchema, rules: Mapping[str, str], state: RepositoryState, mark: str
     ) -> ApplyCounts:
-        """Make the cache what a state says, under the rules that it is a state of; `mark` is that of the last move."""
+        """Replace the cache by a state of rules; `mark` is that of the last move."""
         return self._database.transact(lambda connection: _replace(connection, known, rules, state, mark))
 
     def unsettle(self) -> None:
-        """Note that only the whole state will do the next time, because rules are about to change."""
+        """Unsettle the cursor before rules change, so that the whole state is fetched next."""
         self._database.transact(_unsettle)
 
     def register_local(self, schema: Schema, document: Document, media_type: str, body: bytes) -> None:
-        """Keep a document that is of this repository alone, in the place of what was called so before."""
+        """Register a local document, replacing one with the same URI."""
         self._database.transact(lambda c: _register_local(c, schema, document, media_type, body))
 
     def remove_local(self, uri: str) -> bool:
-        """Remove a local document, and say whether there was one."""
+        """Remove a local document; return whether it existed."""
         return self._database.transact(lambda connection: _remove_local(connection, uri))
 
     def local_documents(self) -> tuple[LocalDocument, ...]:
-        """The local documents in the order of their URIs."""
+        """Return the local documents, ordered by URI."""
         d, r = repository_documents.c, metadata_resources.c
         counted = select(func.count()).where(r.document == d.document).scalar_subquery()
         wanted = select(d.document, counted, d.shadows).order_by(d.document)
@@ -125,7 +126,7 @@ class RepositoryStore:
             )
 
     def resources(self, classes: Sequence[str] | None = None) -> tuple[Resource, ...]:
-        """All resources, or those of some classes, in the order of their URIs; local ones are among them."""
+        """Return all resources, or those of some classes, ordered by URI, including local ones."""
         c = metadata_resources.c
         wanted = select(c.uri) if classes is None else select(c.uri).where(c["class"].in_(classes))
         with self._database.moment() as connection:
@@ -136,7 +137,7 @@ class RepositoryStore:
             return next(iter(_loaded(connection, [uri])), None)
 
     def members(self, rule: str) -> tuple[Resource, ...]:
-        """The resources that a rule registers, in the order of their URIs."""
+        """Return the resources that a rule registers, ordered by URI."""
         c = repository_members.c
         with self._database.moment() as connection:
             return _loaded(
@@ -144,7 +145,7 @@ class RepositoryStore:
             )
 
     def member_counts(self) -> dict[str, int]:
-        """How many resources each of the rules registers."""
+        """Count the resources of each rule."""
         r, m = repository_rules.c, repository_members.c
         counted = select(func.count()).where(m.rule == r.name).scalar_subquery()
         with self._database.moment() as connection:
@@ -152,7 +153,7 @@ class RepositoryStore:
             return dict(tuple(row) for row in rows)
 
     def why(self, schema: Schema, uris: Collection[str]) -> dict[str, ResourceOrigin]:
-        """Why those of these resources that are there are there."""
+        """Explain why resources are in the repository; missing ones are omitted."""
         with self._database.moment() as connection:
             return _why(connection, schema, uris)
 
@@ -242,7 +243,7 @@ def _unsettle(connection: Connection) -> None:
 def _register_local(
     connection: Connection, schema: Schema, document: Document, media_type: str, body: bytes
 ) -> None:
-    """What the provider has under the same name gives way, and so does what only that held."""
+    """Remove the provider's document with the same URI, and what only it held."""
     counters.step(connection, REPOSITORY_COUNTER)
     c = repository_documents.c
     known = connection.execute(select(c.shadows).where(c.document == document.uri)).scalar()
@@ -261,7 +262,7 @@ def _register_local(
 
 
 def _remove_local(connection: Connection, uri: str) -> bool:
-    """What the provider has under the same name has to be asked for again."""
+    """Unsettle the cursor: the provider's document with the same URI must be fetched again."""
     counters.step(connection, REPOSITORY_COUNTER)
     c = repository_documents.c
     shadows = connection.execute(select(c.shadows).where(c.document == uri)).scalar()
