@@ -61,7 +61,7 @@ def test_leading_again(tidings: Tidings, leader: httpx.Client) -> None:
     assert tidings("provider", "remove", DOC).exit_code == 0
     assert json.loads(tidings("provider", "lead", "--json").stdout) == {"followed": None, "position": 3}
     refused = tidings("provider", "follow", url(leader), "--once")
-    assert refused.exit_code == 2 and "something else in its log" in refused.stderr
+    assert refused.exit_code == 2 and "differs from the one to follow" in refused.stderr
 
 
 def test_the_status_of_several(tidings: Tidings, leader: httpx.Client) -> None:
@@ -77,7 +77,9 @@ def test_the_status_of_several(tidings: Tidings, leader: httpx.Client) -> None:
 def test_the_status_of_one_that_is_away(tidings: Tidings, leader: httpx.Client) -> None:
     done = tidings("provider", "status", url(leader), "http://127.0.0.1:1")
     assert (
-        done.exit_code == 3 and "no answer" in done.stdout and "does `tidings serve` run there" in done.stderr
+        done.exit_code == 3
+        and "no answer" in done.stdout
+        and "is `tidings serve` running there" in done.stderr
     )
 
 
@@ -86,8 +88,8 @@ def test_the_status_of_one_that_is_away(tidings: Tidings, leader: httpx.Client) 
     [
         (("follow",), "follows nobody yet"),
         (("follow", "--once"), "follows nobody yet"),
-        (("follow", "nowhere", "--once"), "no address of a provider"),
-        (("status", "nowhere"), "no address of a provider"),
+        (("follow", "nowhere", "--once"), "not an address of a provider"),
+        (("status", "nowhere"), "not an address of a provider"),
         (("follow", "http://127.0.0.1:1", "--log", "sqlite:///log.db"), "not both"),
     ],
 )

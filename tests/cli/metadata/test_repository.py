@@ -169,7 +169,7 @@ def test_a_provider_that_comes_goes_and_comes_back(tidings: Tidings, tmp_path: P
         with provider_at(file) as provider:
             provider.register_many([server(1, memory=16), server(2, memory=128), server(3)])
         status = httpx.get(f"{answers}/status").json()
-        assert (status["following"], status["resources"]) == (None, 2) and "answer" in status["problem"]
+        assert (status["following"], status["resources"]) == (None, 2) and "respond" in status["problem"]
         asked = "search CycleProvider c where c.serverInformation.memory > 64 select c.serverPort"
         answer = httpx.get(f"{answers}/query", params={"query": asked})
         assert answer.status_code == 200 and answer.json()["rows"] == [[1]]

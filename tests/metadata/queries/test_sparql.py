@@ -155,7 +155,7 @@ def test_an_unknown_prefix_behind_a_long_text() -> None:
 
 
 def test_a_query_that_does_not_parse() -> None:
-    with pytest.raises(SyntaxProblem, match=r"no SPARQL query.*\(line 2, column 1\d\)"):
+    with pytest.raises(SyntaxProblem, match=r"invalid SPARQL.*\(line 2, column 1\d\)"):
         GRAPH.ask("SELECT *\nWHERE { ?s ?p")
     with pytest.raises(SyntaxProblem, match="too long"):
         GRAPH.ask("SELECT * { ?s ?p ?o } #" + "x" * 200_000)

@@ -121,7 +121,7 @@ def test_whoever_closes_a_circle_finds_it(one: Node, two: Node, tmp_path: Path) 
     three = Node(tmp_path / "three")
     with one.runs(two.url) as first, two.runs(three.url):
         with three.runs(one.url) as third:
-            circle = said(third, "in a circle")
+            circle = said(third, "in a cycle")
             assert f"{one.url} -> {two.url} -> {three.url}" in circle and "tidings provider lead" in circle
         with three.store() as store:  # it may have followed for a moment, before the circle was closed
             store.replication.follow(None)
@@ -210,7 +210,7 @@ def test_a_provider_with_something_else_in_its_log_cannot_follow(one: Node, two:
         with two.runs(one.url) as follower:
             while not (problem := follower.status()["problem"]):
                 pass
-            assert "something else in its log" in problem and follower.documents() == [uri(2)]
+            assert "differs from the one to follow" in problem and follower.documents() == [uri(2)]
 
 
 def test_what_is_in_the_log_and_not_applied_here_yet(

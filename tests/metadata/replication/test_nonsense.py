@@ -86,7 +86,7 @@ def followed(node: Node, url: str) -> str:
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        (DEEP, "not the answer of a provider"),
+        (DEEP, "not the response of a provider"),
         (page(head=float("inf")), "not a page of a log"),
         (page(head=HUGE), "not a page of a log"),
         (page(head=-1), "not a page of a log"),
@@ -107,7 +107,7 @@ def test_logs(two: Node, log: bytes, told: str) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (DEEP, "not the answer of a provider"),
+        (DEEP, "not the response of a provider"),
         (snapshot(position=float("inf")), "not a snapshot"),
         (snapshot(position=HUGE), "not a snapshot"),
         (snapshot(["uri"]), "not a resource"),
@@ -126,7 +126,7 @@ def test_snapshots(two: Node, given: bytes, told: str) -> None:
 @pytest.mark.parametrize("status", [DEEP, b"", b"[]", b'"m-1"', b"{"], ids=beginning)
 def test_where_it_stands(two: Node, status: bytes) -> None:
     with answering(page(entry(1), head=1), status=status) as url:
-        assert "not the answer of a provider" in followed(two, url)
+        assert "not the response of a provider" in followed(two, url)
 
 
 @pytest.mark.parametrize(

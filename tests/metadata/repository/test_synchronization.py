@@ -156,5 +156,5 @@ def test_who_was_left_is_forgotten_when_asked(store: Store, repository: Reposito
     DirectLink(store, "passau").forget()
     assert Provider(store).rules() == () and store.notifications.read("passau") == []
     news = sync(repository, store)
-    assert isinstance(news[0], Refreshed) and "other ones than before" in news[0].because
+    assert isinstance(news[0], Refreshed) and "the rules have changed" in news[0].because
     assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]

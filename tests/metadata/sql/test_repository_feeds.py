@@ -98,7 +98,7 @@ def test_numbers_of_somebody_of_the_same_name_do_not_hide_a_gap(store: Store, pr
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "ä", "x" * 101])
 def test_names_of_repositories(store: Store, name: str) -> None:
-    with pytest.raises(InputError, match="no name of a repository"):
+    with pytest.raises(InputError, match="not a name of a repository"):
         store.repositories.state(name)
 
 
