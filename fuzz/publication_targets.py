@@ -34,7 +34,7 @@ from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.rdf.media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE
 from tidings.graphs.rdf.multipart import n_triples
 from tidings.graphs.taxonomy_files import taxonomy_in
-from tidings.kinds import MEDIA_TYPES
+from tidings.kinds import kind_of
 from tidings.metadata.documents import DocumentReader
 from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.model import Publication
@@ -42,11 +42,11 @@ from tidings.parsers.strict_json import parse_value
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.tables import read_file
 from tidings.service.submission import (
-    ACCEPTED_MEDIA_TYPES,
     CLOUD_EVENT,
     CLOUD_EVENT_BATCH,
     JSON_LINES_TYPES,
     Submission,
+    accepted_media_types,
     parse_submission,
 )
 
@@ -159,7 +159,7 @@ def publish(media_type: str) -> Run:
             parse_submission(sent, _schema())  # type: ignore[arg-type]
         for each in parse_submission(sent, None):
             if not isinstance(each, InputError):
-                MEDIA_TYPES[each.media_type](each.body, None)
+                kind_of(each.media_type).check(each.body, each.media_type)
                 highlight_publication(each)
 
     return run
@@ -173,7 +173,7 @@ def publish_binary(data: bytes) -> None:
     sent = Submission(body, headers.get("content-type", ""), context=read_header_attributes(headers))
     for each in parse_submission(sent, None):
         if not isinstance(each, InputError):
-            MEDIA_TYPES[each.media_type](each.body, None)
+            kind_of(each.media_type).check(each.body, each.media_type)
 
 
 def compare_documents(data: bytes) -> None:
@@ -283,7 +283,7 @@ def recognise(data: bytes) -> None:
 
 
 def _targets() -> Iterator[Target]:
-    for media_type in ACCEPTED_MEDIA_TYPES:
+    for media_type in accepted_media_types():
         if media_type not in ALIASES:
             yield Target(f"publish:{media_type}", publish(media_type), SEEDS.get(media_type, ()))
     graphs: Callable[[str], Target] = lambda kind: Target(f"graph:{kind}", graph_of(kind), SEEDS[kind])  # noqa: E731

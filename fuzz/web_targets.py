@@ -51,7 +51,7 @@ from tidings.graphs.feed_formats.html import SCHEMES, plain_text
 from tidings.graphs.model import XSD, literal
 from tidings.graphs.rdf.limits import Limits
 from tidings.graphs.values import meaning
-from tidings.kinds import MEDIA_TYPES
+from tidings.kinds import media_types
 from tidings.metadata.change_sets import changes_from_json, state_from_json
 from tidings.metadata.log import page_from_json
 from tidings.metadata.provider.snapshot import _document, _head
@@ -306,7 +306,7 @@ def summarise(data: bytes) -> None:
     """What a feed reader is told of a publication that is in the journal, whatever its bytes are."""
     kind, body = fields_of(data, 2)
     media_type = text_of(kind)
-    if media_type in MEDIA_TYPES:
+    if media_type in media_types():
         publication = Publication("x", media_type, body)
         summarize_publication(publication)
         cloud_events.carried_text(publication)

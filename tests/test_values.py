@@ -18,8 +18,9 @@ from tidings.graphs.gql import gql_parser
 from tidings.graphs.model import XSD, literal
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
+from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES, compile_many
+from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
 from tidings.metadata.rules import rule_parser
 from tidings.metadata.schema.literals import parse_literal

@@ -13,7 +13,7 @@ import httpx
 from tests.support.paths import ROOT
 from tests.support.servers.api_server import Service, served_api
 from tidings.api.v1.limits import Limits
-from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.service.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -60,5 +60,5 @@ def test_every_limit_and_media_type_is_named() -> None:
     limits = Limits()
     for field in fields(Limits):
         assert f"| `{field.name}` | {getattr(limits, field.name):,} |" in PAGE
-    known = {kind for kind in ACCEPTED_MEDIA_TYPES if not kind.startswith("application/x-")}
+    known = {kind for kind in accepted_media_types() if not kind.startswith("application/x-")}
     assert {kind for kind in known if f"`{kind}`" not in PAGE} == set()

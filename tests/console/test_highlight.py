@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tidings.console.highlight import LONGEST, highlight_place, highlight_publication
-from tidings.console.sniff import KINDS, sniff_media_type
+from tidings.console.sniff import list_titles, sniff_media_type
 from tidings.errors import Place
 from tidings.model import Publication
-from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.service.submission import accepted_media_types
 
 
 def body(text: str, media_type: str = "application/json", *marked: str) -> str:
@@ -67,7 +67,8 @@ def test_documents_in_one_line_are_indented() -> None:
     ],
 )
 def test_kinds_are_recognised(text: str, kind: str) -> None:
-    assert sniff_media_type(text) == kind and kind in KINDS and KINDS.keys() <= set(ACCEPTED_MEDIA_TYPES)
+    assert sniff_media_type(text) == kind and kind in list_titles()
+    assert list_titles().keys() <= set(accepted_media_types())
 
 
 def test_the_place_of_an_error_is_marked() -> None:

@@ -17,8 +17,8 @@ from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath.xpath_tree import And, Expression, Path, PathTest, Step, ValueOperator, show
 from tidings.documents.xpath_warnings import NEVER
 from tidings.errors import CheckProblem, TooLarge
+from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES
 
 
 def warned(text: str) -> list[str]:

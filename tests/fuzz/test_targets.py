@@ -20,8 +20,8 @@ from fuzz.publication_targets import ALIASES
 from fuzz.registry import TARGETS
 from fuzz.target import Target
 from tests.support.paths import ROOT
-from tidings.matching.compiler.pipeline import LANGUAGES
-from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.kinds import LANGUAGES
+from tidings.service.submission import accepted_media_types
 
 SOURCES = ROOT / "src" / "tidings"
 INPUTS = 150
@@ -106,7 +106,7 @@ def _is_accepted(target: Target, sample: bytes) -> bool:
 
 
 def test_every_media_type_and_language_has_a_target() -> None:
-    published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in ACCEPTED_MEDIA_TYPES}
+    published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in accepted_media_types()}
     assert published <= TARGETS.keys()
     assert LANGUAGES.keys() <= TARGETS.keys()
 

@@ -16,9 +16,10 @@ import pytest
 
 from tests.parsers import parser_hooks as hooks
 from tests.support.paths import ROOT
-from tidings import kinds
+from tidings.documents.kind import check_document
 from tidings.errors import DecodeProblem, Overloaded
 from tidings.graphs.feed_formats import feed_parser
+from tidings.graphs.kind import check_graph
 from tidings.graphs.model import RDF, Graph
 from tidings.graphs.rdf import multipart, rdf_decoder, statements
 from tidings.parsers import xml_parser
@@ -172,8 +173,8 @@ CALL = dumps((datetime(2026, 5, 1, 12), 1, 0.5, b"x", [{"a": True}]), "m").encod
         (feed_parser.read_feed, (FEED, "", "http://example.org/")),
         (feed_parser.items_of, (FEED, "")),
         (xml_rpc_call.read_call, (CALL, "text/xml")),
-        (kinds.check_document, (b"<a/>",)),
-        (kinds.check_graph, (GRAPH, RDF_XML)),
+        (check_document, (b"<a/>",)),
+        (check_graph, (GRAPH, RDF_XML)),
         (xml_parser.indented, (b"<a><b/></a>",)),
     ],
 )
@@ -187,7 +188,7 @@ def test_every_encoding_is_known_there(shared: ParserPool) -> None:
     """Python imports an encoding when it is first used; nothing can be imported there."""
     for name in CODECS[3:]:
         body = f'<?xml version="1.0" encoding="{name.replace("cp125", "windows-125")}"?><a/>'.encode(name)
-        shared.call(CALLERS, kinds.check_document, body)
+        shared.call(CALLERS, check_document, body)
     assert len(ENCODINGS) < len(CODECS)
 
 

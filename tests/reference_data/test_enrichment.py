@@ -17,6 +17,7 @@ from tests.support.atoms import events_of
 from tests.support.strategies.effort import share
 from tests.support.strategies.events import SCHEMA
 from tests.support.strategies.xml import documents
+from tidings.atoms import PublicationKind
 from tidings.documents import xml_decoder
 from tidings.documents.model import Node, place_of
 from tidings.documents.xml_columns import atoms_of
@@ -24,6 +25,7 @@ from tidings.errors import DecodeProblem
 from tidings.events import json_decoder
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.extension import extend
+from tidings.kinds import DecodedPublications, Environment
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
@@ -38,8 +40,7 @@ from tidings.reference_data.enrichment import (
     opened,
 )
 from tidings.reference_data.tables import Row, read_file, write_rows
-from tidings.spark import decoder as decoding
-from tidings.spark.decoder import DecodedPublications, Decoder
+from tidings.spark.decoder import Decoder, match_decoded
 
 ROWS = ({"sector": ["tech & more"], "in": ["US", ""]}, {})
 
@@ -111,7 +112,7 @@ def test_enriched_bytes_are_the_definition(given: list[tuple[str, list[dict[str,
             wanted.append(enriched_document(xml_decoder.decode(text.encode()), rows))
         except DecodeProblem:
             assume(False)
-    decoder = Decoder([], enrichment=_Fixed({i: rows for i, (_, rows) in enumerate(given) if rows}))
+    decoder = Decoder(Environment(enrichment=_Fixed({i: rows for i, (_, rows) in enumerate(given) if rows})))
     decoded = _decoded(decoder, [text.encode() for text, _ in given], "application/xml")
     assert decoded.problems == []
     assert shown(decoded.atoms) == shown(atoms_of(wanted))
@@ -167,7 +168,7 @@ def test_documents_are_looked_up_as_text(tmp_path: Path) -> None:
     enrichment = Enrichment(
         [snapshot(tmp_path, "z", "/stock/symbol", SECTORS), snapshot(tmp_path, "a", "//@id", '{"k": 7, "n": 1}')]
     )  # fmt: skip
-    decoder = Decoder([], enrichment=enrichment)
+    decoder = Decoder(Environment(enrichment=enrichment))
     bodies = [
         b"<stock><symbol>IBM</symbol><symbol>IBM</symbol></stock>",
         b"<stock>",
@@ -201,14 +202,15 @@ def test_subscriptions_see_what_is_added(tmp_path: Path) -> None:
     }
     index = Index.create(tmp_path / "index")
     index.add(compile_many([Subscription(id, "ana", "xpath", text) for id, text in texts.items()], None))
-    decoder = Decoder(index.paths, enrichment=Enrichment([snapshot(tmp_path, "s", "/stock/symbol", SECTORS)]))
+    enrichment = Enrichment([snapshot(tmp_path, "s", "/stock/symbol", SECTORS)])
+    decoder = Decoder.for_index(index, enrichment=enrichment)
     bodies = [
         b"<stock><symbol>IBM</symbol><ref><sector>mine</sector></ref></stock>",
         b"<stock><symbol>HAL</symbol></stock>",
     ]
     pairs = [
         (int(place), id)
-        for matches in _decoded(decoder, bodies, "application/xml").match(index)
+        for matches in match_decoded(_decoded(decoder, bodies, "application/xml"), "application/xml", index)
         for place, id in matches.pairs()
     ]
     assert sorted(pairs) == [(0, "both"), (0, "own"), (0, "sector"), (1, "none")]
@@ -216,7 +218,7 @@ def test_subscriptions_see_what_is_added(tmp_path: Path) -> None:
 
 def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path) -> None:
     lines = "".join(f'{{"k": "IBM", "n": {n}}}\n' for n in range(400))
-    decoder = Decoder([], enrichment=Enrichment([snapshot(tmp_path, "s", "//symbol", lines)]))
+    decoder = Decoder(Environment(enrichment=Enrichment([snapshot(tmp_path, "s", "//symbol", lines)])))
     bodies = [
         b"<a xmlns:p='u'><symbol>IBM</symbol></a>",
         b"<a><symbol>IBM</symbol></a>",
@@ -241,14 +243,13 @@ def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path
 def test_rows_beyond_the_limit_are_not_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, on: str, body: bytes
 ) -> None:
-    for module in (enrichment, decoding):
-        monkeypatch.setattr(module, "MOST_ADDED", 5)
+    monkeypatch.setattr(enrichment, "MOST_ADDED", 5)
     few, many = (
         Enrichment([snapshot(tmp_path, name, on, '{"k": "k", "n": 1}\n' * rows)])
         for name, rows in (("few", 5), ("many", 6))
     )
-    assert len(_decoded(Decoder([], enrichment=few), [body], kind).added[0]) == 5
-    decoded = _decoded(Decoder([], enrichment=many), [body], kind)
+    assert len(_decoded(Decoder(Environment(enrichment=few)), [body], kind).added[0]) == 5
+    decoded = _decoded(Decoder(Environment(enrichment=many)), [body], kind)
     assert (decoded.rejects, decoded.added) == ([], {})
     [(place, problem)] = decoded.problems
     assert place == 0
@@ -294,7 +295,7 @@ def test_enriched_events_are_the_definition(
     folder = tmp_path_factory.mktemp("rows")
     write_rows([Row(tuple(keys), {"x": (value,)}) for keys, value in table], folder / "t.parquet")
     enrichment = Enrichment([Snapshot(declare("t", "t.csv", "k", "k"), str(folder / "t.parquet"))])
-    decoder = Decoder(["n", "ref.x"], enrichment=enrichment)
+    decoder = Decoder(Environment({PublicationKind.EVENT: ["n", "ref.x"]}, enrichment=enrichment))
     bodies = [json.dumps(one).encode() for one in given]
     decoded = _decoded(decoder, bodies, "application/json")
     wanted = []
@@ -307,16 +308,18 @@ def test_enriched_events_are_the_definition(
         ]
         wanted.append(enriched_event(plain, rows))
     assert [spelled(one) for one in events_of(decoded.atoms)] == [spelled(one) for one in wanted]
-    assert [decoder.event(body, decoded.added.get(i, ())) for i, body in enumerate(bodies)] == wanted
+    added = [decoded.added.get(place, ()) for place in range(len(bodies))]
+    assert [*map(enriched_event, map(json_decoder.decode, bodies), added)] == wanted
 
 
 def test_a_schema_is_about_what_publishers_say(tmp_path: Path) -> None:
     """An event of a type that is not open may be enriched all the same."""
     schema = extend(EventSchema(), SCHEMA).schema
     tables = [snapshot(tmp_path, "t", "price", '{"k": 9, "class": "cheap"}\n{"k": "9", "class": "odd"}')]
-    decoder = Decoder(["ref.class"], schema, "id", Enrichment(tables))
+    paths = {PublicationKind.EVENT: ["ref.class"]}
+    decoder = Decoder(Environment(paths, schema, "id", Enrichment(tables)))
     body = b'{"event_type": "furniture", "price": 9, "category": "chair"}'
     decoded = _decoded(decoder, [body, b'{"event_type": "furniture"}'], "application/json")
     assert [place for place, _ in decoded.rejects] == [1]
     assert decoded.added == {0: [{"class": ["cheap"]}]}
-    assert decoder.event(body, decoded.added[0])["ref.class"] == ["cheap"]
+    assert enriched_event(json_decoder.decode(body, schema), decoded.added[0])["ref.class"] == ["cheap"]

@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.strategies.effort import share
-from tidings.documents.model import Node, place_of
-from tidings.events import json_decoder
+from tidings.documents import reader as document_reader
+from tidings.kinds import Environment, Reader
 from tidings.reference_data import enrichment
 from tidings.reference_data.declarations import declare
 from tidings.reference_data.enrichment import Enrichment, Lookup
 from tidings.reference_data.tables import Row, table_of
-from tidings.service import preview_tables
-from tidings.service.preview_tables import JoinedPublications
-from tidings.spark import decoder as decoding
 from tidings.spark.decoder import Decoder
 
 values = st.sampled_from([1, 2.5, "1", "IBM", "é<&", True, "", 0])
@@ -33,17 +30,12 @@ def a_table(name: str, on: str, rows: Sequence[tuple[Sequence[Any], Any]]) -> Lo
     return Lookup(declare(name, "t.csv", "k", on), table)
 
 
-def added_in_a_task(found: Enrichment, body: bytes, media_type: str) -> tuple[Decoder, Sequence[Any]]:
-    decoder = Decoder([], enrichment=found)
+def added_in_a_task(found: Enrichment, body: bytes, media_type: str) -> tuple[Reader, Sequence[Any]]:
+    decoder = Decoder(Environment(enrichment=found))
     buffer = np.frombuffer(body, np.uint8)
     decoded = decoder.decode(media_type, buffer, np.array([0]), np.array([len(body)]))
     assert decoded.rejects == []
-    return decoder, decoded.added.get(0, ())
-
-
-def nodes(node: Node) -> list[tuple[str, str]]:
-    below = [each for child in node.children for each in nodes(child)]
-    return [(place_of(node), node.value), *below]
+    return decoder.reader(media_type), decoded.added.get(0, ())
 
 
 @share(2)
@@ -51,11 +43,8 @@ def nodes(node: Node) -> list[tuple[str, str]]:
 def test_events(first: Any, second: Any, keys: list[Any]) -> None:
     found = Enrichment.of([a_table("b", "k", first), a_table("a", "n.k", second)])
     body = json.dumps({"k": keys, "n": {"k": keys[:1]}, "ref": {"x": "own"}}).encode()
-    decoder, added = added_in_a_task(found, body, "application/json")
-    made, wanted = JoinedPublications(found).event(json_decoder.decode(body)), decoder.event(body, added)
-    assert {k: list(map(repr, v)) for k, v in made.items()} == {
-        k: list(map(repr, v)) for k, v in wanted.items()
-    }
+    reader, added = added_in_a_task(found, body, "application/json")
+    assert repr([*reader.find_added(body, "application/json")]) == repr([*added])
 
 
 @share(2)
@@ -64,8 +53,8 @@ def test_documents(first: Any, second: Any, keys: list[str]) -> None:
     found = Enrichment.of([a_table("b", "//k", first), a_table("a", "/d/@k", second)])
     inner = "".join(f"<k>{key.replace('>', '&gt;')}</k>" for key in keys)
     body = f'<d k="IBM">{inner}</d>'.encode()
-    decoder, added = added_in_a_task(found, body, "application/xml")
-    assert nodes(JoinedPublications(found).document(body)) == nodes(decoder.document(body, added))
+    reader, added = added_in_a_task(found, body, "application/xml")
+    assert [*reader.find_added(body, "application/xml")] == [*added]
 
 
 def test_what_would_grow_too_large_is_looked_at_as_it_is(
@@ -74,10 +63,8 @@ def test_what_would_grow_too_large_is_looked_at_as_it_is(
     """Too many rows, or too many declarations of namespaces for one document: the limits of a task are these."""
     body = b"<d xmlns:p='u'><k>IBM</k></d>"
     for rows, most in ((300, 10_000), (6, 5)):
-        for module in (enrichment, decoding, preview_tables):
+        for module in (enrichment, document_reader):
             monkeypatch.setattr(module, "MOST_ADDED", most)
         found = Enrichment.of([a_table(f"t{rows}", "//k", [(["IBM"], "x")] * rows)])
-        decoder, added = added_in_a_task(found, body, "application/xml")
-        assert added == () and nodes(JoinedPublications(found).document(body)) == nodes(
-            decoder.document(body)
-        )
+        reader, added = added_in_a_task(found, body, "application/xml")
+        assert added == () == reader.find_added(body, "application/xml")

@@ -16,7 +16,6 @@ LINE_SUFFIXES = (".jsonl", ".ndjson")
 COMPRESSED_SUFFIXES = tuple(f"{ending}.gz" for ending in LINE_SUFFIXES)
 """As for the jobs on Spark, whose modules are too heavy to be asked here."""
 JSON, XML = "application/json", "application/xml"
-MEDIA_TYPES = {".json": JSON, ".xml": XML}
 ACCEPTED = (
     "a JSON object, an XML document, a .json, .xml or .jsonl file (.ndjson, .jsonl.gz), a graph (.ttl, .nt, .rdf, "
     ".jsonld, .trig, .nq), a feed (.rss, .atom, .jsonfeed), or - for standard input"
@@ -42,13 +41,13 @@ def is_line_input(what: str) -> bool:
 
 def read_one(what: str) -> tuple[bytes, str]:
     """The bytes of one publication, the argument itself or a file's; and its media type."""
-    from tidings.graphs.rdf.media_types import graph_media_type_of
+    from tidings.kinds import find_media_type
 
     if what.lstrip()[:1] in ("{", "[", '"', "<"):
         return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
 
     path = _file(what)
-    media_type = MEDIA_TYPES.get(path.suffix.lower()) or graph_media_type_of(path.name)
+    media_type = find_media_type(path.name)
     if media_type is None:
         raise InputError(f"no idea what is in '{what}'", accepted=ACCEPTED)
     return path.read_bytes(), media_type

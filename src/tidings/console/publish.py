@@ -14,7 +14,7 @@ from tidings.api.v1.limits import Limits
 from tidings.api.v1.route_classes import v1_status_of
 from tidings.console.pages import console_router
 from tidings.console.session import PublishVisitor, Visitor, read_form, render_page
-from tidings.console.sniff import KINDS, sniff_media_type
+from tidings.console.sniff import list_titles, sniff_media_type
 from tidings.errors import InputError
 from tidings.service import submission
 from tidings.service.submission import Submission, append_submission, number_lines
@@ -91,7 +91,12 @@ def form_page(
     problem: InputError | None = None,
 ) -> Response:
     """Render the form, with the outcome of the previous submission."""
-    values: dict[str, Any] = {"offered": offered, "outcome": outcome, "problem": problem, "kinds": KINDS}
+    values: dict[str, Any] = {
+        "offered": offered,
+        "outcome": outcome,
+        "problem": problem,
+        "kinds": list_titles(),
+    }
     return render_page("publish.html", visitor, HERE, values, v1_status_of(problem) if problem else 200)
 
 

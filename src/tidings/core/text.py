@@ -6,6 +6,7 @@ how a page looks to others.
 
 from __future__ import annotations
 
+import html
 import re
 
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -44,3 +45,23 @@ def _several(word: str) -> str:
     if re.search(r"[^aeiou]y$", word):
         return f"{word[:-1]}ies"
     return word + ("es" if word.endswith(("ch", "s", "x")) else "s")
+
+
+# Text for HTML and XML.
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def replace_invalid_characters(text: str) -> str:
+    """Replace characters that XML cannot hold, however they are escaped, by U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def shorten(text: str, most: int) -> str:
+    """Cut a text to at most so many characters, with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def escape_html(text: str) -> str:
+    """Escape a text for HTML."""
+    return html.escape(replace_invalid_characters(text), quote=False)

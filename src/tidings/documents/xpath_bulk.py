@@ -25,7 +25,7 @@ from tidings.documents.xpath_warnings import warn_about_xpath
 from tidings.errors import SubscriptionError, TextWarning
 from tidings.matching.compiler.blocks import join_irregular, literal_column
 from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.language import CompiledRows
+from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
 from tidings.matching.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
 from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
@@ -55,7 +55,7 @@ def cut(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class XPathLanguage:
+class XPathLanguage(Language):
     """XPath, as the compiler uses it."""
 
     def compile(self, context: Context) -> Plan:
@@ -66,7 +66,7 @@ class XPathLanguage:
     ) -> CompiledRows:
         return _BulkCompiler(texts, limit, twigs).rows()
 
-    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+    def warnings(self, context: Context, knowledge: Knowledge | None = None) -> tuple[TextWarning, ...]:
         return first_warnings(warn_about_xpath(context))
 
 

@@ -26,7 +26,7 @@ from tidings.events.skeletons import Skeleton, group_texts, literal_ends
 from tidings.events.tree import Comparison, Slots, Tree, comparisons, rewrite
 from tidings.matching.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.language import CompiledRows
+from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
 from tidings.matching.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation
 from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
@@ -40,7 +40,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class PredicateLanguage:
+class PredicateLanguage(Language):
     """The predicate language, as the compiler uses it."""
 
     def compile(self, context: Context) -> Plan:
@@ -49,26 +49,21 @@ class PredicateLanguage:
     def compile_rows(
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
     ) -> CompiledRows:
-        return compile_rows(texts, schema, limit)
+        return compile_rows(self, texts, schema, limit)
 
-    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+    def warnings(self, context: Context, knowledge: Knowledge | None = None) -> tuple[TextWarning, ...]:
         tree = to_clauses(understand(context), context)
         return first_warnings(warning for check in CHECKS for warning in check(tree, context))
 
 
-def compile_rows(texts: Sequence[str], schema: EventSchema | None, limit: int) -> CompiledRows:
+def compile_rows(
+    language: Language, texts: Sequence[str], schema: EventSchema | None, limit: int
+) -> CompiledRows:
     """Compile texts, by row."""
     rows, singles = CompiledRows(), list[int]()
     for skeleton in group_texts(texts):
         singles.extend(_compile_skeleton(skeleton, texts, schema, limit, rows))
-    plans: dict[int, Plan] = {}
-    for row in sorted(singles):
-        try:
-            plans[row] = compile_predicates(Context(texts[row], schema, limit))
-        except SubscriptionError as problem:
-            rows.problems[row] = problem.with_traceback(None)
-        else:
-            rows.add_domains(plans[row].domains)
+    plans = language.compile_each(sorted(singles), texts, schema, limit, rows)
     rows.blocks = merge([*rows.blocks, *pack(plans)])
     return rows
 

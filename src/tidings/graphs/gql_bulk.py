@@ -16,11 +16,12 @@ from tidings.graphs.gql import gql_parser
 from tidings.graphs.gql.gql_tree import Pattern
 from tidings.graphs.gql_compiler import compile_gql, plan_of
 from tidings.graphs.gql_composer import Composer
+from tidings.graphs.gql_warnings import warn_about_graphs
 from tidings.graphs.pattern_numbers import PatternNumbers
 from tidings.graphs.pattern_words import encode_pattern
 from tidings.matching.compiler.blocks import operands_of
-from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.language import CompiledRows
+from tidings.matching.compiler.context import Context, first_warnings
+from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
 from tidings.matching.compiler.plan import Clause, ClauseBlock, Plan, TestShape
 from tidings.matching.compiler.twig_writer import TwigWriter
 
@@ -32,7 +33,7 @@ COMPOSED_FROM = 8
 
 
 @dataclass(frozen=True, slots=True)
-class GqlLanguage:
+class GqlLanguage(Language):
     """GQL and SPARQL patterns, as the compiler uses them."""
 
     def compile(self, context: Context) -> Plan:
@@ -58,8 +59,8 @@ class GqlLanguage:
         rows.irregular = numbers.finish(twigs.all_strings())
         return rows
 
-    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
-        return ()
+    def warnings(self, context: Context, knowledge: Knowledge | None = None) -> tuple[TextWarning, ...]:
+        return () if knowledge is None else first_warnings(warn_about_graphs(context, knowledge))
 
 
 def blocks_of(patterns: Mapping[int, Pattern], twigs: TwigWriter) -> list[ClauseBlock]:

@@ -39,7 +39,8 @@ T = TypeVar("T")
 PROGRAM = Path(__file__).with_name("parser_worker.py")
 MODULES = (
     "tidings.graphs.feed_formats.feed_parser",
-    "tidings.kinds",
+    "tidings.documents.kind",
+    "tidings.graphs.kind",
     "tidings.graphs.rdf.rdf_decoder",
     "tidings.graphs.rdf.multipart",
     "tidings.graphs.rdf.statements",

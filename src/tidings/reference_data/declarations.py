@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidings.atoms import PublicationKind
 from tidings.core.suggest import is_name, printable
 from tidings.core.yaml_nodes import Document
 from tidings.documents.model import Axis, LinearStep, is_named, steps_of
@@ -46,6 +47,11 @@ class Reference:
     on: str
     fields: tuple[str, ...] = ()
     version: int = 0
+
+    @property
+    def shape(self) -> PublicationKind:
+        """The shape of publications that it is joined with."""
+        return PublicationKind.DOCUMENT if self.is_of_documents else PublicationKind.EVENT
 
     @property
     def is_of_documents(self) -> bool:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tidings.atoms import AtomKind, Atoms, Event
 from tidings.documents.model import Node, NodeKind
+from tidings.errors import DecodeProblem, PublicationError
 from tidings.parsers.xml_bytes import as_utf8
 from tidings.reference_data.declarations import REF, Reference, leads_to, linear_path
 from tidings.values import Scalar
@@ -215,6 +216,36 @@ class Enrichment:
                 for publication, numbers in table.among(atoms).items():
                     added.setdefault(publication, []).extend(map(table.row, sorted(numbers)))
         return added
+
+
+def find_added(
+    enrichment: Enrichment, atoms: Atoms, are_documents: bool
+) -> tuple[dict[int, list[Added]], list[tuple[int, PublicationError]]]:
+    """Find the rows to add to publications, by place; and the publications that would get too many of them."""
+    found = enrichment.found(atoms, are_documents)
+    excessive = [place for place, rows in found.items() if len(rows) > MOST_ADDED]
+    return found, [(place, _too_many_rows(found.pop(place))) for place in excessive]
+
+
+def _too_many_rows(rows: list[Added]) -> DecodeProblem:
+    return matched_without(
+        DecodeProblem(
+            "the publication has too many rows",
+            received=f"{len(rows):,} rows or more",
+            accepted=f"at most {MOST_ADDED:,} rows of reference tables",
+        )
+    )
+
+
+def matched_without(problem: PublicationError) -> DecodeProblem:
+    """Return the problem of a publication that is matched as published. Its place would be one in the enriched bytes,
+    which only exist in memory, so it is left out.
+    """
+    return DecodeProblem(
+        f"matched without reference data, because with it {problem.what}",
+        received=problem.received,
+        accepted=problem.accepted,
+    )
 
 
 def _in_order(tables: Iterable[Lookup]) -> list[Lookup]:

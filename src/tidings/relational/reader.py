@@ -20,15 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.atoms import Atoms
 from tidings.documents import xml_decoder
+from tidings.documents.kind import DOCUMENTS
 from tidings.documents.model import Node, show_node, steps_of, xpath_number
+from tidings.documents.reader import DocumentReader
 from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_columns import decode_documents
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.kinds import DOCUMENTS
+from tidings.kinds import Environment
 from tidings.reference_data.enrichment import Enrichment, Snapshot, enriched_body
 from tidings.relational.linear_match import PathMatch
 from tidings.relational.versions import Version
-from tidings.spark.decoder import Decoder
 from tidings.spark.sources.blocks import Block, UnreadableFile, read_blocks
 from tidings.spark.sources.chunks import ChunkList, plan_chunks
 from tidings.spark.sources.files import Location
@@ -67,7 +68,7 @@ def _rows(block: Block | UnreadableFile, references: tuple[Snapshot, ...]) -> Ro
     if isinstance(block, UnreadableFile):
         return [(block.file, None, _told(DecodeProblem(block.reason)))]
     names = block.names().to_pylist()
-    if block.media_type not in DOCUMENTS:
+    if block.media_type not in DOCUMENTS.media_types:
         return [(name, None, _told(_no_document(block.media_type))) for name in names]
     bodies = [block.buffer[start:end].tobytes() for start, end in zip(block.starts, block.ends, strict=True)]
     problems = _enrich(bodies, block, references) if references else []
@@ -79,23 +80,23 @@ def _enrich(
     bodies: list[bytes], block: Block, references: tuple[Snapshot, ...]
 ) -> Iterable[tuple[int, PublicationError]]:
     """Put what reference tables add into the bodies; those that would become too large are told of."""
-    decoded = _decoder(references).decode(block.media_type, block.buffer, block.starts, block.ends)
+    decoded = _reader(references).decode(block.media_type, block.buffer, block.starts, block.ends)
     for place, rows in decoded.added.items():
         bodies[place] = enriched_body(bodies[place], rows)
     return decoded.plain
 
 
 @lru_cache(maxsize=2)
-def _decoder(references: tuple[Snapshot, ...]) -> Decoder:
+def _reader(references: tuple[Snapshot, ...]) -> DocumentReader:
     """Kept, because a worker process runs many tasks."""
-    return Decoder((), enrichment=Enrichment(references))
+    return DocumentReader(Environment(enrichment=Enrichment(references)))
 
 
 def _no_document(media_type: str) -> DecodeProblem:
     return DecodeProblem(
         "the relational engine takes documents only",
         received=media_type,
-        accepted=", ".join(sorted(DOCUMENTS)),
+        accepted=", ".join(sorted(DOCUMENTS.media_types)),
         hint="--engine index takes events, too",
     )
 

@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from tidings.errors import InputError, OverLimit, SetupError, TextWarning, TidingsError
-from tidings.graphs.model import Graph
+from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Subscription
-from tidings.service.graph_warnings import read_recent_graphs
-from tidings.service.subscriptions import SubscriptionService
+from tidings.service.subscriptions import RecentPublications, SubscriptionService
 from tidings.store import names
 from tidings.store.subscriptions.admission import AddedSubscription, limit_error
 from tidings.store.subscriptions.view import RULES
@@ -284,6 +281,7 @@ class BulkWarnings:
 
     def __init__(self, subscribing: SubscriptionService) -> None:
         self._subscribing = subscribing
+        self._recent = RecentPublications(subscribing.store)
         self._looked_at = self._characters = self.passed_over = 0
 
     def about(self, one: Subscription) -> tuple[TextWarning, ...]:
@@ -296,8 +294,4 @@ class BulkWarnings:
         self._looked_at += 1
         self._characters += len(one.text)
         context = Context(one.text, self._subscribing.schema(), self._subscribing.limited.clauses)
-        return self._subscribing.warnings(one.language, context, lambda: self._recent)
-
-    @cached_property
-    def _recent(self) -> tuple[Graph, ...]:
-        return tuple(read_recent_graphs(self._subscribing.store))
+        return self._subscribing.warnings(one.language, context, self._recent)

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 from tidings.core.arguments import wrong_type
 from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
-from tidings.events.json_decoder import audience_of, cloud_event_id, publication_id, source_of
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.rdf.media_types import SYNTAXES
-from tidings.graphs.rdf.multipart import N_TRIPLES, resolved
-from tidings.kinds import MEDIA_TYPES, Decode
+from tidings.kinds import Claims, Kind, kind_of, media_types
 from tidings.model import Publication, Reject
 from tidings.service.arguments import check_own_id, choose_known
 from tidings.store.journal import AppendResult
@@ -31,12 +28,13 @@ def publish(
     audience: str | None = None,
 ) -> AppendResult:
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-    refuse_empty(data, media_type)
+    kind = choose_kind(media_type)
+    kind.refuse_empty(data)
     if base is not None:
-        data, media_type = _resolved(data, media_type, base), N_TRIPLES
-    said = choose_known("a media type", media_type, MEDIA_TYPES)(data, schema)
-    label = resolve_label(said, audience)
-    one = assign_own_id(Publication(check_own_id(id), media_type, data, audience=label), said)
+        media_type, data = kind.resolve(data, media_type, base)
+    claims = kind.check(data, media_type, schema)
+    label = resolve_label(claims, audience)
+    one = assign_own_id(Publication(check_own_id(id), media_type, data, audience=label), claims)
     [outcome] = store.journal.offer([one])
     if isinstance(outcome, InputError):
         raise outcome
@@ -51,7 +49,7 @@ def publish_named(
     audience: str | None = None,
 ) -> dict[str, AppendResult | InputError]:
     """All in one transaction; what is refused stands for itself."""
-    decoder = choose_known("a media type", media_type, MEDIA_TYPES)
+    kind = choose_kind(media_type)
     outcomes: dict[str, AppendResult | InputError] = {}
     good = []
     for id, body in bodies.items():
@@ -61,7 +59,7 @@ def publish_named(
             outcomes[id] = wrong_type("bodies", body, bytes)
             continue
         try:
-            label = resolve_label(decoder(body, schema), audience)
+            label = resolve_label(kind.check(body, media_type, schema), audience)
             good.append(Publication(id, media_type, body, audience=label))
         except PublicationError as problem:
             outcomes[id] = problem
@@ -78,10 +76,10 @@ def publish_many(
     audience: str | None = None,
 ) -> Iterator[AppendResult | Reject]:
     """Each chunk is checked against the schema of that moment."""
-    decoder = choose_known("a media type", media_type, MEDIA_TYPES)
+    kind = choose_kind(media_type)
     schema, number, chunk = schema_now(), 0, []
     for number, body in enumerate(bodies, start=1):
-        chunk.append(_checked(number, body, id_field, media_type, decoder, schema, audience))
+        chunk.append(_checked(number, body, id_field, media_type, kind, schema, audience))
         if len(chunk) == PUBLISH_CHUNK:
             yield from _append(store, chunk, number)
             chunk, schema = [], schema_now()
@@ -98,19 +96,9 @@ def _append(
         yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
 
 
-def refuse_empty(body: bytes, media_type: str) -> None:
-    """Refuse a graph of which nothing was sent: what should have been is somewhere else. An empty graph that somebody
-    wrote, `# nothing today` say, is a graph.
-    """
-    if media_type in SYNTAXES and not body.strip():
-        raise DecodeProblem("the body is empty", accepted="a graph, such as <urn:a> <urn:b> 5 .")
-
-
-def _resolved(body: bytes, media_type: str, base: str) -> bytes:
-    if media_type not in SYNTAXES:
-        accepted = ", ".join(SYNTAXES)
-        raise InputError("only graphs have a base", received=media_type, accepted=accepted)
-    return resolved(body, media_type, base)
+def choose_kind(media_type: str) -> Kind:
+    """Return the kind of a media type of single publications, or reject the media type."""
+    return choose_known("a media type", media_type, {name: kind_of(name) for name in media_types()})
 
 
 def _checked(
@@ -118,37 +106,39 @@ def _checked(
     body: bytes,
     id_field: str | None,
     media_type: str,
-    decoder: Decode,
+    kind: Kind,
     schema: EventSchema | None,
     audience: str | None,
 ) -> Publication | Reject:
     if not isinstance(body, bytes):
         return _reject(number, wrong_type("bodies", body, bytes))
     try:
-        said = decoder(body, schema)
-        label = resolve_label(said, audience)
-        id = publication_id(body, id_field) if id_field else None
+        claims = kind.check(body, media_type, schema)
+        label = resolve_label(claims, audience)
+        id = kind.find_id(body, id_field) if id_field else None
     except PublicationError as error:
         return _reject(number, error)
-    return assign_own_id(Publication(id or "", media_type, body, audience=label), said)
+    return assign_own_id(Publication(id or "", media_type, body, audience=label), claims)
 
 
-def assign_own_id(one: Publication, said: object) -> Publication:
-    """It by the id that it says itself, as a CloudEvent, unless it was given one; without any the store makes one."""
-    if one.id or not isinstance(said, Mapping):
-        return one
-    id = cloud_event_id(said, one.body)
-    return replace(one, id=id, source=source_of(said)) if id else one
+def assign_own_id(publication: Publication, claims: Claims) -> Publication:
+    """Give a publication the id that it claims itself, as a CloudEvent does, unless it has one.
 
-
-def resolve_label(said: object, given: str | None) -> str | None:
-    """The label of a publication: the one given, or the one that a CloudEvent itself carries. Two that differ are
-    refused: whoever loses would be shown, or denied, what the other one meant.
+    Without any, the store makes one.
     """
-    carried = audience_of(said) if isinstance(said, Mapping) else None
-    if given is not None and carried is not None and given != carried:
-        raise DecodeProblem("two audiences", where="audience", received=f"{given!r} and {carried!r}")
-    return carried if given is None else given
+    if publication.id or not claims.id:
+        return publication
+    return replace(publication, id=claims.id, source=claims.source)
+
+
+def resolve_label(claims: Claims, given: str | None) -> str | None:
+    """Return the label of a publication: the one given, or the one that a CloudEvent itself carries.
+
+    Two that differ are rejected: one of the two authors would show, or hide, what the other one did not mean to.
+    """
+    if given is not None and claims.audience is not None and given != claims.audience:
+        raise DecodeProblem("two audiences", where="audience", received=f"{given!r} and {claims.audience!r}")
+    return claims.audience if given is None else given
 
 
 def _reject(number: int, error: TidingsError) -> Reject:

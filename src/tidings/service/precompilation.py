@@ -70,14 +70,17 @@ def precompile() -> int:
 
 def precompile_decoding() -> None:
     """Take apart a few auctions, as events and as documents."""
+    from tidings.atoms import PublicationKind
+    from tidings.kinds import Environment
     from tidings.spark.decoder import Decoder
 
+    environment = Environment({PublicationKind.EVENT: ["price", "title"]})
     for rows in (_publications(), _documents()):
         bodies = [body.as_py() for body in rows["body"]]
         ends = np.cumsum([len(body) for body in bodies])
         buffer = np.frombuffer(b"".join(bodies), np.uint8)
         starts = np.concatenate(([0], ends[:-1]))
-        Decoder(["price", "title"]).decode(rows["media_type"][0].as_py(), buffer, starts, ends)
+        Decoder(environment).decode(rows["media_type"][0].as_py(), buffer, starts, ends)
 
 
 def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:

@@ -13,22 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.core.text import plural
-from tidings.documents.explanation import Explainer
-from tidings.documents.xpath import xpath_parser
 from tidings.errors import InputError, PublicationError, TextWarning, pointing
-from tidings.events import json_decoder
-from tidings.events.explanation import explain
-from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs import explanation
-from tidings.graphs.explanation import results_of
-from tidings.graphs.gql import gql_parser
-from tidings.graphs.rdf import rdf_decoder
-from tidings.graphs.taxonomy import merged
-from tidings.graphs.taxonomy_files import taxonomy_in
-from tidings.kinds import DOCUMENTS, GRAPHS
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.kinds import Environment, Explanation, find_kind, kinds_of_language
 from tidings.model import Publication, Reason
-from tidings.service.preview_tables import JoinedPublications, PreviewTables
+from tidings.service.preview_tables import PreviewTables
 from tidings.service.subscriptions import SubscriptionService
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry
@@ -42,10 +32,6 @@ PAGE = 50
 """How many publications are read at a time."""
 
 WITHOUT = "publications are looked at without the reference table {}, whose rows cannot be read here"
-
-Why = tuple[tuple[Reason, ...], dict[str, Any] | None]
-Ask = Callable[[Publication], Why | None]
-"""Says why a publication matches; None if it does not, or is of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +91,7 @@ def preview_subscription(
                 "rules are about metadata, and publications are none", received=language, hint=hint
             )
     checked = subscribing.check(language, text)
-    until, joined = clock() + bounds.seconds, _joined(tables, language)
-    ask = _asking(store, schema, language, text, joined)
+    until, readers = clock() + bounds.seconds, _Readers(tables, subscribing.taxonomy, schema, language)
     looked_at, read, is_over, found = 0, 0, False, []
     skipped = Counter[str]()
     for entry in _newest(store, bounds):
@@ -117,13 +102,13 @@ def preview_subscription(
         if not is_visible(granted, entry.publication.audience):
             continue
         try:
-            why = ask(_whole(entry))
+            why = readers.explain(_whole(entry), text)
         except PublicationError as problem:  # the stream would have made it a dead letter
             skipped[problem.nowhere().headline()] += 1
             continue
         if why is not None:
             found.append(PreviewMatch(entry, *why))
-    notes = [WITHOUT.format(name) for name in joined.without] + _skipped_notes(skipped)
+    notes = [WITHOUT.format(name) for name in readers.missing_tables] + _skipped_notes(skipped)
     return Preview(looked_at, not is_over, found, notes, skipped.total(), checked.warnings)
 
 
@@ -137,9 +122,38 @@ def _skipped_notes(skipped: Counter[str]) -> list[str]:
     return notes + ([f"{plural(rest, 'publication')} skipped for other reasons"] if rest else [])
 
 
-def _joined(tables: PreviewTables, language: str) -> JoinedPublications:
-    """Graphs are joined with nothing."""
-    return JoinedPublications() if language == "gql" else tables.joining(are_documents=language == "xpath")
+class _Readers:
+    """Readers of the kinds that a language is about, with the reference tables as they are now."""
+
+    def __init__(
+        self,
+        tables: PreviewTables,
+        taxonomy: Callable[[], Taxonomy],
+        schema: EventSchema | None,
+        language: str,
+    ) -> None:
+        self._kinds = kinds_of_language(language)
+        self._tables = {shape: tables.load(shape) for shape in {kind.shape for kind in self._kinds}}
+        self._readers = {
+            kind: kind.open(
+                Environment(schema=schema, taxonomy=taxonomy, enrichment=self._tables[kind.shape].enrichment)
+            )
+            for kind in self._kinds
+        }
+        self._language = language
+
+    @property
+    def missing_tables(self) -> list[str]:
+        return [name for tables in self._tables.values() for name in tables.missing]
+
+    def explain(self, publication: Publication, text: str) -> Explanation | None:
+        """Explain why a publication matches; None if it does not, or is of another kind."""
+        kind = find_kind(publication.media_type)
+        if kind not in self._readers:
+            return None
+        reader, body, media_type = self._readers[kind], publication.body, publication.media_type
+        why = reader.read(body, media_type, reader.find_added(body, media_type)).explain(self._language, text)
+        return why if why and why.because else None
 
 
 def _newest(store: Store, bounds: PreviewBounds) -> Iterator[JournalEntry]:
@@ -158,49 +172,3 @@ def _whole(entry: JournalEntry) -> Publication:
     if len(entry.publication.body) != entry.size:
         raise PublicationError("too large for a preview")
     return entry.publication
-
-
-def _asking(
-    store: Store, schema: EventSchema | None, language: str, text: str, joined: JoinedPublications
-) -> Ask:
-    if language == "xpath":
-        return _of_documents(text, joined)
-    return _of_graphs(store, text) if language == "gql" else _of_events(schema, text, joined)
-
-
-def _of_events(schema: EventSchema | None, text: str, joined: JoinedPublications) -> Ask:
-    tree = parse_and_check(text, schema)
-
-    def ask(one: Publication) -> Why | None:
-        if one.media_type in DOCUMENTS or one.media_type in GRAPHS:
-            return None
-        because = explain(tree, joined.event(json_decoder.decode(one.body, schema)))
-        return (because, None) if because else None
-
-    return ask
-
-
-def _of_documents(text: str, joined: JoinedPublications) -> Ask:
-    expression = xpath_parser.parse(text)
-
-    def ask(one: Publication) -> Why | None:
-        if one.media_type not in DOCUMENTS:
-            return None
-        because = Explainer(joined.document(one.body)).explain(expression)
-        return (because, None) if because else None
-
-    return ask
-
-
-def _of_graphs(store: Store, text: str) -> Ask:
-    pattern = gql_parser.parse(text)
-    taxonomy = merged(*(taxonomy_in(file.body, file.media_type) for file in store.taxonomies.load()))
-
-    def ask(one: Publication) -> Why | None:
-        if one.media_type not in GRAPHS:
-            return None
-        explainer = explanation.Explainer(rdf_decoder.decode(one.body, one.media_type), taxonomy)
-        because = explainer.explain(pattern)
-        return (because, results_of(pattern, explainer.bindings(pattern))) if because else None
-
-    return ask

@@ -10,51 +10,26 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
-from tidings.atoms import Atoms, Event
-from tidings.documents import xml_decoder
-from tidings.documents.model import Node
-from tidings.documents.xml_columns import atoms_of
-from tidings.errors import InputError, PublicationError
+from tidings.atoms import PublicationKind
+from tidings.errors import InputError
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import (
-    MOST_ADDED,
     Enrichment,
     Lookup,
     Snapshot,
-    enriched_body,
-    enriched_event,
     opened,
 )
 from tidings.reference_data.tables import last_copy, read_file, stamp, table_of
 from tidings.store.store import Store
 
 
-class JoinedPublications:
-    """Publications with what tables add to them; `without` are the tables of which no rows can be had."""
+class LoadedTables(NamedTuple):
+    """Reference tables, and the names of those whose rows are not available."""
 
-    def __init__(self, enrichment: Enrichment | None = None, without: tuple[str, ...] = ()) -> None:
-        self._enrichment, self.without = enrichment or Enrichment(()), without
-
-    def event(self, plain: Event) -> Event:
-        if self._enrichment.is_empty:
-            return plain
-        added = self._enrichment.found(Atoms.of([plain], self._enrichment.attributes), are_documents=False)
-        rows = added.get(0, [])
-        return enriched_event(plain, rows) if 0 < len(rows) <= MOST_ADDED else plain
-
-    def document(self, body: bytes) -> Node:
-        """A document that would be too large with what is added is matched as it was published."""
-        plain = xml_decoder.decode(body)
-        if self._enrichment.is_empty:
-            return plain
-        rows = self._enrichment.found(atoms_of([plain]), are_documents=True).get(0, [])
-        if not 0 < len(rows) <= MOST_ADDED:
-            return plain
-        try:
-            return xml_decoder.decode(enriched_body(body, rows))
-        except PublicationError:
-            return plain
+    enrichment: Enrichment
+    missing: tuple[str, ...] = ()
 
 
 class PreviewTables:
@@ -65,17 +40,14 @@ class PreviewTables:
         self._read: dict[Reference, tuple[str | None, Lookup | None]] = {}
         self._copied: dict[Reference, Lookup] = {}
 
-    def joining(self, are_documents: bool) -> JoinedPublications:
-        """The tables that documents are joined with, or events."""
+    def load(self, shape: PublicationKind) -> LoadedTables:
+        """Load the tables that publications of a shape are joined with."""
         with self._guard:
             declared = self._store.references.load()
             self._forget(declared)
-            of_kind = [each for each in declared if each.is_of_documents == are_documents]
-            tables = {each: self._table(each) for each in of_kind}
-        without = tuple(each.name for each, table in tables.items() if table is None)
-        return JoinedPublications(
-            Enrichment.of(table for table in tables.values() if table is not None), without
-        )
+            tables = {each: self._table(each) for each in declared if each.shape is shape}
+        missing = tuple(each.name for each, table in tables.items() if table is None)
+        return LoadedTables(Enrichment.of(table for table in tables.values() if table is not None), missing)
 
     def _forget(self, declared: tuple[Reference, ...]) -> None:
         for kept in (self._read, self._copied):

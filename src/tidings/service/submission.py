@@ -23,10 +23,10 @@ from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
 from tidings.events.envelope import text_of
 from tidings.events.json_decoder import publication_id
+from tidings.events.kind import CLOUD_EVENT, EVENTS
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.rdf.media_types import FEEDS, SYNTAXES, plain
-from tidings.graphs.rdf.multipart import N_TRIPLES, holds_several, parts_of, resolved
-from tidings.kinds import DOCUMENTS, JSON, MEDIA_TYPES
+from tidings.graphs.rdf.media_types import plain
+from tidings.kinds import JSON, Kind, Part, find_kind, kind_of, kinds, media_types
 from tidings.model import Publication
 from tidings.parsers.strict_json import (
     BATCHED,
@@ -38,21 +38,25 @@ from tidings.parsers.strict_json import (
     values_problem,
 )
 from tidings.service.arguments import check_own_id as given_id
-from tidings.service.ingest import PUBLISH_CHUNK, assign_own_id, refuse_empty, resolve_label
+from tidings.service.ingest import PUBLISH_CHUNK, assign_own_id, resolve_label
 from tidings.store.audiences import check_label
 from tidings.store.journal import AppendResult
 from tidings.store.store import Store
 
-CLOUD_EVENT = "application/cloudevents+json"
 CLOUD_EVENT_BATCH = "application/cloudevents-batch+json"
 _WHOLE = "application/cloudevents"
 """How the media types of whole CloudEvents begin, of one or of several."""
-JSON_FEED = "application/feed+json"
-JSON_LINES_TYPES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
-ACCEPTED_MEDIA_TYPES = tuple(
-    dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(JSON_LINES_TYPES), CLOUD_EVENT_BATCH))
-)
-"""The media types of what may be published."""
+
+
+JSON_LINES_TYPES = frozenset(EVENTS.line_types)
+
+
+def accepted_media_types() -> tuple[str, ...]:
+    """Return the media types that may be published."""
+    containers = (media_type for kind in kinds() for media_type in kind.containers)
+    lines = (media_type for kind in kinds() for media_type in sorted(kind.line_types))
+    return (*media_types(), *containers, *lines, CLOUD_EVENT_BATCH)
+
 
 _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -99,8 +103,8 @@ class WrongType(InputError):
 
 def is_bulk(sent: Submission) -> bool:
     """Whether each of many stands for itself: what is wrong with one is no matter of the others."""
-    kind = plain(sent.media_type)
-    return kind == CLOUD_EVENT_BATCH or (kind in JSON_LINES_TYPES and not is_binary(sent))
+    media_type = plain(sent.media_type)
+    return media_type == CLOUD_EVENT_BATCH or (_line_type(media_type) is not None and not is_binary(sent))
 
 
 def is_binary(sent: Submission) -> bool:
@@ -111,50 +115,73 @@ def is_binary(sent: Submission) -> bool:
 
 
 def parse_submission(sent: Submission, schema: EventSchema | None) -> list[SubmissionItem]:
-    """The publications in what was sent, each checked. Where they do not stand for themselves, the first refusal is
-    raised, and so is what is wrong for all of them.
+    """Divide a submission into publications, and validate each.
+
+    Where publications do not stand for themselves, the first problem is raised; so is one that concerns all of them.
     """
     if sent.audience is not None:
         check_label(sent.audience)
-    kind = plain(sent.media_type)
-    if sent.id_field is not None and (is_binary(sent) or kind not in (JSON, CLOUD_EVENT, *JSON_LINES_TYPES)):
-        accepted = ", ".join((JSON, CLOUD_EVENT, *sorted(JSON_LINES_TYPES)))
-        raise InputError(
-            "only events have a field with their id", where="id_field", received=kind, accepted=accepted
-        )
-    _refuse_many_values(sent, kind)
+    media_type = plain(sent.media_type)
+    line_type = _line_type(media_type)
+    if sent.id_field is not None:
+        _check_id_field(sent, media_type)
+    _refuse_many_values(sent, media_type)
     if is_binary(sent):
-        return [_checked(_binary(sent, kind), schema, sent.audience)]
-    if kind in JSON_LINES_TYPES:
+        return [_checked(_binary(sent, media_type), schema, sent.audience)]
+    if line_type is not None:
         refuse_too_many(sent.body.count(b"\n"), sent.most)
         lines = [line for line in sent.body.split(b"\n") if line.strip()]
-        return _each(lines, lambda line: _line(line, sent), schema, sent)
-    if kind == CLOUD_EVENT_BATCH:
+        return _each(lines, lambda line: _line(line, line_type, sent), schema, sent)
+    if media_type == CLOUD_EVENT_BATCH:
         elements = _elements(sent.body)
         refuse_too_many(len(elements), sent.most)
         return _each(elements, _element, schema, sent)
-    if kind not in ACCEPTED_MEDIA_TYPES:
-        raise WrongType(
-            "nothing of this media type can be published",
-            where="Content-Type",
-            received=kind[:200] or "nothing",
-            accepted=", ".join(ACCEPTED_MEDIA_TYPES),
-            hint=hint_json_lines(sent.body) or CONTENT_TYPE_HINT if kind in UNSPECIFIED_TYPES else None,
-        )
-    if kind in FEEDS or (kind in SYNTAXES and holds_several(sent.body, sent.media_type, sent.base)):
-        return [*_parts(sent)]
+    kind = find_kind(media_type)
+    if kind is None:
+        raise _wrong_type(sent, media_type)
+    if kind.may_split(media_type):
+        _refuse_empty(sent, kind)
+        parts = kind.split(sent.body, sent.media_type, sent.base)
+        if parts is not None:
+            return [*_parts(sent, parts)]
     try:
-        return [_checked(_one(sent, kind), schema, sent.audience)]
+        return [_checked(_one(sent, media_type, kind), schema, sent.audience)]
     except DecodeProblem as problem:
-        hint = hint_json_lines(sent.body) if kind == JSON else None
+        hint = hint_json_lines(sent.body) if media_type == JSON else None
         raise problem.hinted(hint) if hint else problem from None
+
+
+def _line_type(media_type: str) -> str | None:
+    """Return the media type of the lines, for bodies with a publication on each line."""
+    kind = find_kind(media_type)
+    return kind.line_types.get(media_type) if kind else None
+
+
+def _check_id_field(sent: Submission, media_type: str) -> None:
+    kind = find_kind(media_type)
+    if is_binary(sent) or kind is None or not kind.has_id_field:
+        with_field = [kind for kind in kinds() if kind.has_id_field]
+        accepted = [name for kind in with_field for name in (*kind.media_types, *sorted(kind.line_types))]
+        what = "only events have a field with their id"
+        raise InputError(what, where="id_field", received=media_type, accepted=", ".join(accepted))
+
+
+def _wrong_type(sent: Submission, media_type: str) -> WrongType:
+    return WrongType(
+        "nothing of this media type can be published",
+        where="Content-Type",
+        received=media_type[:200] or "nothing",
+        accepted=", ".join(accepted_media_types()),
+        hint=hint_json_lines(sent.body) or CONTENT_TYPE_HINT if media_type in UNSPECIFIED_TYPES else None,
+    )
 
 
 def _refuse_many_values(sent: Submission, kind: str) -> None:
     """Refuse JSON of more values than allowed; a batch may have some times as many, and of lines each is counted."""
     if not (kind.endswith(("/json", "+json")) or not kind):
         return
-    most = sent.values * (BATCHED if kind in (CLOUD_EVENT_BATCH, JSON_FEED) else 1)
+    batched = kind == CLOUD_EVENT_BATCH or any(kind in each.containers for each in kinds())
+    most = sent.values * (BATCHED if batched else 1)
     if has_more_values(sent.body, most):
         raise OverLimit("too many values in this JSON", accepted=f"at most {most:,} values")
 
@@ -165,56 +192,52 @@ def refuse_too_many(count: int, most: int) -> None:
         raise OverLimit("too many at once", received=f"{count:,} or more", accepted=f"{most:,}")
 
 
-def _one(sent: Submission, kind: str) -> Publication:
+def _one(sent: Submission, media_type: str, kind: Kind) -> Publication:
     id = given_id(sent.id)
     _refuse_empty(sent, kind)
     if sent.id_field is not None and id:
         raise InputError("two places for one id", where="id_field", received=f"id={id}"[:200])
     if sent.id_field is not None:
-        id = publication_id(sent.body, sent.id_field) or ""
-    if kind == CLOUD_EVENT and not id:
+        id = kind.find_id(sent.body, sent.id_field) or ""
+    if media_type == CLOUD_EVENT and not id:
         return _by_its_id(_whole(parse(sent.body)), sent.body)
     if sent.base is None:
-        return Publication(id, kind, sent.body)
-    if kind not in SYNTAXES:
-        raise InputError("only graphs have a base", received=kind, accepted=", ".join(SYNTAXES))
-    return Publication(id, N_TRIPLES, resolved(sent.body, sent.media_type, sent.base))
+        return Publication(id, media_type, sent.body)
+    return Publication(id, *kind.resolve(sent.body, sent.media_type, sent.base))
 
 
-def _parts(sent: Submission) -> list[Publication]:
-    """The graphs of a file, or the items of a feed. With an id, theirs are numbered."""
+def _parts(sent: Submission, parts: Sequence[Part]) -> list[Publication]:
+    """The publications in a body. With an id, theirs are numbered."""
     id = given_id(sent.id)
-    _refuse_empty(sent, plain(sent.media_type))
-    found = parts_of(sent.body, sent.media_type, sent.base)
     ids = (f"{id}-{n}" if id else "" for n in count(1))
-    return [
-        Publication(name, N_TRIPLES, part, audience=sent.audience)
-        for name, part in zip(ids, found, strict=False)
-    ]
+    return [Publication(name, *part, audience=sent.audience) for name, part in zip(ids, parts, strict=False)]
 
 
-def _refuse_empty(sent: Submission, kind: str) -> None:
+def _refuse_empty(sent: Submission, kind: Kind) -> None:
     """Turtle often begins with an @, and curl's `-d '@prefix ...'` sends a file of that name, or nothing."""
     try:
-        refuse_empty(sent.body, kind)
+        kind.refuse_empty(sent.body)
     except DecodeProblem as problem:
         hint = "curl -d '@...' sends what is in a file; --data-binary @page.ttl sends one as it is"
         raise problem.hinted(hint) from None
 
 
-def _binary(sent: Submission, kind: str) -> Publication:
-    """A CloudEvent whose attributes come as headers. What is a document or a graph by its type is published as one;
-    else it is kept in the structured mode, with the data as it came.
+def _binary(sent: Submission, media_type: str) -> Publication:
+    """A CloudEvent whose attributes come as headers.
+
+    Data of a kind that is no event is published as such; other data is kept in the structured mode, as it came.
     """
     context = dict(sent.context or {})
     id, source = given_id(sent.id), None
     if not id:
         id, source = context.get("id", ""), context.get("source")
-    if kind in DOCUMENTS or kind in SYNTAXES:
-        label = resolve_label(_read_context(context), None)
-        return replace(_one(replace(sent, id=id or None), kind), audience=label)
-    envelope = dict(sorted(context.items())) | ({"datacontenttype": sent.media_type} if kind else {})
-    return Publication(id, CLOUD_EVENT, _structured(envelope, kind, sent.body), source=source)
+    events, kind = kind_of(CLOUD_EVENT), find_kind(media_type)
+    if kind is not None and kind is not events and media_type in kind.media_types:
+        attributes = _write(context).encode("utf-8", "surrogatepass")  # checked as those of an event are
+        label = resolve_label(events.check(attributes, CLOUD_EVENT), None)
+        return replace(_one(replace(sent, id=id or None), media_type, kind), audience=label)
+    envelope = dict(sorted(context.items())) | ({"datacontenttype": sent.media_type} if media_type else {})
+    return Publication(id, CLOUD_EVENT, _structured(envelope, media_type, sent.body), source=source)
 
 
 def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
@@ -230,16 +253,11 @@ def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
     return head + b',"data_base64":"' + b64encode(body) + b'"}'
 
 
-def _read_context(context: Mapping[str, str]) -> object:
-    """What is checked of the attributes of an event is checked of a document's, too."""
-    return MEDIA_TYPES[CLOUD_EVENT](_write(context).encode("utf-8", "surrogatepass"), None)
-
-
-def _line(line: bytes, sent: Submission) -> Publication:
+def _line(line: bytes, media_type: str, sent: Submission) -> Publication:
     if has_more_values(line, sent.values):
         raise values_problem(sent.values)
-    id = publication_id(line, sent.id_field) if sent.id_field else None
-    return Publication(id or "", JSON, line.strip())
+    id = kind_of(media_type).find_id(line, sent.id_field) if sent.id_field else None
+    return Publication(id or "", media_type, line.strip())
 
 
 def _elements(body: bytes) -> list[Any]:
@@ -298,9 +316,9 @@ def unread_problem(refusals: int) -> DecodeProblem:
 
 def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:
     """It with its label and its id: those given, or those that it says itself."""
-    said = MEDIA_TYPES[one.media_type](one.body, schema)
-    one = assign_own_id(one, said)
-    label = resolve_label(said, audience)
+    claims = kind_of(one.media_type).check(one.body, one.media_type, schema)
+    one = assign_own_id(one, claims)
+    label = resolve_label(claims, audience)
     if one.audience is not None and label is not None and one.audience != label:
         received = f"{one.audience!r} and {label!r}"
         raise DecodeProblem("two audiences", where="audience", received=received)
@@ -336,6 +354,6 @@ def append_submission(
 
 def number_lines(sent: Submission) -> list[int] | None:
     """The numbers of the lines that the outcomes are of, counted from one; none if it is not taken line by line."""
-    if plain(sent.media_type) not in JSON_LINES_TYPES:
+    if _line_type(plain(sent.media_type)) is None:
         return None
     return [number for number, line in enumerate(sent.body.split(b"\n"), start=1) if line.strip()]

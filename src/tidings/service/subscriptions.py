@@ -7,26 +7,25 @@ resumed, the difference is told between what its subscriber was last told and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import chain
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tidings.core import durations
 from tidings.core.language_hints import hint_to_name
 from tidings.delivery.sql.destination_store import Health as Delivered
-from tidings.errors import Absent, IdTaken, TextWarning, pointing
+from tidings.errors import Absent, IdTaken, PublicationError, TextWarning, pointing
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.model import Graph
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.matching.compiler.context import DEFAULT_LIMIT, Context, first_warnings
-from tidings.matching.compiler.pipeline import LANGUAGES
+from tidings.kinds import LANGUAGES, find_kind
+from tidings.matching.compiler.context import DEFAULT_LIMIT, Context
+from tidings.matching.compiler.language import Knowledge
 from tidings.matching.index.access_description import describe_access
 from tidings.metadata.sql.metadata_reader import StoredRule
-from tidings.model import Subscription
+from tidings.model import Publication, Subscription
 from tidings.service.arguments import check_own_id, unknown_name_error
-from tidings.service.graph_warnings import read_recent_graphs, warn_about_graphs
 from tidings.store.store import Store
 from tidings.store.subscriptions.admission import id_conflict_error, limit_error, unwrap_outcome
 from tidings.store.subscriptions.view import RULES, SubscriptionStatus
@@ -72,6 +71,37 @@ class SubscriptionLimits:
     each: int | None = None
 
 
+RECENT, LARGEST = 20, 64 * 1024
+"""How many of the last publications warnings consult, and how many bytes one of them may have."""
+
+
+class RecentPublications:
+    """The last publications that everybody may see, read and decoded on first use."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: dict[str, list[Any]] = {}
+
+    @cached_property
+    def _publications(self) -> list[Publication]:
+        entries = self._store.journal.latest(None, RECENT, LARGEST)
+        whole = [entry.publication for entry in entries if len(entry.publication.body) == entry.size]
+        return [publication for publication in whole if publication.audience is None]
+
+    def of(self, kind: str) -> list[Any]:
+        """Return those of a kind, decoded. One that cannot be decoded is a dead letter already."""
+        if kind not in self._decoded:
+            self._decoded[kind] = [*self._decode(kind)]
+        return self._decoded[kind]
+
+    def _decode(self, wanted: str) -> Iterator[Any]:
+        for publication in self._publications:
+            kind = find_kind(publication.media_type)
+            if kind is not None and kind.name == wanted:
+                with suppress(PublicationError):
+                    yield kind.decode(publication.body, publication.media_type)
+
+
 class SubscriptionService:
     """The subscriptions of a store; `schema` is that of events, if there is one, `taxonomy` all that are loaded."""
 
@@ -104,17 +134,14 @@ class SubscriptionService:
         return SubscriptionCheck(len(tests), describe_access(plan), warnings)
 
     def warnings(
-        self, language: str, context: Context, recent: Callable[[], Iterable[Graph]] | None = None
+        self, language: str, context: Context, recent: RecentPublications | None = None
     ) -> tuple[TextWarning, ...]:
-        """Warnings about a text that compiles, from the text itself and from what is known here.
+        """Return warnings about a text that compiles, from the text itself and from what is known here.
 
-        `recent` gives the graphs that were published last; without it they are read from the journal.
+        `recent` are the last publications; without it they are read from the journal.
         """
-        found = LANGUAGES[language].warnings(context)
-        if language != "gql":
-            return found
-        recent = recent or partial(read_recent_graphs, self.store)
-        return first_warnings(chain(found, warn_about_graphs(context, self.taxonomy, recent)))
+        recent = recent or RecentPublications(self.store)
+        return LANGUAGES[language].warnings(context, Knowledge(self.taxonomy, recent.of))
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> AcceptedSubscription:
         """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the

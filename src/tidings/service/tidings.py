@@ -17,9 +17,8 @@ from tidings.events.schema.extension import ExtensionResult, extend
 from tidings.events.schema.files import parts_of_text
 from tidings.feeds.outbound.addresses import FeedTokens, create_feed_urls, load_feed_key
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
-from tidings.graphs.rdf.multipart import N_TRIPLES, parts_of
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.kinds import JSON
+from tidings.kinds import JSON, Part, kind_of
 from tidings.model import Notification, Reject, Subscription
 from tidings.objects.model.class_model import Model
 from tidings.objects.notices import build_notices
@@ -144,10 +143,13 @@ class Tidings(Closeable):
         base: str | None = None,
         audience: str | None = None,
     ) -> Iterator[AppendResult]:
-        """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
-        ingest.refuse_empty(body, media_type)
-        for number, part in enumerate(parts_of(body, media_type, base), start=1):
-            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
+        """Publish each of several publications in a body by itself, such as the items of a feed; number their ids."""
+        kind = kind_of(media_type)
+        kind.refuse_empty(body)
+        parts = kind.split(body, media_type, base)
+        for number, part in enumerate([Part(media_type, body)] if parts is None else parts, start=1):
+            name = f"{id}-{number}" if id else id
+            yield self.publish(part.body, name, part.media_type, audience=audience)
 
     @accepts(bodies=Mapping)
     def publish_named(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidings import Subscription, compile_many
+from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
 from tidings.matching.index.access_description import describe_access
 from tidings.matching.index.build.access_paths import AccessPath

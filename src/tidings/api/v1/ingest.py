@@ -29,7 +29,7 @@ from tidings.api.v1.limits import Limits
 from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit
 from tidings.graphs.rdf.media_types import JSON_LD, plain
-from tidings.kinds import JSON
+from tidings.kinds import find_kind
 from tidings.model import Publication
 from tidings.service import submission
 from tidings.service.authorization import Caller, Scope
@@ -112,7 +112,11 @@ SMALL = 4_000
 FEW, TOGETHER = 50, 200
 """Events of one request on the fast path, and requests in one transaction: others want to write, too."""
 
-EVENTS = frozenset({JSON, submission.CLOUD_EVENT, *submission.JSON_LINES_TYPES, submission.CLOUD_EVENT_BATCH})
+
+def _is_quick(media_type: str) -> bool:
+    """Return whether publications are validated in microseconds, in this thread."""
+    kind = find_kind(media_type)
+    return media_type == submission.CLOUD_EVENT_BATCH or (kind is not None and kind.is_quick)
 
 
 def is_small(request: Request) -> bool:
@@ -161,7 +165,7 @@ class IngestEndpoint:
         The commit checks the token and the schema. Return `None` if anything is wrong: the slow path reports it.
         """
         known = self._tidings.schema_read
-        if known is None or len(sent.body) > SMALL or plain(sent.media_type) not in EVENTS:
+        if known is None or len(sent.body) > SMALL or not _is_quick(plain(sent.media_type)):
             return None
         try:
             with suggest.bounded_search(0):  # the slow path explains errors

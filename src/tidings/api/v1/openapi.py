@@ -16,7 +16,8 @@ from tidings.api.v1.route_classes import problem_descriptions
 from tidings.api.v1.schemas import Problem
 from tidings.core.storable import TEXT_PATTERN
 from tidings.events.envelope import REQUIRED
-from tidings.service.submission import CLOUD_EVENT, CLOUD_EVENT_BATCH
+from tidings.events.kind import CLOUD_EVENT
+from tidings.service.submission import CLOUD_EVENT_BATCH
 
 # Schemas of bodies that can be published, for generators of clients.
 #

@@ -23,7 +23,7 @@ from tidings.cloud_events import LARGEST, carried
 from tidings.core.storable import LARGEST_INTEGER
 from tidings.errors import Absent
 from tidings.service.authorization import Caller
-from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.service.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry
@@ -84,7 +84,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         201: {"model": model, "description": "Published and durable"},
         207: {"model": schemas.Outcomes, "description": "Some publications of a bulk request were refused"},
     }
-    body = {"required": True, "content": request_content(ACCEPTED_MEDIA_TYPES)}
+    body = {"required": True, "content": request_content(accepted_media_types())}
     add(
         "",
         ingest.publish,

@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
+from tidings.core.text import escape_html, replace_invalid_characters, shorten
 from tidings.feeds.outbound import sanitize
-from tidings.feeds.outbound.summary import PublicationSummary, summarize_publication
+from tidings.feeds.outbound.summary import first_date, summarize_publication
+from tidings.kinds import PublicationSummary
 from tidings.model import MATCHED, WITHHELD, Notification, Publication
 from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
 from tidings.store.entries import SubscriptionEntry
@@ -49,7 +51,8 @@ def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> E
     said = _said(told, publication)
     found = datetime.fromisoformat(told.time)
     # A date in the future would stay on top of the list in every reader until then.
-    updated = said.date if said.date and said.date <= found else found
+    date = first_date(said.dates)
+    updated = date if date and date <= found else found
     return Entry(
         id=urn(told.id),
         title=_title(said, told),
@@ -84,7 +87,7 @@ def publication_title(told: Notification, publication: Publication | None) -> st
 
 def _changed(told: Notification) -> str:
     """Describe a changed object or resource. They are not in the journal, even if a publication has the same id."""
-    return sanitize.escape_html(show_change(told))
+    return escape_html(show_change(told))
 
 
 def _nodes(told: Notification) -> list[str]:
@@ -97,7 +100,7 @@ def _rows(told: Notification) -> list[dict[str, str]]:
 
 
 def _title(said: PublicationSummary, told: Notification) -> str:
-    reasons, id = sanitize.escape_html(because(told.because)), sanitize.escape_html(told.publication)
+    reasons, id = escape_html(because(told.because)), escape_html(told.publication)
     return (
         sanitize.to_line(said.title or "")
         or sanitize.to_line(reasons)
@@ -106,7 +109,7 @@ def _title(said: PublicationSummary, told: Notification) -> str:
 
 
 def _why(told: Notification) -> str:
-    return sanitize.to_line(sanitize.escape_html(because(told.because)), sanitize.SUMMARY)
+    return sanitize.to_line(escape_html(because(told.because)), sanitize.SUMMARY)
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
@@ -117,8 +120,8 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 def _content(said: PublicationSummary, told: Notification) -> str:
     """Render the content of the publication and the reasons of the match as HTML."""
     body = sanitize.sanitize_html(said.content or said.description or "")
-    shown = (sanitize.shorten(show_reason(one), sanitize.SUMMARY) for one in told.because)
-    reasons = "".join(f"<li>{sanitize.escape_html(one)}</li>" for one in shown)
+    shown = (shorten(show_reason(one), sanitize.SUMMARY) for one in told.because)
+    reasons = "".join(f"<li>{escape_html(one)}</li>" for one in shown)
     why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
     return body + sanitize.sanitize_html(_values(told) + why + _bindings(told))
 
@@ -129,11 +132,9 @@ def _values(told: Notification) -> str:
     before, after = changed.get("before") or {}, changed.get("after") or {}
     names = list(dict.fromkeys((*before, *after)))[:ROWS]
     lines = ((name, _value(before, name), _value(after, name)) for name in names)
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{sanitize.escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines
-    )
+    rows = "".join(f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines)
     head = "<tr><th></th><th>before</th><th>after</th></tr>"
-    limits = f"<p>{sanitize.escape_html(show_limits(told))}</p>" if show_limits(told) else ""
+    limits = f"<p>{escape_html(show_limits(told))}</p>" if show_limits(told) else ""
     return (f"<table>{head}{rows}</table>" if rows else "") + limits
 
 
@@ -141,7 +142,7 @@ def _value(values: dict[str, Any], name: str) -> str:
     """Return a value as text; empty without one."""
     value = values.get(name)
     shown = value if isinstance(value, str) else "" if value is None else json.dumps(value)
-    return sanitize.shorten(shown, sanitize.SUMMARY)
+    return shorten(shown, sanitize.SUMMARY)
 
 
 def _bindings(told: Notification) -> str:
@@ -149,16 +150,16 @@ def _bindings(told: Notification) -> str:
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    head = "".join(f"<th>?{sanitize.escape_html(name)}</th>" for name in names)
+    head = "".join(f"<th>?{escape_html(name)}</th>" for name in names)
     lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
     more = len(bound_rows(told.bindings)) - len(rows)
     said = (told.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
-    note = f"<p>{sanitize.escape_html(said)}</p>" if said else ""
+    note = f"<p>{escape_html(said)}</p>" if said else ""
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
 
 
 def _cell(row: dict[str, str], name: str) -> str:
-    return sanitize.escape_html(sanitize.shorten(row.get(name, ""), sanitize.SUMMARY))
+    return escape_html(shorten(row.get(name, ""), sanitize.SUMMARY))
 
 
 def facts_of(told: Notification) -> dict[str, Any]:
@@ -182,7 +183,7 @@ def facts_of(told: Notification) -> dict[str, Any]:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return sanitize.replace_invalid_characters(sanitize.shorten(value, sanitize.SUMMARY))
+        return replace_invalid_characters(shorten(value, sanitize.SUMMARY))
     if isinstance(value, dict):
         return {_clean(name): _clean(inner) for name, inner in value.items()}
     return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value

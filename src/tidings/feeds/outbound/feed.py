@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from lxml import etree
 
+from tidings.core.text import replace_invalid_characters
 from tidings.feeds.outbound.entries import Entry
-from tidings.feeds.outbound.sanitize import replace_invalid_characters
 
 AUTHOR = "Tidings"
 

@@ -5,11 +5,10 @@ A publication may contain anything: NUL, a lone surrogate, a script in a title, 
 
 from __future__ import annotations
 
-import html
 import re
 from urllib.parse import urlsplit
 
-from tidings.core.text import close_bidi
+from tidings.core.text import close_bidi, replace_invalid_characters, shorten
 from tidings.graphs.feed_formats.entry import iri_of
 from tidings.graphs.feed_formats.html import plain_text, sanitised
 
@@ -18,18 +17,8 @@ TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
 
 LONGEST_LINK = 2_000
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LIKE_A_TAG = re.compile(r"<([A-Za-z/!?][^<>]*)>")
 _BEGINS_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-
-
-def replace_invalid_characters(text: str) -> str:
-    """Replace characters that XML cannot contain, even escaped, by U+FFFD."""
-    return _NOT_IN_XML.sub("\ufffd", text)
-
-
-def shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def to_line(text: str, most: int = TITLE) -> str:
@@ -49,11 +38,6 @@ def sanitize_html(text: str, most: int = CONTENT) -> str:
     Characters are checked again at the end, because `&#1;` becomes an invalid one only by parsing.
     """
     return replace_invalid_characters(sanitised(shorten(replace_invalid_characters(text), most)))
-
-
-def escape_html(text: str) -> str:
-    """Escape text as HTML."""
-    return html.escape(replace_invalid_characters(text), quote=False)
 
 
 def safe_link(text: str | None) -> str | None:

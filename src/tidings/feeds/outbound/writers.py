@@ -10,6 +10,7 @@ from typing import Any
 
 from lxml import etree
 
+from tidings.core.text import escape_html
 from tidings.feeds.outbound.entries import Entry
 from tidings.feeds.outbound.feed import (
     AUTHOR,
@@ -22,7 +23,6 @@ from tidings.feeds.outbound.feed import (
     rfc3339,
     serialize,
 )
-from tidings.feeds.outbound.sanitize import escape_html
 from tidings.graphs.feed_formats.entry import ATOM, CONTENT, DC, DCTERMS, RSS1
 from tidings.graphs.model import RDF
 from tidings.model import Reason

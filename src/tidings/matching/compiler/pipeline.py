@@ -1,30 +1,19 @@
-"""The subscription languages, and the functions that compile texts in them."""
+"""Compile subscriptions, each in its language, to the plans that an index is built from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import NoneType
 
 from tidings.core.arguments import accepts, wrong_type
-from tidings.documents.xpath_bulk import XPathLanguage
-from tidings.events.predicate_bulk import PredicateLanguage
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.gql_bulk import GqlLanguage
+from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.batch import Batch, Strings, compile_batch
 from tidings.matching.compiler.context import DEFAULT_LIMIT, Context
-from tidings.matching.compiler.language import Language
 from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.model import Subscription
 
 _MANY = "compile_many([Subscription('s1', 'ana', 'predicates', 'price < 3')])"
-
-
-LANGUAGES: Mapping[str, Language] = {
-    "predicates": PredicateLanguage(),
-    "xpath": XPathLanguage(),
-    "gql": GqlLanguage(),
-}
-"""The languages of subscriptions, by name."""
 
 
 @accepts(text=str, schema=(EventSchema, NoneType), limit=int)

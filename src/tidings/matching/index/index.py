@@ -187,6 +187,15 @@ class Index:
         return frozenset(column.path for column in columns if column.of is PublicationKind.GRAPH)
 
     @property
+    def paths_by_shape(self) -> dict[PublicationKind, tuple[str, ...]]:
+        """Every path that some subscription looks at, by the shape of publications."""
+        columns = {column for segment, _ in self._now.opened for column in segment.columns}
+        return {
+            shape: tuple(sorted({column.path for column in columns if column.of is shape}))
+            for shape in PublicationKind
+        }
+
+    @property
     def kinds(self) -> frozenset[PublicationKind]:
         """The kinds of publications that subscriptions are about."""
         return frozenset(column.of for segment, _ in self._now.opened for column in segment.columns)

@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.matching.index.segment import Segment
 from tidings.model import Subscription
@@ -58,6 +59,10 @@ class Matches:
         """Return the matches of the wanted publications of the batch."""
         return Matches(_select(self._pairs, wanted), _select(self._undecided, wanted))
 
+    def written_in(self, languages: Sequence[str]) -> Matches:
+        """Return the matches with subscriptions in some languages."""
+        return Matches(_written_in(self._pairs, languages), _written_in(self._undecided, languages))
+
     def shift(self, first: int) -> Matches:
         """Return the same pairs with `first` added to the positions of publications."""
         return Matches(_shift(self._pairs, first), _shift(self._undecided, first)) if first else self
@@ -91,6 +96,16 @@ def _select(pairs: Sequence[SegmentPairs], wanted: npt.NDArray[np.bool_]) -> lis
         (segment, publication[mask], rows[mask])
         for (segment, publication, rows), mask in zip(pairs, masks, strict=True)
     ]
+
+
+def _written_in(pairs: Sequence[SegmentPairs], languages: Sequence[str]) -> list[SegmentPairs]:
+    wanted = pa.array(languages, pa.string())
+    kept: list[SegmentPairs] = []
+    for segment, publication, rows in pairs:
+        language = segment.subscriptions["language"].take(pa.array(rows))
+        mask = pc.is_in(language, wanted).to_numpy()
+        kept.append((segment, publication[mask], rows[mask]))
+    return kept
 
 
 def _shift(pairs: Sequence[SegmentPairs], first: int) -> list[SegmentPairs]:

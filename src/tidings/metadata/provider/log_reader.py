@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.errors import InputError, SetupError
+from tidings.graphs.kind import check_graph
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.rdf.multipart import write_graph
-from tidings.kinds import check_graph
 from tidings.metadata.documents import Document, DocumentReader, check_uri
 from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.schema.model import Schema

@@ -8,9 +8,9 @@ writer instead costs many times as much: docs/decisions/0006-batch-output.md.)
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from time import process_time
@@ -21,68 +21,61 @@ import pyarrow as pa
 
 from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError
 from tidings.events.schema.files import load_text
-from tidings.graphs import explanation
-from tidings.graphs.atoms import GraphReader
-from tidings.graphs.gql import gql_parser
-from tidings.graphs.rdf import rdf_decoder
-from tidings.graphs.rdf.media_types import JSON_LD
-from tidings.graphs.rdf.multipart import N_TRIPLES, SEVERAL, parts_of
-from tidings.graphs.taxonomy import Taxonomy
 from tidings.graphs.taxonomy_files import read_taxonomy
+from tidings.kinds import Part, find_kind, register, registered_addresses
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.matching.parquet import Dictionary
 from tidings.reference_data.enrichment import Enrichment, Snapshot
 from tidings.spark.batch.output import ChunkOutput, ChunkReport, Numbers
-from tidings.spark.decoder import Decoder
+from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.sources.blocks import BLOCK_BYTES, Block, UnreadableFile, build_block, read_blocks
 from tidings.spark.sources.chunks import Chunk, ChunkList
 from tidings.spark.sources.files import Location
 from tidings.spark.worker_gc import freeze_memory
 
-# Files of the batch job that hold several publications: the graphs of TriG, N-Quads and JSON-LD, the items of feeds.
-#
-# They are taken apart inside the task, because only who reads a file knows what is in it, and called by their file
-# and a number: `days.trig:1`, `days.trig:2`.
-
 
 @dataclass(frozen=True, slots=True)
 class MultipartFailure:
-    """A file that cannot be taken apart, and why."""
+    """A file that cannot be divided, and why."""
 
     file: str
     problem: PublicationError
 
 
 def split_multipart(block: Block) -> Iterator[Block | MultipartFailure]:
-    """The block itself, or what is in its files if they hold several, in blocks of some megabytes."""
-    if block.media_type not in SEVERAL and block.media_type != JSON_LD:
+    """Divide files that hold several publications; other blocks stay as they are.
+
+    Only the task that reads a file knows what is in it, so files are divided here. Their publications are named by file
+    and number: `days.trig:1`, `days.trig:2`.
+    """
+    kind = find_kind(block.media_type)
+    if kind is None or not kind.may_split(block.media_type):
         yield block
         return
-    bodies: list[bytes] = []
-    names: list[str] = []
-    size = 0
+    gathered: list[tuple[str, Part]] = []
     for place, name in enumerate(block.files):
+        body = block.body(place)
         try:
-            parts = list(parts_of(block.body(place), block.media_type))
+            parts = kind.split(body, block.media_type)
         except PublicationError as problem:
             yield MultipartFailure(name, problem)
             continue
-        bodies += parts
-        names += _names(name, len(parts), block.media_type)
-        size += sum(map(len, parts))
-        if size >= BLOCK_BYTES:
-            yield build_block(bodies, names, N_TRIPLES)
-            bodies, names, size = [], [], 0
-    if bodies:
-        yield build_block(bodies, names, N_TRIPLES)
+        if parts is None:
+            gathered.append((name, Part(block.media_type, body)))
+        else:
+            gathered += [(f"{name}:{number}", part) for number, part in enumerate(parts, start=1)]
+        if sum(len(part.body) for _, part in gathered) >= BLOCK_BYTES:
+            yield from _blocks(gathered)
+            gathered = []
+    yield from _blocks(gathered)
 
 
-def _names(file: str, count: int, media_type: str) -> list[str]:
-    """A JSON-LD file is one graph mostly, and is called as any other file is then."""
-    if media_type == JSON_LD and count == 1:
-        return [file]
-    return [f"{file}:{number}" for number in range(1, count + 1)]
+def _blocks(gathered: Sequence[tuple[str, Part]]) -> Iterator[Block]:
+    """Publications with their names, in a block for each run of one media type."""
+    for media_type, run in groupby(gathered, key=lambda named: named[1].media_type):
+        names, parts = zip(*run, strict=True)
+        yield build_block([part.body for part in parts], list(names), media_type)
 
 
 REPORT_PREFIX = "report-"
@@ -104,6 +97,7 @@ class BatchTaskJob:
     schema: str | None
     references: tuple[Snapshot, ...] = ()
     taxonomy: str | None = None
+    kinds: tuple[str, ...] = field(default_factory=registered_addresses)
 
 
 class CpuClock:
@@ -126,7 +120,6 @@ class WorkerState:
     index: Index
     decoder: Decoder
     subscriptions: Dictionary
-    taxonomy: Taxonomy
 
 
 def build_batch_stage(job: BatchTaskJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -155,6 +148,7 @@ def match_chunk(job: BatchTaskJob, number: int, chunk: Chunk) -> ChunkReport:
     source, results = Location(job.publications), Location(job.results)
     report = ChunkReport(number, chunk.size)
     clock = CpuClock(report)
+    register(*job.kinds)
     opened = _opened(job.index, job.version, job.id_field, job.schema, job.references, job.taxonomy)
     with ChunkOutput(results, report, opened.subscriptions) as output:
         for block in read_blocks(source.files, chunk):
@@ -183,10 +177,10 @@ def _opened(
     """Kept, because a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
     checked = load_text(schema) if schema else None
-    classes = read_taxonomy(taxonomy)
-    reader = GraphReader(index.graph_paths, classes)
-    decoder = Decoder(index.paths, checked, id_field, Enrichment(references), reader)
-    return WorkerState(index, decoder, Dictionary(index.ids), classes)
+    decoder = Decoder.for_index(
+        index, checked, id_field, Enrichment(references), partial(read_taxonomy, taxonomy)
+    )
+    return WorkerState(index, decoder, Dictionary(index.ids))
 
 
 def _match_parts(opened: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:
@@ -205,7 +199,7 @@ def _match_block(opened: WorkerState, block: Block, output: ChunkOutput, clock: 
     output.report.events += decoded.atoms.count
     output.refuse(block, ids, decoded.problems)
     clock.spent_on("decode")
-    for matches in decoded.match(opened.index):
+    for matches in match_decoded(decoded, block.media_type, opened.index):
         places, subscriptions = _decide(opened, block, ids, matches.undecided, output)
         clock.spent_on("match")
         output.write(ids, matches.publication, matches.subscription)
@@ -217,27 +211,23 @@ def _match_block(opened: WorkerState, block: Block, output: ChunkOutput, clock: 
 def _decide(
     opened: WorkerState, block: Block, ids: Any, undecided: Matches, output: ChunkOutput
 ) -> tuple[Numbers, Numbers]:
-    """Decide graph pairs by the definition, whose order of search differs from the kernel's; those that match.
+    """Decide pairs by the definition, whose order of search differs from the kernel's; return those that match.
 
     A pair that stays undecided is rejected with the reason.
     """
     rows = zip(undecided.publication, undecided.subscription, undecided.table().to_pylist(), strict=True)
     matched = []
+    reader = opened.decoder.reader(block.media_type)
     for place, pairs in groupby(sorted(rows, key=itemgetter(0, 1)), itemgetter(0)):
-        explainer = explanation.Explainer(
-            rdf_decoder.decode(block.body(place), block.media_type), opened.taxonomy
-        )
+        evaluator = reader.read(block.body(place), block.media_type)
         for _, number, row in pairs:
             try:
-                if explainer.matches(_pattern(row["text"])):
+                if evaluator.matches(row["language"], row["text"]):
                     matched.append((place, number))
             except BudgetExceeded as problem:
                 output.refuse_pair(block, ids, place, row["id"], problem)
     places, subscriptions = np.array(matched, np.int32).reshape(-1, 2).T
     return places, subscriptions
-
-
-_pattern = lru_cache(maxsize=1_000)(gql_parser.parse)
 
 
 def _ids(found: Any, block: Block) -> Any:

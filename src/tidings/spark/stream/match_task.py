@@ -13,7 +13,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
@@ -26,27 +26,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.documents.explanation import Explainer
-from tidings.documents.xpath import xpath_parser
 from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError, SetupError, StoreError
-from tidings.events.explanation import explain
 from tidings.events.json_columns import documents_of
-from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
-from tidings.events.tree import Tree
-from tidings.graphs import explanation
-from tidings.graphs.atoms import GraphReader
-from tidings.graphs.explanation import results_of
-from tidings.graphs.gql import gql_parser
-from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy_files import read_taxonomy
-from tidings.kinds import DOCUMENTS, GRAPHS
+from tidings.kinds import Evaluator, Explanation, register, registered_addresses
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
-from tidings.model import Reason
 from tidings.reference_data.enrichment import Enrichment, Snapshot
-from tidings.spark.decoder import Decoder
+from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget, BudgetWatch, StepPhase
 from tidings.spark.stream.isolation import NO_VERDICTS, Verdicts
 from tidings.spark.worker_gc import freeze_memory
@@ -93,6 +82,7 @@ class MatchJob:
     verdicts: Verdicts = NO_VERDICTS
     together: int = ROWS
     is_part: bool = False
+    kinds: tuple[str, ...] = field(default_factory=registered_addresses)
 
 
 @dataclass(slots=True)
@@ -134,8 +124,8 @@ def _opened(
     labels: bool,
 ) -> tuple[Index, Decoder]:
     opened = Index.open(index, version)
-    reader = GraphReader(opened.graph_paths, read_taxonomy(taxonomy))
-    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references), reader, labels)
+    enrichment, taxonomies = Enrichment(references), partial(read_taxonomy, taxonomy)
+    return opened, Decoder.for_index(opened, _schema(schema), id_field, enrichment, taxonomies, labels)
 
 
 @lru_cache(maxsize=2)
@@ -143,18 +133,7 @@ def _schema(text: str | None) -> EventSchema | None:
     return load_text(text) if text else None
 
 
-@lru_cache(maxsize=50_000)
-def _understood(text: str, schema: str | None) -> Tree:
-    """The tree of a subscription; popular ones match again and again."""
-    return parse_and_check(text, _schema(schema))
-
-
-_parsed = lru_cache(maxsize=50_000)(xpath_parser.parse)
-_pattern = lru_cache(maxsize=50_000)(gql_parser.parse)
-
 T = TypeVar("T")
-Why = tuple[tuple[Reason, ...], str | None]
-"""The reasons of a match, and the bindings of a graph's as a text."""
 
 
 def cut_steps(batch: Any, most: int) -> Iterator[Any]:
@@ -177,10 +156,9 @@ def _match(job: MatchJob, batch: Any, output: MatchOutput, watch: BudgetWatch) -
     parts = _parts(job, _without_refused(job, batch, positions, output))
     for part in parts if not job.is_part else ():
         part.bury(output)
-    for _, name, row, (because, bindings) in heapq.merge(
-        *(part.found(output, watch) for part in parts), key=itemgetter(0)
-    ):
-        output.tell(name, row["id"], row["subscriber"], encode_reasons(because), bindings)
+    for _, name, row, why in heapq.merge(*(part.found(output, watch) for part in parts), key=itemgetter(0)):
+        bindings = None if why.bindings is None else encode_mapping(why.bindings)
+        output.tell(name, row["id"], row["subscriber"], encode_reasons(why.because), bindings)
     watch.rest()
 
 
@@ -222,6 +200,7 @@ def _parts(job: MatchJob, batch: Any) -> list[_Part]:
 
 
 def _open(job: MatchJob) -> tuple[Index, Decoder]:
+    register(*job.kinds)
     return _opened(
         job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy, job.is_journal
     )
@@ -258,7 +237,7 @@ class _Part:
 
     def found(
         self, output: MatchOutput, watch: BudgetWatch
-    ) -> Iterator[tuple[int, str, dict[str, str], Why]]:
+    ) -> Iterator[tuple[int, str, dict[str, str], Explanation]]:
         """Position and name of a publication, a subscription it satisfies, and why; in the order of positions. A match
         that cannot be explained is a dead letter.
         """
@@ -270,16 +249,17 @@ class _Part:
                 position, name = self._batch["position"][place].as_py(), self._names[place]
                 known = self._job.verdicts.pairs.get(position, {})
                 watch.step(StepPhase.DECODE, position, position)
-                why = self._attempt(output, place, None, partial(self._explainer, place))
-                if why is None:
+                evaluator = self._attempt(output, place, None, partial(self._read, place))
+                if evaluator is None:
                     continue
                 for _, row in found:
                     if row["id"] in known or row["id"] in self._job.verdicts.suspended:
                         continue
                     watch.step(StepPhase.EXPLAIN, position, position, row["id"])
-                    because = self._attempt(output, place, row["id"], partial(why, row["text"]))
-                    if because is not None:
-                        yield position, name, row, because
+                    explain = partial(evaluator.explain, row["language"], row["text"])
+                    why = self._attempt(output, place, row["id"], explain)
+                    if why is not None:
+                        yield position, name, row, why
 
     def _attempt(
         self, output: MatchOutput, place: int, subscription: str | None, do: Callable[[], T | None]
@@ -296,7 +276,7 @@ class _Part:
     def _matches(self, watch: BudgetWatch) -> Iterator[Matches]:
         """The matches, and the pairs that were left undecided: explaining a pair decides it."""
         positions = self._batch["position"]
-        parts = self._decoded.match(self._index) if len(positions) else iter(())
+        parts = match_decoded(self._decoded, self._media_type, self._index) if len(positions) else iter(())
         while True:
             if len(positions):
                 watch.step(StepPhase.MATCH, positions[0].as_py(), positions[-1].as_py())
@@ -305,31 +285,9 @@ class _Part:
                 return
             yield found.candidates
 
-    def _explainer(self, place: int) -> Callable[[str], Why | None]:
-        """What gives the reasons why a publication satisfies a subscription, by its text; None if it does not."""
+    def _read(self, place: int) -> Evaluator:
         body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
-        if self._media_type in GRAPHS:
-            return self._graph_explainer(body)
-        if self._media_type in DOCUMENTS:
-            explainer = Explainer(self._decoder.document(body, added))
-            return lambda text: (explainer.explain(_parsed(text)), None)
-        event = self._decoder.event(body, added)
-        return lambda text: (explain(_understood(text, self._job.schema), event), None)
-
-    def _graph_explainer(self, body: bytes) -> Callable[[str], Why | None]:
-        """A pair that the kernel left undecided may turn out not to match."""
-        explainer = explanation.Explainer(
-            rdf_decoder.decode(body, self._media_type), read_taxonomy(self._job.taxonomy)
-        )
-
-        def why(text: str) -> Why | None:
-            pattern = _pattern(text)
-            because = explainer.explain(pattern)
-            if not because:
-                return None
-            return because, encode_mapping(results_of(pattern, explainer.bindings(pattern)))
-
-        return why
+        return self._decoder.reader(self._media_type).read(body, self._media_type, added)
 
 
 ENVIRONMENT = (OSError, SetupError, StoreError)

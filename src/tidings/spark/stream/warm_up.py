@@ -8,7 +8,7 @@ do for a minute: whoever published after a quiet minute would wait for it again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.atoms import PublicationKind
+from tidings.kinds import Part, kinds
 from tidings.spark.sources.journal import build_record_batches, open_shared_store
 from tidings.spark.stream.failures import is_data_failure, is_slow_start
 from tidings.spark.stream.match_task import MatchJob, decode_samples, match_samples
@@ -27,12 +28,6 @@ MANY = 1_000
 
 QUIET_SECONDS = 30.0
 """After so long without a batch workers hear of us. Spark's minute is no setting."""
-
-SAMPLES = {
-    PublicationKind.EVENT: ("application/json", b"{}"),
-    PublicationKind.DOCUMENT: ("application/xml", b"<nothing/>"),
-    PublicationKind.GRAPH: ("text/turtle", b""),
-}
 
 _log = logging.getLogger("tidings.stream")
 
@@ -46,7 +41,7 @@ def warm_up_workers(
     Sorts that nobody has subscribed to are better left out: in a new installation their kernels are still to be
     compiled.
     """
-    samples = [SAMPLES[sort] for sort in sorted({PublicationKind.EVENT, *sorts})]
+    samples = _samples({PublicationKind.EVENT, *sorts})
     return len(session.range(MANY).mapInArrow(_rehearsal(job, samples, store), "done boolean").collect())
 
 
@@ -56,13 +51,18 @@ def check_workers(session: SparkSession, job: MatchJob, store: str | None = None
     Samples are not matched: a subscription that fails all publications is data, and what this asks is whether the
     workers can work at all.
     """
-    run = _rehearsal(job, [*SAMPLES.values()], store, decode_samples)
+    run = _rehearsal(job, _samples([*PublicationKind]), store, decode_samples)
     return len(session.range(MANY).mapInArrow(run, "done boolean").collect())
+
+
+def _samples(sorts: Container[PublicationKind]) -> list[Part]:
+    """Return a publication of each kind whose atoms have one of the shapes."""
+    return [kind.sample for kind in kinds() if kind.sample is not None and kind.shape in sorts]
 
 
 def _rehearsal(
     job: MatchJob,
-    samples: list[tuple[str, bytes]],
+    samples: list[Part],
     store: str | None,
     do: Callable[[MatchJob, Any], None] = match_samples,
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:

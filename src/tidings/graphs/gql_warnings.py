@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from tidings.errors import PublicationError, TextWarning
+from tidings.errors import TextWarning
 from tidings.graphs.gql import gql_parser
 from tidings.graphs.gql.gql_tree import (
     Constraint,
@@ -23,16 +23,10 @@ from tidings.graphs.gql.gql_tree import (
 )
 from tidings.graphs.keys import TermMeaning, term_meaning
 from tidings.graphs.model import STRING, Graph, Term, TermKind, literal
-from tidings.graphs.rdf import rdf_decoder
-from tidings.graphs.taxonomy import Taxonomy
 from tidings.graphs.values import meaning
-from tidings.kinds import GRAPHS
 from tidings.matching.compiler.context import Context
-from tidings.store.store import Store
+from tidings.matching.compiler.language import Knowledge
 from tidings.values import parse_instant, to_number
-
-RECENT, LARGEST = 20, 64 * 1024
-"""How many of the last publications are looked at, and how many bytes one may have."""
 
 _STRICT = (ConstraintKind.BELOW, ConstraintKind.ABOVE)
 _CLASSES = (ConstraintKind.AT_CLASS, ConstraintKind.AT_OR_BELOW, ConstraintKind.AT_OR_ABOVE, *_STRICT)
@@ -53,32 +47,18 @@ _CALLED = {
 }
 
 
-def warn_about_graphs(
-    context: Context, taxonomy: Callable[[], Taxonomy], recent: Callable[[], Iterable[Graph]]
-) -> Iterator[TextWarning]:
-    """Warnings about a GQL text that compiles; taxonomy and publications are read only if it asks about them."""
+def warn_about_graphs(context: Context, knowledge: Knowledge) -> Iterator[TextWarning]:
+    """Warn about a GQL text that compiles; taxonomies and publications are read only if it needs them."""
     pattern = gql_parser.parse(context.text)
-    asking = [one for one in pattern.constraints if one.asked in _CLASSES]
-    known = taxonomy().classes if asking else {}
-    for constraint in asking:
+    in_classes = [each for each in pattern.constraints if each.asked in _CLASSES]
+    known = knowledge.taxonomy().classes if in_classes else {}
+    for constraint in in_classes:
         if constraint.operands[0] not in known:
             yield _unknown_class(constraint, context)
-    compared = [one for one in pattern.constraints if one.asked in (*_CLASSES, *_VALUES)]
-    graphs = [*recent()] if compared else []
+    compared = [each for each in pattern.constraints if each.asked in (*_CLASSES, *_VALUES)]
+    graphs = [*knowledge.recent("graph")] if compared else []
     for constraint in compared:
         yield from _of_other_kinds(constraint, pattern, graphs, context)
-
-
-def read_recent_graphs(store: Store) -> Iterator[Graph]:
-    """The graphs among the last publications that everybody may see."""
-    for entry in store.journal.latest(None, RECENT, LARGEST):
-        publication = entry.publication
-        whole = len(publication.body) == entry.size and publication.audience is None
-        if whole and publication.media_type in GRAPHS:
-            try:
-                yield rdf_decoder.decode(publication.body, publication.media_type)
-            except PublicationError:
-                continue  # it is a dead letter, with its reason
 
 
 def _unknown_class(constraint: Constraint, context: Context) -> TextWarning:
