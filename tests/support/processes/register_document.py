@@ -9,12 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import event
 
-from tests.support.paths import ROOT
 from tidings.metadata.provider.provider import Provider
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 
-EXAMPLES = ROOT / "examples" / "metadata"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "metadata"
 RULES = {
     "large": "search ServerInformation s register s where s.memory > 64",
     "passau": "search CycleProvider c register c where c.serverHost contains 'passau'",
