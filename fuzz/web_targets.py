@@ -35,6 +35,7 @@ from tidings.client.retry import RetryPolicy
 from tidings.client.stream import NotificationStream
 from tidings.core import durations
 from tidings.core.limits import limits_in
+from tidings.core.text import escape_html
 from tidings.delivery.quiet_hours import parse_quiet_hours, quiet_until
 from tidings.errors import TidingsError
 from tidings.feeds.fetcher import FetchResponse, split_login
@@ -54,7 +55,7 @@ from tidings.graphs.values import meaning
 from tidings.kinds import media_types
 from tidings.metadata.change_sets import changes_from_json, state_from_json
 from tidings.metadata.log import page_from_json
-from tidings.metadata.provider.snapshot import _document, _head
+from tidings.metadata.provider.snapshot import _parse_document, _parse_header
 from tidings.metadata.replication.kafka_transport import MEDIA_TYPE_HEADER, OPERATION_HEADER, from_message
 from tidings.metadata.replication.peer import normalize_peer_url as checked_peer
 from tidings.metadata.resources import resource_from_json
@@ -154,7 +155,7 @@ def sanitise(data: bytes) -> None:
     for made in (
         sanitize.replace_invalid_characters,
         sanitize.to_line,
-        sanitize.escape_html,
+        escape_html,
         sanitize.safe_link,
     ):
         made(text)
@@ -280,7 +281,7 @@ def read_snapshot(data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(line, dict):
-        for read in (_head, lambda given: _document(given, metadata_schema())):
+        for read in (_parse_header, lambda given: _parse_document(given, metadata_schema())):
             try:
                 read(line)
             except TidingsError:

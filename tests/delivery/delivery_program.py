@@ -15,7 +15,7 @@ from tidings.delivery.worker import DeliveryWorker
 from tidings.operations.http_pool import Timeouts
 from tidings.store.store import open_store
 
-delivery_rules.MARGIN = timedelta(0)  # leases end soon, so that the next takes over
+delivery_rules.LEASE_MARGIN = timedelta(0)  # leases end soon, so that the next takes over
 SOON = replace(
     RULES, retries=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=Timeouts(1, 1, 1)
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -54,18 +55,18 @@ def in_worker(where: str) -> ExitStack:
 
     stack = ExitStack()
     if where == EXPLAIN:
-        explainer = match_task._Part._explainer
+        read_publication = match_task._Part._read
 
-        def poisoned_explainer(self: Any, place: int) -> Callable[[str], Any]:
-            why = explainer(self, place)
+        def poisoned_evaluator(self: Any, place: int) -> Any:
+            evaluator = read_publication(self, place)
 
-            def poisoned_why(text: str) -> Any:
+            def poisoned_explain(language: str, text: str) -> Any:
                 do_poison(text)
-                return why(text)
+                return evaluator.explain(language, text)
 
-            return poisoned_why
+            return SimpleNamespace(explain=poisoned_explain)
 
-        stack.enter_context(patch.object(match_task._Part, "_explainer", poisoned_explainer))
+        stack.enter_context(patch.object(match_task._Part, "_read", poisoned_evaluator))
     elif where == DECODE:
         decode = decoder.Decoder.decode
 
@@ -83,14 +84,14 @@ def in_worker(where: str) -> ExitStack:
 
         stack.enter_context(patch.object(documents.DocumentReader, "read", poisoned_read))
     else:
-        match = decoder.DecodedPublications.match
+        match = match_task.match_decoded
 
-        def poisoned_match(self: Any, index: Any) -> Any:
+        def poisoned_match(decoded: Any, media_type: str, index: Any) -> Any:
             for id in index.ids.to_pylist():
                 do_poison(id)
-            yield from match(self, index)
+            yield from match(decoded, media_type, index)
 
-        stack.enter_context(patch.object(decoder.DecodedPublications, "match", poisoned_match))
+        stack.enter_context(patch.object(match_task, "match_decoded", poisoned_match))
     return stack
 
 

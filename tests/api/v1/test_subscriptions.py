@@ -343,7 +343,7 @@ def test_a_paused_subscription_is_still_a_feed(tmp_path: Path) -> None:
         tidings.subscribe("ana", "price < 5", id="s-1")
         feeds = tidings.feeds_at("http://127.0.0.1:1")
         [(_, token)] = feeds.listed("ana")
-        token = token or feeds.addresses.make("ana", ["s-1"])["s-1"]
+        token = token or feeds.addresses.tokens("ana", ["s-1"])["s-1"]
         tidings.subscribing().pause("s-1")
         assert [one.id for one, _ in feeds.listed("ana")] == ["s-1"]
         assert feeds.open(token) is not None

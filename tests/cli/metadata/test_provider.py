@@ -116,7 +116,7 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
         (("rule", "CycleProvider", RULE, "--as", "ana"), "class"),
         (("rule", "wrong", "search Nothing n register n", "--as", "ana"), "Nothing"),
         (("schema", str(EXAMPLES / "host.rdf")), "relative"),
-        (("schema", str(EXAMPLES.parent / "page.ttl")), "no class in it"),
+        (("schema", str(EXAMPLES.parent / "page.ttl")), "declares no class"),
         (("schema", "--base", DOC, str(EXAMPLES / "host.rdf")), "tidings provider register URI FILE"),
     ],
 )
