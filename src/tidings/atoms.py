@@ -40,12 +40,15 @@ class Aspect(IntEnum):
     NUMBER = 9
 
 
-class PublicationKind(IntEnum):
-    """What sort of publication something is about."""
+class AtomShape(IntEnum):
+    """Layout of the atoms of a publication: independent values, nodes of a tree, or edges of a graph.
 
-    EVENT = 0
-    DOCUMENT = 1
-    GRAPH = 2
+    The numbers are stored in segments.
+    """
+
+    FLAT = 0
+    TREE = 1
+    EDGES = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,7 +62,7 @@ class Column:
     path: str
     aspect: Aspect = Aspect.VALUE
     domain: str = ""
-    of: PublicationKind = PublicationKind.EVENT
+    shape: AtomShape = AtomShape.FLAT
 
 
 class AtomKind(IntEnum):
@@ -123,11 +126,10 @@ class Atoms:
         return len(self.starts) - 1
 
     @property
-    def about(self) -> PublicationKind:
-        """What sort of publications these are."""
+    def shape(self) -> AtomShape:
         if self.edges is not None:
-            return PublicationKind.GRAPH
-        return PublicationKind.DOCUMENT if len(self.parent) else PublicationKind.EVENT
+            return AtomShape.EDGES
+        return AtomShape.TREE if len(self.parent) else AtomShape.FLAT
 
     def part(self, first: int, last: int) -> Atoms:
         """The publications from `first` to before `last`, without copying their atoms."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms, PublicationKind
+from tidings.atoms import Atoms, AtomShape
 from tidings.core.text import escape_html
 from tidings.errors import InputError, PublicationError, SetupError
 from tidings.events.schema.event_schema import EventSchema
@@ -132,7 +132,7 @@ class Environment:
     where events have their ids. Without `allow_labels`, publications that name an audience are rejected.
     """
 
-    paths: Mapping[PublicationKind, Collection[str]] = field(default_factory=dict)
+    paths: Mapping[AtomShape, Collection[str]] = field(default_factory=dict)
     schema: EventSchema | None = None
     id_field: str | None = None
     enrichment: Enrichment = field(default_factory=_no_enrichment)
@@ -197,7 +197,7 @@ class Kind(ABC):
 
     name: str
     """Singular noun, for people."""
-    shape: PublicationKind
+    shape: AtomShape
     """How its atoms are laid out. Kinds of one shape share access paths; languages keep their subscriptions apart."""
     media_types: Sequence[str]
     """Media types of single publications, as the journal keeps them."""

@@ -17,7 +17,7 @@ from tests.support.atoms import events_of
 from tests.support.strategies.effort import share
 from tests.support.strategies.events import SCHEMA
 from tests.support.strategies.xml import documents
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.documents import xml_decoder
 from tidings.documents.model import Node, place_of
 from tidings.documents.xml_columns import atoms_of
@@ -295,7 +295,7 @@ def test_enriched_events_are_the_definition(
     folder = tmp_path_factory.mktemp("rows")
     write_rows([Row(tuple(keys), {"x": (value,)}) for keys, value in table], folder / "t.parquet")
     enrichment = Enrichment([Snapshot(declare("t", "t.csv", "k", "k"), str(folder / "t.parquet"))])
-    decoder = Decoder(Environment({PublicationKind.EVENT: ["n", "ref.x"]}, enrichment=enrichment))
+    decoder = Decoder(Environment({AtomShape.FLAT: ["n", "ref.x"]}, enrichment=enrichment))
     bodies = [json.dumps(one).encode() for one in given]
     decoded = _decoded(decoder, bodies, "application/json")
     wanted = []
@@ -316,7 +316,7 @@ def test_a_schema_is_about_what_publishers_say(tmp_path: Path) -> None:
     """An event of a type that is not open may be enriched all the same."""
     schema = extend(EventSchema(), SCHEMA).schema
     tables = [snapshot(tmp_path, "t", "price", '{"k": 9, "class": "cheap"}\n{"k": "9", "class": "odd"}')]
-    paths = {PublicationKind.EVENT: ["ref.class"]}
+    paths = {AtomShape.FLAT: ["ref.class"]}
     decoder = Decoder(Environment(paths, schema, "id", Enrichment(tables)))
     body = b'{"event_type": "furniture", "price": 9, "category": "chair"}'
     decoded = _decoded(decoder, [body, b'{"event_type": "furniture"}'], "application/json")

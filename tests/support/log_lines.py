@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.atoms import Atoms, Event, PublicationKind
+from tidings.atoms import Atoms, AtomShape, Event
 from tidings.errors import DecodeProblem, PublicationError, SyntaxProblem
 from tidings.events import explanation
 from tidings.events.predicate_bulk import PredicateLanguage
@@ -80,7 +80,7 @@ class LogReader(Reader):
 
 class LogLines(Kind):
     name = "log line"
-    shape = PublicationKind.EVENT
+    shape = AtomShape.FLAT
     media_types = ("text/x-log",)
     languages = ("log",)
     suffixes = {".log": "text/x-log"}  # noqa: RUF012

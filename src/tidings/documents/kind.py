@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.core.text import escape_html, shorten
 from tidings.documents import xml_decoder
 from tidings.documents.model import Node, NodeKind
@@ -24,7 +24,7 @@ MOST_SHOWN = 10_000
 
 class Documents(Kind):
     name = "document"
-    shape = PublicationKind.DOCUMENT
+    shape = AtomShape.TREE
     media_types = (XML, "text/xml")
     languages = ("xpath",)
     suffixes = {".xml": XML}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.documents.model import Axis, LinearStep, show_steps
 from tidings.documents.twigs import DOCUMENT, Twig, ValueTest
 from tidings.documents.xpath.xpath_tree import ValueOperator
@@ -141,4 +141,4 @@ def value_shape(path: str, operator: ValueOperator, is_string: bool) -> TestShap
 @lru_cache(maxsize=1 << 16)
 def _shape(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
     """Cached: millions of subscriptions refer to some thousands of paths."""
-    return TestShape(Column(path, aspect, of=PublicationKind.DOCUMENT), relation, kind)
+    return TestShape(Column(path, aspect, shape=AtomShape.TREE), relation, kind)

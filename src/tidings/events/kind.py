@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidings.atoms import Event, PublicationKind
+from tidings.atoms import AtomShape, Event
 from tidings.core.text import escape_html, shorten
 from tidings.events import json_decoder
 from tidings.events.schema.event_schema import EventSchema
@@ -34,7 +34,7 @@ MOST_FIELDS = 100
 
 class Events(Kind):
     name = "event"
-    shape = PublicationKind.EVENT
+    shape = AtomShape.FLAT
     media_types = (JSON, CLOUD_EVENT)
     line_types = {"application/x-ndjson": JSON, JSON_LINES: JSON, "application/x-jsonlines": JSON}
     languages = ("predicates",)

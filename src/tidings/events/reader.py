@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tidings.atoms import Atoms, Event, PublicationKind
+from tidings.atoms import Atoms, AtomShape, Event
 from tidings.events import explanation, json_decoder
 from tidings.events.conformity import Conformity
 from tidings.events.json_columns import decode_many
@@ -27,7 +27,7 @@ class EventReader(Reader):
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         schema, enrichment, id_field = environment.schema, environment.enrichment, environment.id_field
-        paths = (*environment.paths.get(PublicationKind.EVENT, ()), *enrichment.attributes)
+        paths = (*environment.paths.get(AtomShape.FLAT, ()), *enrichment.attributes)
         self._conformity = Conformity(schema, paths, id_field) if schema and schema.event_types else None
         self._paths = self._conformity.paths if self._conformity else PathTable(paths)
         self._schema = SchemaIdentity(schema)

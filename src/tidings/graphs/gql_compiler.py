@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.graphs.gql import gql_parser
 from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable
 from tidings.graphs.keys import ANY, Key, TermMeaning, path_of, term_meaning, term_text
@@ -123,7 +123,7 @@ def _variables(edge: PatternEdge) -> Iterator[Variable]:
 @lru_cache(maxsize=1 << 16)
 def shape_of(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
     """Cached: millions of subscriptions refer to some hundreds of properties."""
-    return TestShape(Column(path, aspect, of=PublicationKind.GRAPH), relation, kind)
+    return TestShape(Column(path, aspect, shape=AtomShape.EDGES), relation, kind)
 
 
 def end_test_of(constraint: Constraint, is_subject: bool) -> EndTest | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.errors import DecodeProblem
 from tidings.graphs.model import Graph
 from tidings.graphs.rdf import rdf_decoder
@@ -42,7 +42,7 @@ _TURTLE = re.compile(r"@prefix\b|@base\b|PREFIX\b|BASE\b|_:", re.IGNORECASE)
 
 class Graphs(Kind):
     name = "graph"
-    shape = PublicationKind.GRAPH
+    shape = AtomShape.EDGES
     media_types = tuple(SYNTAXES)
     containers = tuple(sorted(FEEDS))
     languages = ("gql",)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.errors import PublicationError
 from tidings.graphs import explanation
 from tidings.graphs.atoms import GraphReader as AtomReader
@@ -24,7 +24,7 @@ class GraphReader(Reader):
 
     def __init__(self, environment: Environment) -> None:
         self._taxonomy = environment.taxonomy()
-        self._atoms = AtomReader(environment.paths.get(PublicationKind.GRAPH, ()), self._taxonomy)
+        self._atoms = AtomReader(environment.paths.get(AtomShape.EDGES, ()), self._taxonomy)
 
     def decode(self, media_type: str, buffer: Bytes, starts: Integers, ends: Integers) -> DecodedPublications:
         graphs: list[Graph] = []

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.core.suggest import is_name, printable
 from tidings.core.yaml_nodes import Document
 from tidings.documents.model import Axis, LinearStep, is_named, steps_of
@@ -49,9 +49,9 @@ class Reference:
     version: int = 0
 
     @property
-    def shape(self) -> PublicationKind:
+    def shape(self) -> AtomShape:
         """The shape of publications that it is joined with."""
-        return PublicationKind.DOCUMENT if self.is_of_documents else PublicationKind.EVENT
+        return AtomShape.TREE if self.is_of_documents else AtomShape.FLAT
 
     @property
     def is_of_documents(self) -> bool:

@@ -70,11 +70,11 @@ def precompile() -> int:
 
 def precompile_decoding() -> None:
     """Take apart a few auctions, as events and as documents."""
-    from tidings.atoms import PublicationKind
+    from tidings.atoms import AtomShape
     from tidings.kinds import Environment
     from tidings.spark.decoder import Decoder
 
-    environment = Environment({PublicationKind.EVENT: ["price", "title"]})
+    environment = Environment({AtomShape.FLAT: ["price", "title"]})
     for rows in (_publications(), _documents()):
         bodies = [body.as_py() for body in rows["body"]]
         ends = np.cumsum([len(body) for body in bodies])

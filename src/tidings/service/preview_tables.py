@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.errors import InputError
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import (
@@ -40,7 +40,7 @@ class PreviewTables:
         self._read: dict[Reference, tuple[str | None, Lookup | None]] = {}
         self._copied: dict[Reference, Lookup] = {}
 
-    def load(self, shape: PublicationKind) -> LoadedTables:
+    def load(self, shape: AtomShape) -> LoadedTables:
         """Load the tables that publications of a shape are joined with."""
         with self._guard:
             declared = self._store.references.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidings.atoms import Column, PublicationKind
+from tidings.atoms import AtomShape, Column
 from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.keys import ANY
 from tidings.graphs.model import iri
@@ -34,7 +34,7 @@ def _access_path(clause: Sequence[TestShape]) -> str:
 
 def _show_column(column: Column) -> str:
     """Return a path as users write it; for graphs, the property whose edges are tested."""
-    if column.of is not PublicationKind.GRAPH:
+    if column.shape is not AtomShape.EDGES:
         return column.path
     property = column.path.partition(" ")[2]
     return "edges of all properties" if property == ANY else show_term(iri(property))

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import (
@@ -146,7 +146,7 @@ def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
 def _test_to_json(test: TestShape) -> list[Any]:
     column = test.column
     return [
-        *(column.path, column.aspect, column.domain, column.of),
+        *(column.path, column.aspect, column.domain, column.shape),
         *(test.relation, test.kind, test.negated),
     ]
 
@@ -182,7 +182,7 @@ def read_clauses(folder: Path) -> StoredClauses:
 def _test_from_json(
     path: str, aspect: int, domain: str, of: int, relation: int, kind: int | None, negated: bool
 ) -> TestShape:
-    column = Column(path, Aspect(aspect), domain, PublicationKind(of))
+    column = Column(path, Aspect(aspect), domain, AtomShape(of))
     return TestShape(column, Relation(relation), None if kind is None else Kind(kind), negated)
 
 

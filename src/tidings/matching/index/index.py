@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from tidings.atoms import Atoms, Event, PublicationKind
+from tidings.atoms import Atoms, AtomShape, Event
 from tidings.core.arguments import accepts, checks_arguments, wrong_type
 from tidings.errors import SetupError
 from tidings.matching.compiler.plan import Compiled
@@ -178,27 +178,27 @@ class Index:
     def paths(self) -> tuple[str, ...]:
         """The paths of events that subscriptions test: decoders can skip all others."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
-        return tuple(sorted({column.path for column in columns if column.of is PublicationKind.EVENT}))
+        return tuple(sorted({column.path for column in columns if column.shape is AtomShape.FLAT}))
 
     @property
     def graph_paths(self) -> frozenset[str]:
         """The keys of graphs that subscriptions test (see `tidings.graphs.keys`)."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
-        return frozenset(column.path for column in columns if column.of is PublicationKind.GRAPH)
+        return frozenset(column.path for column in columns if column.shape is AtomShape.EDGES)
 
     @property
-    def paths_by_shape(self) -> dict[PublicationKind, tuple[str, ...]]:
-        """Every path that some subscription looks at, by the shape of publications."""
+    def paths_by_shape(self) -> dict[AtomShape, tuple[str, ...]]:
+        """Every path that some subscription looks at, by the shape of atoms."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
         return {
-            shape: tuple(sorted({column.path for column in columns if column.of is shape}))
-            for shape in PublicationKind
+            shape: tuple(sorted({column.path for column in columns if column.shape is shape}))
+            for shape in AtomShape
         }
 
     @property
-    def kinds(self) -> frozenset[PublicationKind]:
-        """The kinds of publications that subscriptions are about."""
-        return frozenset(column.of for segment, _ in self._now.opened for column in segment.columns)
+    def shapes(self) -> frozenset[AtomShape]:
+        """The shapes of atoms that subscriptions test."""
+        return frozenset(column.shape for segment, _ in self._now.opened for column in segment.columns)
 
     @property
     def ids(self) -> pa.Array:
@@ -241,7 +241,7 @@ class Index:
         for segment, dead in self._now.opened:
             pairs = segment.match(atoms, numbers)
             undecided_pairs: Pairs = _NO_PAIRS
-            if atoms.about is PublicationKind.GRAPH:
+            if atoms.shape is AtomShape.EDGES:
                 pairs, undecided_pairs = _split_undecided(pairs)
             matches.append((segment, *_drop_removed(dead, pairs)))
             undecided.append((segment, *_drop_removed(dead, undecided_pairs)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms, Column, PublicationKind
+from tidings.atoms import Atoms, AtomShape, Column
 from tidings.matching.index.path_columns import PathColumns, PathResolver
 from tidings.matching.index.shape_checks import Doubles, Pairs, ShapeChecker, Strings
 from tidings.matching.kernels import bitmap_filter, clusters, encode, match
@@ -58,12 +58,12 @@ class Matcher:
     ) -> None:
         self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, clause_clusters, tiles
         self._checker, self._resolver = ShapeChecker(twigs), resolver
-        self._paths = resolver.resolve((), PublicationKind.EVENT, codecs)
+        self._paths = resolver.resolve((), AtomShape.FLAT, codecs)
         self._pool: list[_SmallBuffers] = []
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
         """Return pairs of publication (its position in the batch) and subscription (its row), unordered."""
-        if not self._checker.covers(atoms.about):
+        if not self._checker.covers(atoms.shape):
             return _NO_PAIRS
         strings = self._find_strings(atoms)
         if len(atoms.starts) <= SMALL_BATCH + 1:
@@ -75,7 +75,7 @@ class Matcher:
 
     def _find_strings(self, atoms: Atoms) -> Strings:
         """Look up the texts of documents in the strings of the segment, if some column needs them."""
-        if atoms.about is not PublicationKind.DOCUMENT:
+        if atoms.shape is not AtomShape.TREE:
             return _NO_STRINGS
         strings = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
         if self._shared_column is not None:
@@ -98,7 +98,7 @@ class Matcher:
         if not self._checker.is_needed:
             return parts
         prepared = self._checker.prepare(atoms, numbers, strings, self._resolve_paths(atoms).names)
-        return (self._checker.check(prepared, pairs, atoms.about) for pairs in parts)
+        return (self._checker.check(prepared, pairs, atoms.shape) for pairs in parts)
 
     def _match_small_batch(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> Pairs | None:
         """Match a few publications in one call; None if they do not fit into its buffers."""
@@ -148,7 +148,7 @@ class Matcher:
         """Return the columns of the batch's paths; those of the previous batch are reused if the paths are equal."""
         paths = self._paths
         if not _are_paths_of(paths, atoms):
-            paths = self._paths = self._resolver.resolve(atoms.paths, atoms.about, self._codecs)
+            paths = self._paths = self._resolver.resolve(atoms.paths, atoms.shape, self._codecs)
         return paths
 
     def _encode(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> encode.Coded:
@@ -296,7 +296,7 @@ _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
 def _are_paths_of(columns: PathColumns, atoms: Atoms) -> bool:
     """Whether these columns were resolved for the paths of this batch."""
     same = columns.paths is atoms.paths or columns.paths == atoms.paths
-    return same and columns.of == atoms.about
+    return same and columns.shape == atoms.shape
 
 
 def _concatenate(parts: list[Pairs]) -> Pairs:

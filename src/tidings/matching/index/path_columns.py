@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.documents.linear_paths import ANYWHERE
 from tidings.documents.model import steps_of
 from tidings.matching.index.arrays import starts_of
@@ -31,7 +31,7 @@ class PathColumns(NamedTuple):
     """The columns of a list of paths. `lookup` marks paths whose texts are looked up in the shared strings."""
 
     paths: tuple[str, ...]
-    of: PublicationKind
+    shape: AtomShape
     columns: Paths
     names: Names
     lookup: npt.NDArray[np.bool_]
@@ -49,23 +49,23 @@ class PathResolver:
     ) -> None:
         self._columns, self._hidden, self._path_match = columns, frozenset(hidden), path_match
         self._numbers = {name: number for number, name in enumerate(names)}
-        by_path: dict[PublicationKind, dict[str, list[int]]] = {of: {} for of in PublicationKind}
+        by_path: dict[AtomShape, dict[str, list[int]]] = {shape: {} for shape in AtomShape}
         for number, column in enumerate(columns):
-            by_path[column.of].setdefault(column.path, []).append(number)
-        self._by_path, self._linear = by_path, by_path[PublicationKind.DOCUMENT]
+            by_path[column.shape].setdefault(column.path, []).append(number)
+        self._by_path, self._linear = by_path, by_path[AtomShape.TREE]
         self._anywhere = self._linear.pop(ANYWHERE, [])
         used = (*self._linear, *(path for path in hidden if path not in self._linear))
         path_match.use(used)
         weakref.finalize(self, path_match.release, used)
 
-    def resolve(self, paths: tuple[str, ...], of: PublicationKind, codecs: Codecs) -> PathColumns:
+    def resolve(self, paths: tuple[str, ...], shape: AtomShape, codecs: Codecs) -> PathColumns:
         """Find the columns of the paths of a batch."""
-        if of is PublicationKind.DOCUMENT:
+        if shape is AtomShape.TREE:
             lists, names = [self._columns_of(path) for path in paths], self._names(paths)
         else:
-            lists, names = [self._by_path[of].get(path, []) for path in paths], _NO_NAMES
+            lists, names = [self._by_path[shape].get(path, []) for path in paths], _NO_NAMES
         lookup = np.array([bool(codecs.strings.shared[numbers].any()) for numbers in lists], np.bool_)
-        return PathColumns(paths, of, _path_arrays(lists, self._columns, codecs), names, lookup)
+        return PathColumns(paths, shape, _path_arrays(lists, self._columns, codecs), names, lookup)
 
     def _columns_of(self, path: str) -> list[int]:
         matching = self._path_match.matching(path)

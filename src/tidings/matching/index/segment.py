@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Atoms, Column, PublicationKind
+from tidings.atoms import Aspect, Atoms, AtomShape, Column
 from tidings.core.atomic_files import sync_all
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays, write_ids
@@ -65,7 +65,7 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     write_ids(unfinished, table.column("id").combine_chunks())
     write_clauses(unfinished, compiled)
     about = {
-        "columns": [asdict(column) for column in built.columns],
+        "columns": [_column_to_json(column) for column in built.columns],
         "clusters": _describe_clusters(built),
         "hidden": built.hidden,
         "names": compiled.twigs.names,
@@ -73,6 +73,14 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     (unfinished / "segment.json").write_text(json.dumps(about))
     sync_all((*unfinished.iterdir(), unfinished))
     unfinished.rename(folder)
+
+
+def _column_to_json(column: Column) -> dict[str, Any]:
+    return {"path": column.path, "aspect": column.aspect, "domain": column.domain, "of": column.shape}
+
+
+def _column_from_json(entry: dict[str, Any]) -> Column:
+    return Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], AtomShape(entry["of"]))
 
 
 def _describe_clusters(built: SegmentContent) -> list[dict[str, Any]]:
@@ -100,10 +108,7 @@ class Segment:
         self.folder = folder
         arrays = map_arrays(folder / "arrays.bin")
         about = json.loads((folder / "segment.json").read_text())
-        self.columns = tuple(
-            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], PublicationKind(entry["of"]))
-            for entry in about["columns"]
-        )
+        self.columns = tuple(map(_column_from_json, about["columns"]))
         self._cluster_descriptions = about["clusters"]
         self.array_bytes = (folder / "arrays.bin").stat().st_size
         self._matcher = Matcher(

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms, PublicationKind
+from tidings.atoms import Atoms, AtomShape
 from tidings.documents.model import xpath_number
 from tidings.graphs.pattern_words import COUNT_MASK, VARIABLES_SHIFT
 from tidings.matching.index.path_columns import Names
@@ -25,8 +25,8 @@ Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
 
 
 def read_document_numbers(atoms: Atoms) -> Doubles:
-    """Return each text of documents as a number, NaN if it is none; for other kinds, the payloads as doubles."""
-    if atoms.about is not PublicationKind.DOCUMENT:
+    """Return each text of documents as a number, NaN if it is none; for other shapes, the payloads as doubles."""
+    if atoms.shape is not AtomShape.TREE:
         return atoms.payload.view(np.float64)
     numbers, unsure = np.empty(len(atoms.path)), np.empty(len(atoms.path), np.int64)
     count = read_numbers(atoms.text, atoms.payload, atoms.length, numbers, unsure)
@@ -42,19 +42,17 @@ class ShapeChecker:
     def __init__(self, twigs: kernel.Twigs) -> None:
         self._twigs = twigs
 
-    def covers(self, kind: PublicationKind) -> bool:
-        """Whether some clause is about this kind of publication."""
-        return kind in self._kinds
+    def covers(self, shape: AtomShape) -> bool:
+        """Whether some clause is about atoms of this shape."""
+        return shape in self._shapes
 
     @cached_property
-    def _kinds(self) -> frozenset[int]:
-        return frozenset(
-            np.unique(self._clause_kinds).tolist() if self.is_needed else [PublicationKind.EVENT]
-        )
+    def _shapes(self) -> frozenset[int]:
+        return frozenset(np.unique(self._clause_shapes).tolist() if self.is_needed else [AtomShape.FLAT])
 
     @property
-    def _clause_kinds(self) -> Numbers:
-        """The kind of publication of each clause."""
+    def _clause_shapes(self) -> Numbers:
+        """The shape of atoms that each clause is about."""
         return self._entries[:, kernel.SIZE_AND_SORT] & kernel.SORT_MASK
 
     @property
@@ -76,15 +74,15 @@ class ShapeChecker:
 
     def prepare(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents | Graphs:
         """Prepare the arrays that checking the pairs of a batch reads and writes."""
-        if atoms.about is PublicationKind.GRAPH:
+        if atoms.shape is AtomShape.EDGES:
             return self._graphs(atoms)
         return self._documents(atoms, numbers, strings, names)
 
-    def check(self, prepared: Documents | Graphs, pairs: Pairs, kind: PublicationKind) -> Pairs:
+    def check(self, prepared: Documents | Graphs, pairs: Pairs, shape: AtomShape) -> Pairs:
         """Return the pairs that match or are undecided, with subscriptions for clauses (see `graph_kernel.check`)."""
         publication, clause = pairs
-        check = graph_kernel.check if kind is PublicationKind.GRAPH else twig_kernel.check
-        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(kind))
+        check = graph_kernel.check if shape is AtomShape.EDGES else twig_kernel.check
+        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(shape))
         return publication[:kept], clause[:kept]
 
     def _documents(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents:
@@ -92,9 +90,7 @@ class ShapeChecker:
             atoms.starts, atoms.path, atoms.parent, atoms.payload, atoms.length, atoms.text, *names,
             strings, numbers,
         )  # fmt: skip
-        width = (
-            int(np.diff(atoms.starts).max(initial=0)) + 1 if atoms.about is PublicationKind.DOCUMENT else 1
-        )
+        width = int(np.diff(atoms.starts).max(initial=0)) + 1 if atoms.shape is AtomShape.TREE else 1
         longest = self._longest
         work = kernel.Work(
             document=np.array([-1, 0, -1]),
@@ -115,7 +111,7 @@ class ShapeChecker:
     @cached_property
     def _longest(self) -> int:
         """The most nodes of a twig, plus one: each node has two words."""
-        lengths = self._sizes[self._clause_kinds == PublicationKind.DOCUMENT]
+        lengths = self._sizes[self._clause_shapes == AtomShape.TREE]
         return int(lengths.max(initial=0)) // 2 + 1
 
     def _graphs(self, atoms: Atoms) -> Graphs:
@@ -141,7 +137,7 @@ class ShapeChecker:
     def _largest(self) -> tuple[int, int]:
         """The most edges and the most variables of a pattern."""
         starts = self._entries[:, kernel.FIRST_WORD][
-            (self._clause_kinds == PublicationKind.GRAPH) & (self._sizes > 0)
+            (self._clause_shapes == AtomShape.EDGES) & (self._sizes > 0)
         ]
         sizes = self._twigs.word[starts + 1].astype(np.int64)
         return int((sizes & COUNT_MASK).max(initial=0)), int((sizes >> VARIABLES_SHIFT).max(initial=0))

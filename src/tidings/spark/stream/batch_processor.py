@@ -85,7 +85,7 @@ class PublicationProcessor:
         began = perf_counter()
         if not self._has_rehearsed:
             warm_up_workers(
-                session, self._job(self._stream.batches), self._index.index.kinds, self._store_of_tasks
+                session, self._job(self._stream.batches), self._index.index.shapes, self._store_of_tasks
             )
             self._has_rehearsed = True
         return perf_counter() - began

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.kinds import Part, kinds
 from tidings.spark.sources.journal import build_record_batches, open_shared_store
 from tidings.spark.stream.failures import is_data_failure, is_slow_start
@@ -33,15 +33,14 @@ _log = logging.getLogger("tidings.stream")
 
 
 def warm_up_workers(
-    session: SparkSession, job: MatchJob, sorts: Iterable[PublicationKind], store: str | None = None
+    session: SparkSession, job: MatchJob, shapes: Iterable[AtomShape], store: str | None = None
 ) -> int:
-    """Have a worker on each core match a publication of each sort, which nobody hears of; how many did. If they are to
-    read from a store, they open it.
+    """Have a worker on each core match a sample of each shape without output; return how many did.
 
-    Sorts that nobody has subscribed to are better left out: in a new installation their kernels are still to be
-    compiled.
+    Workers that read from a store open it. Leave out shapes without subscriptions: in a new installation their kernels
+    are not compiled yet.
     """
-    samples = _samples({PublicationKind.EVENT, *sorts})
+    samples = _samples({AtomShape.FLAT, *shapes})
     return len(session.range(MANY).mapInArrow(_rehearsal(job, samples, store), "done boolean").collect())
 
 
@@ -51,13 +50,13 @@ def check_workers(session: SparkSession, job: MatchJob, store: str | None = None
     Samples are not matched: a subscription that fails all publications is data, and what this asks is whether the
     workers can work at all.
     """
-    run = _rehearsal(job, _samples([*PublicationKind]), store, decode_samples)
+    run = _rehearsal(job, _samples([*AtomShape]), store, decode_samples)
     return len(session.range(MANY).mapInArrow(run, "done boolean").collect())
 
 
-def _samples(sorts: Container[PublicationKind]) -> list[Part]:
+def _samples(shapes: Container[AtomShape]) -> list[Part]:
     """Return a publication of each kind whose atoms have one of the shapes."""
-    return [kind.sample for kind in kinds() if kind.sample is not None and kind.shape in sorts]
+    return [kind.sample for kind in kinds() if kind.sample is not None and kind.shape in shapes]
 
 
 def _rehearsal(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, Column, AtomShape
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import Compiled, Operands, Relation, TestShape
 from tidings.matching.index.arrays import starts_of
@@ -96,7 +96,7 @@ class _Columns(dict[Column, ColumnConstants]):
         self._strings = strings
 
     def __missing__(self, column: Column) -> ColumnConstants:
-        shared = column.of is PublicationKind.DOCUMENT and column.aspect is Aspect.VALUE
+        shared = column.shape is AtomShape.TREE and column.aspect is Aspect.VALUE
         self[column] = ColumnConstants(column, self._strings if shared else None)
         return self[column]
 

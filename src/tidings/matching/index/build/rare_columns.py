@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.atoms import Aspect, Column, AtomShape
 from tidings.documents.linear_paths import ANYWHERE
 from tidings.matching.compiler.plan import Relation
 from tidings.matching.compiler.blocks import join_operands, take_operands, twigs_of
@@ -75,12 +75,12 @@ def _uses(compiled: Compiled) -> Iterable[tuple[TestShape, int]]:
     """Yield every test of documents with the number of clauses that have it."""
     for block in compiled.blocks:
         yield from (
-            (test, len(block.rows)) for test in block.shape if test.column.of is PublicationKind.DOCUMENT
+            (test, len(block.rows)) for test in block.shape if test.column.shape is AtomShape.TREE
         )
     yield from (
         (test.shape, len(test.clauses))
         for test in compiled.irregular.tests
-        if test.shape.column.of is PublicationKind.DOCUMENT
+        if test.shape.column.shape is AtomShape.TREE
     )
 
 
@@ -105,13 +105,13 @@ def _is_key(test: TestShape) -> bool:
 
 def _move_anywhere(test: TestShape) -> TestShape:
     """Return the same test of the values anywhere."""
-    return replace(test, column=Column(ANYWHERE, test.column.aspect, of=PublicationKind.DOCUMENT))
+    return replace(test, column=Column(ANYWHERE, test.column.aspect, shape=AtomShape.TREE))
 
 
 def _reduce_block(block: ClauseBlock, rare: frozenset[str], must_check: Flags) -> ClauseBlock:
     """Drop or move the rare tests of a block. A block without any positive test left keeps its first one."""
     tests = list(zip(block.shape, block.operands, strict=True))
-    is_rare = [test.column.of is PublicationKind.DOCUMENT and test.column.path in rare for test, _ in tests]
+    is_rare = [test.column.shape is AtomShape.TREE and test.column.path in rare for test, _ in tests]
     if not any(is_rare):
         return block
     must_check[block.twigs] = True
@@ -133,7 +133,7 @@ def _reduce_irregular(irregular: IrregularClauses, rare: frozenset[str], must_ch
     keys: dict[Aspect, list[IrregularTest]] = {}
     dropped: list[IrregularTest] = []
     for test in irregular.tests:
-        if not (test.shape.column.of is PublicationKind.DOCUMENT and test.shape.column.path in rare):
+        if not (test.shape.column.shape is AtomShape.TREE and test.shape.column.path in rare):
             kept.append(test)
         elif _is_key(test.shape):
             keys.setdefault(test.shape.column.aspect, []).append(test)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import PublicationKind
+from tidings.atoms import AtomShape
 from tidings.documents.model import ANY
 from tidings.errors import TidingsError
 from tidings.graphs.pattern_words import GRAPH
@@ -35,10 +35,10 @@ def lay_out_twigs(clauses: ClauseTable, reduced: WithoutRareColumns) -> tuple[Cl
     has_twig = clauses.twig >= 0
     checked = has_twig & ~(twigs.exact & ~reduced.must_check)[clauses.twig]
     lengths = np.where(checked, np.diff(twigs.starts)[clauses.twig], 0)
-    starts, kind = starts_of(lengths), np.where(has_twig, _kinds(twigs)[clauses.twig], PublicationKind.EVENT)
+    starts, shape = starts_of(lengths), np.where(has_twig, _shapes(twigs)[clauses.twig], AtomShape.FLAT)
     layout = kernel.Twigs(
-        clause=_clause_entries(starts, kind, clauses.subscription),
-        word=_reverse(twigs, clauses.twig[checked].astype(np.int64), starts, kind == PublicationKind.DOCUMENT),
+        clause=_clause_entries(starts, shape, clauses.subscription),
+        word=_reverse(twigs, clauses.twig[checked].astype(np.int64), starts, shape == AtomShape.TREE),
         space=np.array([name.endswith("}*") for name in twigs.names], np.uint8),
         strings=string_codec([twigs.strings], [False], [True], [True]),
     )
@@ -46,12 +46,12 @@ def lay_out_twigs(clauses: ClauseTable, reduced: WithoutRareColumns) -> tuple[Cl
 
 
 def _clause_entries(
-    starts: Numbers, kind: npt.NDArray[np.int_], subscription: npt.NDArray[np.int32]
+    starts: Numbers, shape: npt.NDArray[np.int_], subscription: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Return the entry of each clause: first word, size and kind, number if repeated, subscription."""
+    """Return the entry of each clause: first word, size and shape, number if repeated, subscription."""
     if starts[-1] > LAST:
         raise TidingsError(f"a segment cannot hold more than {LAST:,} words of twigs")
-    sizes = np.diff(starts) << kernel.SIZE_SHIFT | kind
+    sizes = np.diff(starts) << kernel.SIZE_SHIFT | shape
     columns = (starts[:-1], sizes, _number_repeated(subscription), subscription)
     return np.column_stack(columns).astype(np.int32).reshape(-1)
 
@@ -81,10 +81,10 @@ def _reverse(
     return words
 
 
-def _kinds(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
-    """Return the kind of publication of each twig. The words of graph patterns start with a mark."""
+def _shapes(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
+    """Return the shape of atoms that each twig is about. The words of graph patterns start with a mark."""
     is_graph = twigs.words[twigs.starts[:-1]] & np.uint32(GRAPH) != 0
-    return np.where(is_graph, PublicationKind.GRAPH, PublicationKind.DOCUMENT).astype(np.uint8)
+    return np.where(is_graph, AtomShape.EDGES, AtomShape.TREE).astype(np.uint8)
 
 
 def _empty_twigs() -> kernel.Twigs:
