@@ -53,7 +53,7 @@ class TagPaths:
         return self._shown
 
     def _name(self, number: int) -> str:
-        above, space, kind = tables.placed(int(self.paths.parent[number]))
+        above, space, kind = tables.split_place(int(self.paths.parent[number]))
         uri, local = _name_text(self.spaces, space), _name_text(self.paths, number)
         step = show_node(NodeKind(kind), f"{{{uri}}}{local}" if uri else local)
         return f"{self._names[above] if above >= 0 else ''}/{step}"
@@ -125,5 +125,5 @@ def _grown(table: Any, new: Callable[[int, int], Any]) -> Any:
     for name, array in table._asdict().items():
         if name != "slots":
             getattr(larger, name)[: len(array)] = array
-    tables.fill_again(larger)
+    tables.refill_slots(larger)
     return larger

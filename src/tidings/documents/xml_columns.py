@@ -110,7 +110,7 @@ def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -
     for i in np.flatnonzero(ends - starts > limits.document).tolist():
         problems[i] = beyond("document", limits, received=f"{ends[i] - starts[i]:,} bytes")
     foreign = np.zeros(len(starts), np.bool_)
-    kernel.find_foreign(kernel.Documents(text, starts, ends), foreign)
+    kernel.find_other_encodings(kernel.Documents(text, starts, ends), foreign)
     return _recoded(kernel.Documents(text, starts, ends), np.flatnonzero(foreign).tolist(), problems)
 
 
@@ -151,7 +151,7 @@ def _run_kernel(
     most = _most(limits)
     out, work, first = _new_out(documents), _new_work(limits), 0
     out.code[list(problems)] = xml_tags.REFUSED
-    while (first := kernel.take_apart(documents, table.paths, table.spaces, most, work, out, first)) < len(
+    while (first := kernel.decode(documents, table.paths, table.spaces, most, work, out, first)) < len(
         documents.starts
     ):
         if out.used[kernel.WHY] == xml_tags.TABLES_FULL:

@@ -36,10 +36,10 @@ class Conformity:
     def __init__(self, schema: EventSchema, wanted: Iterable[str], id_field: str | None) -> None:
         self.schema, self.id_field = schema, id_field
         wanted = tuple(wanted)
-        beside = (EVENT_TYPE, ID_FIELD, id_field or ID_FIELD)
+        common = (EVENT_TYPE, ID_FIELD, id_field or ID_FIELD)
         loose = {name for name in schema.attributes if _is_loose(schema.domain_of(name))}
-        self.paths = PathTable([*wanted, *schema.attributes, *beside], loose - {*wanted, *beside})
-        self.rules = _rules(schema, self.paths.paths, {*beside})
+        self.paths = PathTable([*wanted, *schema.attributes, *common], loose - {*wanted, *common})
+        self.rules = _rules(schema, self.paths.paths, {*common})
 
     def work(self) -> kernel.Work:
         """Allocate the kernel's working memory for one call."""
@@ -52,7 +52,7 @@ def _is_loose(domain: Domain | None) -> bool:
     return domain is not None and domain.kind not in (*LISTED, DomainKind.INSTANT)
 
 
-def _rules(schema: EventSchema, paths: tuple[str, ...], beside: set[str]) -> kernel.Rules:
+def _rules(schema: EventSchema, paths: tuple[str, ...], common: set[str]) -> kernel.Rules:
     numbers = {path: number for number, path in enumerate(paths)}
     domains = [schema.domain_of(path) if path in schema.attributes else None for path in paths]
     lists = {domain.name: number for number, domain in enumerate(_listed(schema), 1)}
@@ -63,10 +63,10 @@ def _rules(schema: EventSchema, paths: tuple[str, ...], beside: set[str]) -> ker
         low=np.array([_bound(domain.minimum if domain else None, -np.inf) for domain in domains]),
         high=np.array([_bound(domain.maximum if domain else None, np.inf) for domain in domains]),
         values_list=np.array([lists.get(domain.name, -1) if domain else -1 for domain in domains], np.int32),
-        beside=np.array([path in beside for path in paths], np.bool_),
+        common=np.array([path in common for path in paths], np.bool_),
         member_start=np.cumsum([0, *map(len, members)]),
         member_path=np.array([path for pairs in members for path, _ in pairs], np.int32),
-        member_says=np.array([says for pairs in members for _, says in pairs], np.uint8),
+        member_flags=np.array([flags for pairs in members for _, flags in pairs], np.uint8),
         open=np.array([event_type.open for event_type in schema.event_types.values()], np.bool_),
         words=build_key_table(list(_words(schema))),
     )
@@ -86,16 +86,16 @@ def _words(schema: EventSchema) -> Iterator[tuple[int, bytes]]:
 
 
 def _members(event_type: EventType, numbers: dict[str, int]) -> list[tuple[int, int]]:
-    return [(numbers[member.attribute], _says(member)) for member in event_type.members]
+    return [(numbers[member.attribute], _flags(member)) for member in event_type.members]
 
 
-def _says(member: Member) -> int:
+def _flags(member: Member) -> int:
     return kernel.NAMED | kernel.MANDATORY * member.mandatory | kernel.MULTIPLE * member.multiple
 
 
 def _values(domain: Domain | None) -> int:
     if domain is None or not (_is_exact(domain.minimum) and _is_exact(domain.maximum)):
-        return kernel.ASK
+        return kernel.OTHER
     return _VALUES[domain.kind]
 
 

@@ -22,9 +22,9 @@ from tidings.errors import DecodeProblem, PublicationError
 from tidings.events.conformity import Conformity
 from tidings.events.json_decoder import audience_of, event_of, publication_id
 from tidings.events.path_table import PathTable
+from tidings.matching.kernels.bytes import find_lines, gather
 from tidings.matching.kernels.decode import conformity as conform
 from tidings.matching.kernels.decode import json_objects as kernel
-from tidings.matching.kernels.decode import lines
 from tidings.parsers.strict_json import parse
 
 __all__ = ["DecodedLines", "Lines", "PathTable", "decode_many", "documents_of", "split_lines"]
@@ -62,7 +62,7 @@ class DecodedLines:
 def split_lines(buffer: Bytes) -> Lines:
     """Split a buffer into its non-blank lines; they end with \\n or \\r\\n, the last one also with the buffer."""
     text = _read_only(buffer)
-    return Lines(*lines.split_lines(text, text[: len(text) // 8 * 8].view(np.uint64)))
+    return Lines(*find_lines(text, text[: len(text) // 8 * 8].view(np.uint64)))
 
 
 def documents_of(array: pa.Array[Any]) -> tuple[Bytes, Integers, Integers]:
@@ -133,7 +133,7 @@ def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
     seen = conform.Atoms(
         atoms.starts, atoms.path, atoms.kind, atoms.payload, doubles, atoms.length, atoms.text
     )
-    conform.conform(seen, out.others, conformity.rules, conformity.work(), out.declined)
+    conform.decline_nonconforming(seen, out.others, conformity.rules, conformity.work(), out.declined)
     counts = np.diff(atoms.starts)
     if not counts[out.declined].any():
         return atoms
@@ -176,7 +176,7 @@ def _new_work(nodes: int) -> kernel.Work:
 
 
 def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Array[Any]:
-    offsets, data = lines.gather(text, starts, lengths)
+    offsets, data = gather(text, starts, lengths)
     valid = np.packbits(lengths >= 0, bitorder="little")
     buffers = [pa.py_buffer(each.data) for each in (valid, offsets.astype(np.int32), data)]
     return pa.Array.from_buffers(pa.string(), len(lengths), [*buffers])

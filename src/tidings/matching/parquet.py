@@ -67,7 +67,7 @@ class Dictionary:
     @property
     def bounds(self) -> tuple[bytes, bytes]:
         """The smallest and the largest string."""
-        smallest, largest = kernel.extremes(self._text, self._starts, self._ends)
+        smallest, largest = kernel.find_extremes(self._text, self._starts, self._ends)
         return self._string(smallest), self._string(largest)
 
     def _string(self, number: int) -> bytes:
@@ -184,13 +184,13 @@ def _used(parts: Iterable[Numbers], size: int) -> tuple[Bytes, Numbers, int]:
     """Which of so many numbers occur, each one's place among those, and how many they are."""
     used, ranks = np.zeros(size, np.uint8), np.empty(size, np.int32)
     for numbers in parts:
-        kernel.mark(numbers, used)
-    return used, ranks, kernel.rank(used, ranks)
+        kernel.mark_numbers(numbers, used)
+    return used, ranks, kernel.rank_used(used, ranks)
 
 
 def _replaced(numbers: Numbers, ranks: Numbers) -> Numbers:
     out = np.empty(len(numbers), np.int32)
-    kernel.replace(numbers, ranks, out)
+    kernel.apply_ranks(numbers, ranks, out)
     return out
 
 
@@ -213,7 +213,7 @@ def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
     else:
         groups = -(-rows // 8)
         out = np.zeros(groups * bits + kernel.SPARE, np.uint8)
-        kernel.pack(numbers, first, bits, out)
+        kernel.pack_bits(numbers, first, bits, out)
         before, body = varint(groups << 1 | 1), out[: groups * bits]
     before = bytes([bits]) + before
     return data_header(rows, len(before) + len(body)) + before, body

@@ -9,11 +9,11 @@ from pathlib import Path
 from tidings.matching.kernels import compiled
 
 KERNEL = """
-from small.compiled import reading
+from small.compiled import kernel
 from small.helper import added
 
-@reading
-def kernel(value):
+@kernel
+def run(value):
     return added(value)
 """
 HELPER = """
@@ -32,12 +32,12 @@ def test_compiled_helper_of_another_file_changes_the_kernel_is_compiled_anew(tmp
     files = {"__init__": "", "compiled": source, "kernel": KERNEL, "helper": HELPER.format(1)}
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
-    called = [sys.executable, "-c", "from small.kernel import kernel; print(kernel(5))"]
+    called = [sys.executable, "-c", "from small.kernel import run; print(run(5))"]
 
     def call() -> str:
         return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
 
     assert call() == call() == "6"
-    assert list((package / "__pycache__").glob("kernel.kernel-*.nbi")), "it is cached"
+    assert list((package / "__pycache__").glob("kernel.run-*.nbi")), "it is cached"
     (package / "helper.py").write_text(HELPER.format(2))
     assert call() == "7"

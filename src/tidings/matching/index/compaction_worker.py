@@ -9,7 +9,7 @@ from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.compaction import Merge
 from tidings.matching.index.index import Index
 
-AT_ONCE = 20_000
+SMALL_MERGE = 20_000
 """Merging fewer subscriptions takes no longer than a batch of events, so it needs no thread."""
 
 
@@ -23,15 +23,15 @@ class CompactionWorker:
 
     def change(self, removed: Iterable[str], added: Compiled) -> None:
         """Remove and add subscriptions atomically, then merge segments where that is worth its cost."""
-        self._index.change(removed, added, absorb=AT_ONCE)
+        self._index.change(removed, added, absorb=SMALL_MERGE)
         self.step()
 
     def step(self) -> None:
         """Adopt a finished merge, run small merges, start a large one."""
         if self._running and self._running[1].done():
             self._adopt()
-        while merge := self._index.plan_merge(None if self._running is None else AT_ONCE):
-            if merge.subscriptions > AT_ONCE:
+        while merge := self._index.plan_merge(None if self._running is None else SMALL_MERGE):
+            if merge.subscriptions > SMALL_MERGE:
                 self._running = merge, self._thread.submit(merge.write)
             else:
                 self._write_and_adopt(merge, merge.write)

@@ -13,10 +13,10 @@ from tidings.atoms import Atoms, AtomShape, Column
 from tidings.matching.index.path_columns import PathColumns, PathResolver
 from tidings.matching.index.shape_checks import Doubles, Pairs, ShapeChecker, Strings
 from tidings.matching.kernels import bitmap_filter, clusters, encode, match
-from tidings.matching.kernels.handles import handle_of
+from tidings.matching.kernels.compiled import handle_of
 from tidings.matching.kernels.shapes.twig_arrays import Twigs
 from tidings.matching.kernels.small_batch import TRY_AGAIN, Buffers, SmallBatch, match_small_batch
-from tidings.matching.kernels.strings import AT_ONCE, NOT_SOUGHT, find_strings
+from tidings.matching.kernels.strings import GROUP, NOT_LOOKED_UP, find_strings
 from tidings.matching.kernels.vectors import TILE_WORDS
 
 Numbers = npt.NDArray[np.int64]
@@ -77,11 +77,11 @@ class Matcher:
         """Look up the texts of documents in the strings of the segment, if some column needs them."""
         if atoms.shape is not AtomShape.TREE:
             return _NO_STRINGS
-        strings = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
+        strings = np.full(len(atoms.path), NOT_LOOKED_UP, np.int32)
         if self._shared_column is not None:
             find_strings(
                 atoms.path, atoms.payload, atoms.length, atoms.text, self._resolve_paths(atoms).lookup,
-                self._codecs.strings, self._shared_column, np.empty(AT_ONCE, np.uint64), strings,
+                self._codecs.strings, self._shared_column, np.empty(GROUP, np.uint64), strings,
             )  # fmt: skip
         return strings
 
@@ -139,7 +139,7 @@ class Matcher:
             tick=np.zeros(1, np.int64),
             no_starts=_NO_CANDIDATES.starts,
             no_rows=_NO_CANDIDATES.row,
-            meets=np.array([self._needs_sorted_codes], np.uint8),
+            needs_order=np.array([self._needs_sorted_codes], np.uint8),
         )
         batch = SmallBatch(paths.columns, self._codecs, self._clusters, buffers, self._scratch(SMALL_ATOMS))
         return _SmallBuffers(paths, batch, handle_of(batch))
@@ -229,7 +229,7 @@ class Matcher:
         self, candidates: bitmap_filter.Candidates, found: int, count: int
     ) -> bitmap_filter.FilteredCandidates:
         starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)
-        bitmap_filter.group(candidates, found, starts, rows)
+        bitmap_filter.group_candidates(candidates, found, starts, rows)
         return bitmap_filter.FilteredCandidates(starts, rows, int(self._tiles.list_shift[0]))
 
     def _work(self, count: int) -> bitmap_filter.Work:

@@ -11,7 +11,7 @@ from tidings.atoms import Atoms, AtomShape
 from tidings.documents.model import xpath_number
 from tidings.graphs.pattern_words import COUNT_MASK, VARIABLES_SHIFT
 from tidings.matching.index.path_columns import Names
-from tidings.matching.kernels.decode.numbers import read_numbers
+from tidings.matching.kernels.decode.scalars import read_numbers
 from tidings.matching.kernels.shapes import graph_patterns as graph_kernel
 from tidings.matching.kernels.shapes import twig_arrays as kernel
 from tidings.matching.kernels.shapes import twigs as twig_kernel
@@ -53,11 +53,11 @@ class ShapeChecker:
     @property
     def _clause_shapes(self) -> Numbers:
         """The shape of atoms that each clause is about."""
-        return self._entries[:, kernel.SIZE_AND_SORT] & kernel.SORT_MASK
+        return self._entries[:, kernel.SIZE_AND_SHAPE] & kernel.SHAPE_MASK
 
     @property
     def _sizes(self) -> Numbers:
-        return self._entries[:, kernel.SIZE_AND_SORT] >> kernel.SIZE_SHIFT
+        return self._entries[:, kernel.SIZE_AND_SHAPE] >> kernel.SIZE_SHIFT
 
     @property
     def _entries(self) -> Numbers:

@@ -1,1 +1,1 @@
-"""Loops over arrays, compiled by Numba. Arrays in, arrays out: no files, logs, settings or Python objects."""
+"""Numba-compiled loops. Arrays in, arrays out: no files, logs, settings or Python objects."""

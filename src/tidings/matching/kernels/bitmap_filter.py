@@ -1,11 +1,12 @@
-"""Sifting: bitmaps leave a few candidates of very many clauses that no key leads to.
+"""Bitmap filter: finds a few candidates among many clauses that no key leads to.
 
-Rows stand in tiles of up to TILE_ROWS. For a column that is common in a tile and each *cell* of its codes there is a
-line of bits: the rows that a code of this cell may satisfy. What the lines of a publication's cells have in common are
-its candidates; `match` checks those. Above the tiles stands a tree: each node names a column and the interval all rows
-below it lie in, so that most publications never come to most tiles.
+Rows are grouped into tiles of up to TILE_ROWS. A column that is common in a tile has a line of bits for each
+*cell* of its codes: the rows that a code of this cell may satisfy. The intersection of the lines of a
+publication's cells is its set of candidates, which `match` checks. Above the tiles is a tree: each node has a
+column and the interval of all rows below it, so that most publications never reach most tiles.
 
-A batch of publications goes down the tree together, so that a tile serves all of them while it is in the cache.
+A batch of publications descends the tree together, so that a tile serves all of them while it is in the
+cache.
 """
 
 from __future__ import annotations
@@ -15,31 +16,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.matching.kernels.clusters import ABSENT, INSIDE, MEMBER, SEVERAL
-from tidings.matching.kernels.compiled import I32, I64, U64, inlined, reading
+from tidings.matching.kernels.codes import upper_bound
+from tidings.matching.kernels.compiled import I32, I64, U64, inlined, kernel
 from tidings.matching.kernels.encode import Coded
-from tidings.matching.kernels.search import upper_bound
-from tidings.matching.kernels.vectors import TILE_WORDS, first_one, meet
+from tidings.matching.kernels.vectors import TILE_WORDS, find_first_one, intersect
 
 BATCH = 1024
-"""How many publications go down the tree together."""
+"""Publications that descend the tree together."""
 
 MOST_SLOTS = 128
-"""How many columns of a tile have lines at the most."""
+"""The most columns of a tile that have lines."""
 
 FREE = -1
-"""In place of a line: whatever the publication has there, it rules no row out."""
+"""Instead of a line: the publication's value rules out no row."""
 
 
 class Tiles(NamedTuple):
     """A tree of tiles.
 
-    column, cell_*   the columns that are looked at, by number in the segment; the codes at which their cells begin
-    node_*           in the order of a walk: depth, column (a number in `column`; -1 for a tile), the interval, where to
-                     go on if no publication is left, the tile
-    tile_*           first row, and where its slots begin
-    slot_*           column (a number in `column`), and where the line of publications without a value stands in
-                     `line`; those of its cells follow
-    list_shift       what to add to a row to find its list of tests
+    column, cell_*   the filtered columns, by number in the segment; the codes at which their cells begin
+    node_*           in preorder: depth, column (a number in `column`; -1 for a tile), interval, tile, and the
+                     node to continue with if no publication is left
+    tile_*           first row, and first slot
+    slot_*           column (a number in `column`), and where its lines begin in `line`: that of publications
+                     without a value, then those of its cells
+    list_shift       the distance from a row to its list of tests
     """
 
     column: I32
@@ -60,7 +61,7 @@ class Tiles(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for sifting a batch: codes and lines by column and publication, publications by depth of the tree."""
+    """Working memory for a batch: codes and lines by column and publication, publications by depth of the tree."""
 
     number: Any
     code: Any
@@ -79,36 +80,33 @@ class Candidates(NamedTuple):
 
 
 class FilteredCandidates(NamedTuple):
-    """Candidates by publication: those of place i are starts[i] to starts[i + 1]; where lists of tests stand."""
+    """Candidates by publication: those of place i are `row[starts[i]:starts[i + 1]]`."""
 
     starts: Any
     row: Any
     list_shift: Any
 
 
-@reading
+@kernel
 def filter_candidates(batch: Coded, order: Any, tiles: Tiles, work: Work, out: Candidates) -> int:
-    """Find the candidates of some publications, BATCH at the most.
-
-    The answer is their number, also if there was no room for all of them.
-    """
-    _read(batch, order, tiles, work)
+    """Find the candidates of at most BATCH publications; return their number, even if `out` cannot hold them all."""
+    _read_codes(batch, order, tiles, work)
     found, node = 0, 0
     while node < len(tiles.node_depth):
         depth, column = tiles.node_depth[node], tiles.node_column[node]
         if column >= 0:
-            left = _narrow(tiles, work, node, depth, column)
+            left = _filter_node(tiles, work, node, depth, column)
             node = node + 1 if left else tiles.node_skip[node]
             continue
         for i in range(work.count[depth]):
-            found = _meet_tile(tiles, work, tiles.node_tile[node], work.listed[depth, i], out, found)
+            found = _scan_tile(tiles, work, tiles.node_tile[node], work.listed[depth, i], out, found)
         node += 1
     return found
 
 
-@reading
-def group(candidates: Candidates, count: int, starts: Any, rows: Any) -> None:
-    """Bring candidates together by place."""
+@kernel
+def group_candidates(candidates: Candidates, count: int, starts: Any, rows: Any) -> None:
+    """Group candidates by place (counting sort)."""
     for i in range(count):
         starts[candidates.place[i] + 1] += 1
     for place in range(len(starts) - 1):
@@ -124,8 +122,8 @@ def group(candidates: Candidates, count: int, starts: Any, rows: Any) -> None:
 
 
 @inlined
-def _read(batch: Coded, order: Any, tiles: Tiles, work: Work) -> None:
-    """The codes and cells of all publications, column by column."""
+def _read_codes(batch: Coded, order: Any, tiles: Tiles, work: Work) -> None:
+    """Write the codes and cells of all publications, column by column."""
     for column in range(len(tiles.column)):
         for i in range(len(order)):
             work.code[column, i] = ABSENT
@@ -150,8 +148,8 @@ def _read(batch: Coded, order: Any, tiles: Tiles, work: Work) -> None:
 
 
 @inlined
-def _narrow(tiles: Tiles, work: Work, node: int, depth: int, column: int) -> int:
-    """Of the publications that came to a node, those that go on below it."""
+def _filter_node(tiles: Tiles, work: Work, node: int, depth: int, column: int) -> int:
+    """Keep the publications that continue below a node."""
     low, high = tiles.node_low[node], tiles.node_high[node]
     left = 0
     for i in range(work.count[depth]):
@@ -165,8 +163,8 @@ def _narrow(tiles: Tiles, work: Work, node: int, depth: int, column: int) -> int
 
 
 @inlined
-def _meet_tile(tiles: Tiles, work: Work, tile: int, which: int, out: Candidates, found: int) -> int:
-    """Add a publication's candidates in a tile."""
+def _scan_tile(tiles: Tiles, work: Work, tile: int, which: int, out: Candidates, found: int) -> int:
+    """Append a publication's candidates in a tile."""
     lines = 0
     for slot in range(tiles.tile_slots[tile], tiles.tile_slots[tile + 1]):
         cell = work.cell[tiles.slot_column[slot], which]
@@ -177,14 +175,14 @@ def _meet_tile(tiles: Tiles, work: Work, tile: int, which: int, out: Candidates,
     rows = tiles.tile_row[tile + 1] - first_row
     for word in range(TILE_WORDS):
         work.kept[word] = _full(rows - 64 * word)
-    if meet(work.kept, tiles.line, work.starts, 0, lines) == 0:
+    if intersect(work.kept, tiles.line, work.starts, 0, lines) == 0:
         return found
     for word in range(TILE_WORDS):
         left = work.kept[word]
         while left:
             if found < len(out.place):
                 out.place[found] = which
-                out.row[found] = first_row + 64 * word + first_one(left)
+                out.row[found] = first_row + 64 * word + find_first_one(left)
             found += 1
             left &= left - np.uint64(1)
     return found
@@ -192,13 +190,10 @@ def _meet_tile(tiles: Tiles, work: Work, tile: int, which: int, out: Candidates,
 
 @inlined
 def _full(rows: int) -> Any:
-    """A word with as many bits as there are rows, 64 at the most."""
+    """Return a word with one bit per row, at most 64."""
     if rows >= 64:
         return np.uint64(0xFFFFFFFFFFFFFFFF)
     return (np.uint64(1) << np.uint64(max(rows, 0))) - np.uint64(1)
-
-
-# Drawing the lines of bitmap tiles (see `sift`).
 
 
 class LineTests(NamedTuple):
@@ -212,7 +207,7 @@ class LineTests(NamedTuple):
     set_code: Any
 
 
-@reading
+@kernel
 def build_bitmaps(
     tests: LineTests,
     starts: Any,
@@ -226,9 +221,9 @@ def build_bitmaps(
     slot_of: Any,
     lines: Any,
 ) -> None:
-    """Take each row out of the lines whose publications cannot satisfy it. All bits are set before.
+    """Remove each row from the lines whose publications cannot satisfy it. All bits are set before.
 
-    `order` says which clause stands in a row; its tests are starts[clause] to starts[clause + 1].
+    `order` maps rows to clauses; the tests of a clause are starts[clause] to starts[clause + 1].
     """
     for tile in range(len(tile_row) - 1):
         for slot in range(tile_slots[tile], tile_slots[tile + 1]):
@@ -240,16 +235,18 @@ def build_bitmaps(
                 if slot >= 0:
                     base = slot_line[slot] + ((row - tile_row[tile]) >> 6)
                     bit = np.uint64(1) << np.uint64((row - tile_row[tile]) & 63)
-                    _take_out(tests, test, cell, cell_start[column], cell_start[column + 1], lines, base, bit)
+                    _clear_row(
+                        tests, test, cell, cell_start[column], cell_start[column + 1], lines, base, bit
+                    )
         for slot in range(tile_slots[tile], tile_slots[tile + 1]):
             slot_of[slot_column[slot]] = -1
 
 
 @inlined
-def _take_out(
+def _clear_row(
     tests: LineTests, test: int, cell: Any, start: int, stop: int, lines: Any, base: int, bit: int
 ) -> None:
-    """Clear a row's bit in a column's lines: in that of absent values, and in those of cells it does not ask for."""
+    """Clear a row's bit in the line of absent values, and in the lines of cells that its test excludes."""
     lines[base] &= ~bit
     op = tests.op[test]
     if op == INSIDE:

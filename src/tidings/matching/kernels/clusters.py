@@ -1,4 +1,4 @@
-"""What matching reads and writes: clusters of clauses, a publication's codes, the pairs that were found."""
+"""Data structures of matching: clusters of clauses, the codes of a publication, the pairs found."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ NEGATED = 4
 LAST = (1 << 31) - 1
 
 ABSENT, SEVERAL = -1, -2
-"""In place of a code: the publication has no value there, or more than one."""
+"""Instead of a code: the publication has no value in the column, or more than one."""
 
 NOT_NARROW = (1 << 32) - 1
-"""In place of a column and a code in one number."""
+"""Instead of a column and a code in one number."""
 
 VISITS = 64
-"""So many visits are prepared together."""
+"""Cluster visits that are prepared together."""
 
 ITEM = 4
-"""The numbers of a general row's test: column, operation, low, high (or the number of a set)."""
+"""Numbers per test of a general row: column, operation, low, high (or the number of a set)."""
 
 
 class Clusters(NamedTuple):
-    """A segment's clauses. Numbers of columns and clusters are unsigned: of signed ones, Numba asks whenever they are
-    used whether they count from the end.
+    """The clauses of a segment.
 
-    Arrays named in the singular have an entry per cluster, per test or per row of one.
+    Arrays named in the singular have an entry per cluster, per test or per row. Numbers of columns and
+    clusters are unsigned: for signed indexes Numba checks at each use whether they count from the end.
 
-    visit_start, visit    clusters to look at when a column has a value; `always` are looked at in any case
-    key_*                 key column, how its codes lead to buckets, and where those stand in `bucket`
-    second_*              the other key column where a pair of codes leads to a bucket
-    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`; of MERGE
-                          clusters, where each row's second key stands there: codes, and columns (-1 without, first)
-    test_*                tests of uniform clusters: column, operation, open codes, where the bounds stand in `bound`
+    visit_start, visit    clusters to visit when a column has a value; `always` are visited in any case
+    key_*                 key column, how its codes lead to buckets, and where those begin in `bucket`
+    second_*              the other key column, where a pair of codes leads to a bucket
+    cut_*                 cut column and operation, the codes it accepts, where its bounds begin in `bound`; for
+                          MERGE clusters, where the second keys of rows begin: codes, and columns (-1, for
+                          none, comes first)
+    test_*                tests of uniform clusters: column, operation, accepted codes, start of the bounds
     row_start             first row of a cluster (one entry more than clusters)
-    layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES, NARROW)
-    list_start            where the first row stands: in `equality`, `narrow` or `row_test` (GENERAL, MERGE)
-    equality              rows of EQUALITIES clusters: `width` times a column and a code
-    narrow, narrow_base   rows of NARROW clusters: `width` times a column and a code in one number, 16 bits each; codes
-                          count from the base of their column
-    row_test, item        rows of GENERAL and MERGE clusters: where each one's tests begin, and the tests, ITEM numbers
+    layout, width         layout of a cluster's rows, and the number of equalities of each (EQUALITIES, NARROW)
+    list_start            place of the first row: in `equality`, `narrow` or `row_test` (GENERAL, MERGE)
+    equality              rows of EQUALITIES clusters: `width` pairs of a column and a code
+    narrow, narrow_base   rows of NARROW clusters: `width` numbers of a 16-bit column and a 16-bit code, which
+                          counts from the base of its column
+    row_test, item        rows of GENERAL and MERGE clusters: where their tests begin, and the tests
     set_start, set_code   the members of tests with MEMBER
     subscription          by row
-    several               by subscription: a number for those that have more than one row, else -1; empty if none has
+    several               by subscription: a number if it has more than one row, else -1; empty if none has
     """
 
     visit_start: I64
@@ -94,13 +95,13 @@ class Clusters(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one publication.
+    """Working memory for one publication.
 
-    code, head, tail             by column: its code (or ABSENT, or SEVERAL), where its codes begin and end in the atoms
-    narrow                       by column: the column and its code as in NARROW clusters, or NOT_NARROW
+    code, head, tail             by column: its code (or ABSENT, or SEVERAL), the range of its codes
+    narrow                       by column: column and code as in NARROW clusters, or NOT_NARROW
     seen                         by number of a subscription with several rows: the publication that matched it last
-    cluster, bucket, low, high   visits that are waiting: the number of a bucket, then its rows; there is room for
-                                 VISITS and one for each atom of a publication more
+    cluster, bucket, low, high   waiting visits: the number of a bucket, then its rows; room for VISITS and
+                                 one more for each atom of a publication
     """
 
     code: I32
@@ -115,14 +116,14 @@ class Scratch(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs, as far as they are filled."""
+    """Pairs of publication and subscription, filled from the start."""
 
     publication: Any
     subscription: Any
 
 
 class Span(NamedTuple):
-    """Rows of a cluster: from `low` to before `high`."""
+    """Rows of a cluster: `low` up to but excluding `high`."""
 
     cluster: Any
     low: Any

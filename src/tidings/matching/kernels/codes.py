@@ -1,9 +1,9 @@
-"""Codes: every value a predicate can meet, as one int32 whose order is the order of values.
+"""Codes: every value that a predicate can test, as one int32 in the order of values.
 
-The constants that subscriptions mention at a column are sorted. Constant number i has the code 2i + 1, and whatever
-lies between constants i - 1 and i has the code 2i. So each comparison is an interval of codes, exactly: two values
-share a code only if no predicate tells them apart. Kinds stand in ranges of their own, so that a number is
-never less than a string.
+The constants that subscriptions mention at a column are sorted. Constant number i has the code 2i + 1, and
+all values between constants i - 1 and i share the code 2i. So each comparison is exactly an interval of
+codes: two values share a code only if no predicate distinguishes them. Each kind of value has its own range,
+so a number is never less than a string.
 """
 
 from __future__ import annotations
@@ -13,7 +13,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.matching.kernels.bytes import hash_bytes
-from tidings.matching.kernels.compiled import F64, I32, I64, U8, inlined, reading
+from tidings.matching.kernels.compiled import F64, I32, I64, U8, inlined, kernel
+
+
+@inlined
+def lower_bound(values: Any, value: int, low: int, high: int) -> int:
+    """Return the first place in values[low:high], which is sorted, whose value is not less."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def upper_bound(values: Any, value: int, low: int, high: int) -> int:
+    """Return the first place in values[low:high], which is sorted, whose value is greater."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
 
 NUMBER_CODES = 0
 STRING_CODES = 1 << 30
@@ -21,7 +46,7 @@ BOOLEAN_CODES = STRING_CODES + (1 << 29)
 INSTANT_CODES = STRING_CODES
 LAST_CODE = (1 << 31) - 1
 OTHER_CODE = 0
-"""In an INSTANT column: a value that is no instant."""
+"""The code, in an INSTANT column, of a value that is not an instant."""
 
 NO_NUMBERS, DENSE_NUMBERS, RANKED_NUMBERS = 0, 1, 2
 
@@ -29,7 +54,7 @@ NO_NUMBERS, DENSE_NUMBERS, RANKED_NUMBERS = 0, 1, 2
 class NumberCodec(NamedTuple):
     """Numeric constants by column. Dense columns have all integers from `low` on; ranked ones a sorted list.
 
-    A ranked column has a grid: cell k leads to the first constant in it, so a search touches a few constants only.
+    A ranked column has a grid: cell k points to its first constant, so a search reads only a few constants.
     """
 
     mode: U8
@@ -46,11 +71,12 @@ class NumberCodec(NamedTuple):
 
 
 class StringCodec(NamedTuple):
-    """String constants by column, sorted, with an open-addressing table of their hashes.
+    """String constants by column, sorted, with an open-addressing hash table.
 
-    `longest` is the length of the longest: whatever is longer need not be hashed. `ordered` columns have comparisons by
-    order; in the others a miss needs no search. Columns that are only asked for `equals` have no use for misses at all.
-    Columns of documents have the strings of all twigs in common (`shared`): each text is sought once.
+    `longest` is the length of the longest constant: longer texts are not hashed. `ordered` columns have order
+    comparisons; in the others a miss needs no search. Columns with `equals` are only tested for equality, so
+    a miss has no code at all. Columns of documents share the strings of all twigs (`shared`): each text is
+    looked up once.
     """
 
     start: I64
@@ -76,7 +102,7 @@ class InstantCodec(NamedTuple):
 
 @inlined
 def compare_bytes(a: Any, a_start: int, a_length: int, b: Any, b_start: int, b_length: int) -> int:
-    """-1, 0 or 1; UTF-8 bytes order as the code points do."""
+    """Return -1, 0 or 1. The order of UTF-8 bytes is that of code points."""
     for i in range(min(a_length, b_length)):
         x, y = a[a_start + i], b[b_start + i]
         if x != y:
@@ -86,7 +112,7 @@ def compare_bytes(a: Any, a_start: int, a_length: int, b: Any, b_start: int, b_l
 
 @inlined
 def grid_cell(value: float, low: float, scale: float, cells: int) -> int:
-    """Monotone in value, whatever rounding does: a smaller value never lands in a later cell."""
+    """Return the cell of a value. Monotone despite rounding: a smaller value never gets a later cell."""
     x = (value - low) * scale
     if not x > 0.0:
         return 0
@@ -126,7 +152,7 @@ def number_code(codec: NumberCodec, column: int, nearest: float, rest: int) -> A
 
 @inlined
 def dense_code(low: int, count: int, integer: int) -> Any:
-    """The code of an integer in a dense column that has `count` constants from `low` on."""
+    """Return the code of an integer in a dense column with `count` constants from `low` on."""
     if integer < low:
         return np.int64(0)
     if integer > low + count - 1:
@@ -136,7 +162,7 @@ def dense_code(low: int, count: int, integer: int) -> Any:
 
 @inlined
 def find_string(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
-    """The number of the constant equal to the text, or -1."""
+    """Return the number of the constant equal to the text, or -1."""
     if length > codec.longest[column]:
         return -1
     return find_hashed(codec, column, text, start, length, hash_bytes(text, start, length))
@@ -144,7 +170,7 @@ def find_string(codec: StringCodec, column: int, text: Any, start: int, length: 
 
 @inlined
 def find_hashed(codec: StringCodec, column: int, text: Any, start: int, length: int, hashed: Any) -> int:
-    """The same for a text whose hash is known. The hash leads there; the bytes decide."""
+    """Return the number of the constant equal to a text with a known hash, or -1. The bytes decide, not the hash."""
     if length > codec.longest[column]:
         return -1
     mask = codec.slot_mask[column]
@@ -167,9 +193,9 @@ def find_hashed(codec: StringCodec, column: int, text: Any, start: int, length: 
         slot = (slot + 1) & mask
 
 
-@reading
+@kernel
 def fill_slots(codec: StringCodec, column: int) -> None:
-    """Enter a column's constants into its (empty) table of hashes."""
+    """Enter the constants of a column into its empty hash table."""
     first, base, mask = codec.start[column], codec.slot_start[column], codec.slot_mask[column]
     for number in range(codec.count[column]):
         at = codec.offsets[first + number]
@@ -201,7 +227,7 @@ def string_code(codec: StringCodec, column: int, text: Any, start: int, length: 
 
 @inlined
 def instant_code(codec: InstantCodec, column: int, ticks: int) -> int:
-    """The code of an instant; constants are whole microseconds, of two ticks each."""
+    """Return the code of an instant; constants are whole microseconds, of two ticks each."""
     low, high, first = 0, codec.count[column], codec.start[column]
     while low < high:
         middle = (low + high) >> 1

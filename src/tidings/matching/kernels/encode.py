@@ -1,6 +1,6 @@
-"""Atoms become coded atoms: what the constants of a segment's columns make of a batch's values.
+"""Encoding: turns the atoms of a batch into codes of a segment's columns.
 
-A code is odd for a value that is one of the constants, and even for what lies between two of them.
+A code is odd for a value that equals a constant, and even for values between two constants.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tidings.matching.kernels.codes import (
     number_code,
     string_code,
 )
-from tidings.matching.kernels.compiled import I32, I64, U8, inlined, reading
-from tidings.matching.kernels.decode.instants import NO_INSTANT, read_instant
-from tidings.matching.kernels.strings import Trie, child, step
+from tidings.matching.kernels.compiled import I32, I64, U8, inlined, kernel
+from tidings.matching.kernels.decode.scalars import NO_INSTANT, read_instant
+from tidings.matching.kernels.strings import Trie, child, next_state
 
 # The numbers of atoms.Aspect and atoms.AtomKind; a test keeps them equal.
 VALUE, INSTANT, PREFIX, SUFFIX, SUBSTRING, NUMBER = 0, 1, 2, 3, 4, 9
@@ -34,11 +34,12 @@ INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 
 
 class AtomArrays(NamedTuple):
-    """A batch's atoms (see `atoms.Atoms`), and for each of its paths the columns that look at it.
+    """Atoms of a batch (see `atoms.Atoms`), and the columns that test each of its paths.
 
-    `double` is the payload, read as doubles; of documents, the numbers that their texts name. `string` is what each of
-    their texts is among the shared strings (see `strings.seek`). Of a path that only one column looks at, with dense
-    integers as its constants, `dense_low` is the first of them and `dense_count` their number; it is 0 for other paths.
+    `double` is the payload as doubles; for documents, the numbers that their texts name. `string` is the
+    number of each of their texts among the shared strings (see `strings.find_strings`). For a path with a
+    single column whose constants are dense integers, `dense_low` is the first constant and `dense_count`
+    their number; it is 0 for other paths.
     """
 
     starts: Any
@@ -56,10 +57,10 @@ class AtomArrays(NamedTuple):
 
 
 class Codecs(NamedTuple):
-    """Everything a segment knows about its columns' constants.
+    """The constants of a segment's columns.
 
-    For the order aspects, the strings of a column are the domain's values, and value number s of the column is
-    related to the constants `related[related_offsets[related_start[column] + s]:...]`.
+    For the order aspects, the strings of a column are the domain's values, and value number s of the column
+    is related to the constants `related[related_offsets[related_start[column] + s]:...]`.
     """
 
     aspect: U8
@@ -76,7 +77,7 @@ class Codecs(NamedTuple):
 class Coded(NamedTuple):
     """Coded atoms: those of publication i are starts[i] to starts[i + 1].
 
-    `match` wants the codes of one column together, in order, and each once.
+    `match` needs the codes of one column together, sorted, and without duplicates.
     """
 
     starts: Any
@@ -85,9 +86,9 @@ class Coded(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What was met last in which publication, by node of the tries and by column; publication i is tick + i.
+    """The publication that was last seen, by trie node and by column; publication i is tick + i.
 
-    A tick that rises from call to call saves clearing them.
+    A tick that rises from call to call avoids clearing them.
     """
 
     node: Any
@@ -95,11 +96,11 @@ class Marks(NamedTuple):
     tick: Any
 
 
-@reading
+@kernel
 def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: int) -> Any:
-    """Code publications from `begin` on.
+    """Encode publications from `begin` on.
 
-    The answer is the first that did not fit into `out` any more, and whether some have several codes in a column.
+    Returns the first one that did not fit into `out`, and whether some have several codes in a column.
     """
     count = len(atoms.starts) - 1
     room = len(out.code)
@@ -134,11 +135,11 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
                         return row, several
                     code = _value_code(atoms, codecs, column, a, hashed) if aspect == VALUE else 0
                     if aspect == INSTANT:
-                        code = _moment_code(atoms, codecs, column, a)
+                        code = _instant_code(atoms, codecs, column, a)
                     if code & 1 == 0 and codecs.strings.equals[column]:
                         continue
                     if at > out.starts[row] and out.column[at - 1] == column and out.code[at - 1] == code:
-                        continue  # an element's text is its text node's, too
+                        continue  # an element and its text node have the same text
                     several |= marks.column[column] == marks.tick + row
                     marks.column[column] = marks.tick + row
                     out.column[at] = column
@@ -184,7 +185,7 @@ def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int, hashed: 
 
 
 @inlined
-def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
+def _instant_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
     if atoms.kind[a] != STRING:
         return OTHER_CODE
     ticks = read_instant(atoms.text, atoms.payload[a], atoms.length[a])
@@ -195,7 +196,7 @@ def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
 def _expand(
     atoms: AtomArrays, codecs: Codecs, marks: Marks, row: int, column: int, a: int, out: Coded, at: int
 ) -> int:
-    """The codes of all patterns found in a string, or of all constants it is related to; -1 if they do not fit."""
+    """Append the codes of all patterns in a string, or of all constants it is related to; -1 if they do not fit."""
     aspect, start, length = codecs.aspect[column], atoms.payload[a], atoms.length[a]
     if aspect > SUBSTRING:
         return _relate(
@@ -210,14 +211,14 @@ def _expand(
         at += 1
     for i in range(length):
         if aspect == SUBSTRING:
-            node = step(trie, base, node, atoms.text[start + i])
+            node = next_state(trie, base, node, atoms.text[start + i])
         else:
             key = atoms.text[start + i] if aspect == PREFIX else atoms.text[start + length - 1 - i]
             node = child(trie, base, node, key)
             if node < 0:
                 return at
         hit = node
-        # What was found before was found with all that ends in it: a text costs its length and its patterns' number.
+        # A marked node was reported with all its suffixes: a text costs its length plus its number of patterns.
         while hit > 0 and marks.node[base + hit] != marks.tick + row:
             marks.node[base + hit] = marks.tick + row
             if trie.pattern[base + hit] >= 0:
@@ -244,7 +245,7 @@ def _relate(codecs: Codecs, column: int, number: int, out: Coded, at: int) -> in
 
 @inlined
 def _rest(integer: int, nearest: float) -> Any:
-    """What the nearest double leaves of an integer; 2**63, the double nearest to the greatest, is no int64."""
+    """Return the integer minus its nearest double, which may be 2**63 and then is not an int64."""
     if -9007199254740992 <= integer <= 9007199254740992:
         return np.int64(0)
     if nearest >= 9223372036854775808.0:
@@ -252,9 +253,9 @@ def _rest(integer: int, nearest: float) -> Any:
     return integer - np.int64(nearest)
 
 
-@reading
+@kernel
 def sort_codes(coded: Coded) -> None:
-    """Bring the codes of each publication into the order of columns and codes, each once."""
+    """Sort the codes of each publication by column and code, and remove duplicates."""
     at, begin = coded.starts[0], coded.starts[0]
     for row in range(len(coded.starts) - 1):
         end = coded.starts[row + 1]
@@ -264,7 +265,7 @@ def sort_codes(coded: Coded) -> None:
                 i > begin and coded.column[i] == coded.column[i - 1] and coded.code[i] == coded.code[i - 1]
             )
             if not again:
-                # What was moved to the front is never read again: it is behind i.
+                # Writing never overtakes reading: at <= i.
                 coded.column[at], coded.code[at] = coded.column[i], coded.code[i]
                 at += 1
         begin = end
@@ -273,7 +274,7 @@ def sort_codes(coded: Coded) -> None:
 
 @inlined
 def _sort(coded: Coded, begin: int, end: int) -> None:
-    """Shell's sort: short lists, mostly in order, and no room is needed."""
+    """Shell sort: lists are short and mostly sorted, and it needs no memory."""
     gap = 1
     while gap < (end - begin) // 3:
         gap = 3 * gap + 1

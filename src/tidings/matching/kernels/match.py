@@ -1,10 +1,10 @@
-"""Coded atoms meet clusters of clauses; what comes out is pairs of publication and subscription.
+"""Matching: coded atoms and clusters of clauses give pairs of publication and subscription.
 
-A cluster is reached through its key (an equality, or a pair of them: the codes lead to a bucket of rows) or, without
-one, through its cut. Within a bucket, rows are sorted by the cut's bound, and a binary search leaves only rows whose
-cut holds. The other tests of a *uniform* cluster are columns of bounds (see `columns`); rows of the other clusters have
-tests of their own (see `lists`). Clauses that nothing leads to are sifted through
-bitmaps first (see `sift`); what is left of them is checked here.
+A cluster is reached through its key (an equality, or a pair of them: the codes lead to a bucket of rows) or,
+without one, through its cut. Rows of a bucket are sorted by the bound of the cut, and a binary search leaves
+only rows whose cut holds. `row_checks` evaluates the other tests: those of a *uniform* cluster are columns of
+bounds, rows of other clusters have tests of their own. Clauses without an access path pass through
+`bitmap_filter` first; its candidates are checked here.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ from tidings.matching.kernels.clusters import (
     Scratch,
     Span,
 )
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.codes import lower_bound, upper_bound
+from tidings.matching.kernels.compiled import inlined, kernel
 from tidings.matching.kernels.encode import Coded
 from tidings.matching.kernels.row_checks import (
     check_columns,
     check_equalities,
-    check_fixed_of_several,
+    check_equalities_of_several,
     check_lists,
     check_narrow,
     list_holds,
-    narrowed,
     next_merge_match,
+    pack_narrow,
 )
-from tidings.matching.kernels.search import lower_bound, upper_bound
 from tidings.matching.kernels.vectors import prefetch
 
 LINE, MOST_LINES = 16, 4
-"""Numbers in a line of the processor's cache, and how many lines of a bucket are asked for ahead."""
+"""Numbers per cache line, and how many lines of a bucket are prefetched."""
 
 AHEAD = 4
-"""How many publications ahead atoms are asked for."""
+"""How many publications ahead atoms are prefetched."""
 
 NO_ROWS, ALL_ROWS = -2, -1
-"""In place of a bucket's number."""
+"""Instead of the number of a bucket."""
 
 
-@reading
+@kernel
 def match(
     batch: Coded,
     order: Any,
     clusters: Clusters,
-    sifted: FilteredCandidates,
+    candidates: FilteredCandidates,
     scratch: Scratch,
     tick: int,
     out: Pairs,
     begin: int,
 ) -> Any:
-    """Match publications in this order, from place `begin` on.
+    """Match publications in the given order, from place `begin` on.
 
-    The answer is the place of the first that did not fit into `out`, and how many pairs were found. In `scratch.seen`,
-    publication i is tick + i.
+    Returns the place of the first one that did not fit into `out`, and the number of pairs found. In
+    `scratch.seen`, publication i is tick + i.
     """
     found = 0
     for place in range(begin, len(order)):
@@ -83,21 +83,21 @@ def match(
         _prefetch_atoms(batch, order, place)
         several = _scatter(batch, clusters, scratch, row)
         found = _match_one(batch, row, clusters, scratch, several, out, found)
-        if found >= 0 and len(sifted.row):
-            found = _check_sifted(batch, clusters, sifted, scratch, place, out, found)
+        if found >= 0 and len(candidates.row):
+            found = _check_candidates(batch, clusters, candidates, scratch, place, out, found)
         _clear(batch, scratch, row)
         if found < 0:
             return place, before
         if len(clusters.several):
-            found = _once(clusters, scratch, out, tick + row, before, found)
+            found = _remove_duplicates(clusters, scratch, out, tick + row, before, found)
         for i in range(before, found):
             out.publication[i] = row
     return len(order), found
 
 
-@reading
+@kernel
 def fill_codes(batch: Coded, column: int, found: Any) -> None:
-    """Each publication's first code in a column; what has none keeps what stands in `found`."""
+    """Write each publication's first code in a column; entries of publications without one are left unchanged."""
     for row in range(len(found)):
         for atom in range(batch.starts[row], batch.starts[row + 1]):
             if batch.column[atom] == column:
@@ -107,7 +107,7 @@ def fill_codes(batch: Coded, column: int, found: Any) -> None:
 
 @inlined
 def _prefetch_atoms(batch: Coded, order: Any, place: int) -> None:
-    """Ask for what publications further on will need: the order jumps about in the batch."""
+    """Prefetch the atoms of later publications: `order` jumps around in the batch."""
     if place + 2 * AHEAD < len(order):
         prefetch(batch.starts, order[place + 2 * AHEAD])
         start = batch.starts[order[place + AHEAD]]
@@ -117,10 +117,7 @@ def _prefetch_atoms(batch: Coded, order: Any, place: int) -> None:
 
 @inlined
 def _scatter(batch: Coded, clusters: Clusters, scratch: Scratch, row: int) -> bool:
-    """Put a publication's codes where their columns are looked up. Those of one column stand together, in order.
-
-    The answer is whether some column has several.
-    """
+    """Write a publication's codes by column; return whether some column has several."""
     columns, codes, several, narrow = batch.column, batch.code, False, len(clusters.narrow_base) > 0
     for atom in range(batch.starts[row], batch.starts[row + 1]):
         column = columns[atom]
@@ -128,7 +125,7 @@ def _scatter(batch: Coded, clusters: Clusters, scratch: Scratch, row: int) -> bo
             scratch.code[column] = codes[atom]
             scratch.head[column] = atom
             if narrow:
-                scratch.narrow[column] = narrowed(column, codes[atom], clusters.narrow_base[column])
+                scratch.narrow[column] = pack_narrow(column, codes[atom], clusters.narrow_base[column])
         else:
             scratch.code[column] = SEVERAL
             scratch.narrow[column] = NOT_NARROW
@@ -148,20 +145,20 @@ def _clear(batch: Coded, scratch: Scratch, row: int) -> None:
 def _match_one(
     batch: Coded, row: int, clusters: Clusters, scratch: Scratch, several: bool, out: Pairs, found: int
 ) -> int:
-    """Add the rows of all clusters that a publication satisfies; -1 if they do not fit.
+    """Append the rows of all clusters that a publication satisfies; -1 if they do not fit.
 
-    First all buckets are sought, then all are read, then their rows: what one step asks the memory for is under way
-    for all clusters at once when the next step needs it.
+    First all buckets are located, then all are read, then their rows: when a step needs memory, the previous
+    step has prefetched it for all clusters at once.
     """
     atom, end, always, visit, last_visit = batch.starts[row], batch.starts[row + 1], 0, 0, 0
     if atom < end:
         visit, last_visit = _visits(batch, clusters, atom)
-    # Rows are checked in one place of this loop: the code for that is long, and compiled in wherever it is called.
+    # Only one call in this loop checks rows: that code is long, and inlined at every call.
     while True:
         waiting = 0
         while atom < end and waiting <= VISITS:
             if visit < last_visit:
-                waiting = _seek(batch, clusters, scratch, atom, clusters.visit[visit], waiting)
+                waiting = _find_bucket(batch, clusters, scratch, atom, clusters.visit[visit], waiting)
                 visit += 1
             else:
                 atom += 1
@@ -178,17 +175,19 @@ def _match_one(
 
 @inlined
 def _visits(batch: Coded, clusters: Clusters, atom: int) -> Any:
-    """Where the clusters that an atom leads to stand in `visit`."""
+    """Return the range of clusters in `visit` that an atom leads to."""
     column = batch.column[atom]
     return clusters.visit_start[column], clusters.visit_start[column + 1]
 
 
 @inlined
-def _seek(batch: Coded, clusters: Clusters, scratch: Scratch, atom: int, cluster: int, waiting: int) -> int:
-    """Note the bucket of a cluster that an atom leads to, if there is one; how many visits are waiting."""
+def _find_bucket(
+    batch: Coded, clusters: Clusters, scratch: Scratch, atom: int, cluster: int, waiting: int
+) -> int:
+    """Append the bucket of a cluster that an atom leads to, if there is one; return the number of waiting visits."""
     mode, code, number = clusters.key_mode[cluster], batch.code[atom], np.int64(NO_ROWS)
     if mode == PAIR_KEY:
-        return _seek_pairs(batch, clusters, scratch, atom, cluster, waiting)
+        return _find_pair_buckets(batch, clusters, scratch, atom, cluster, waiting)
     if mode == DIRECT_KEY:
         place = _direct_place(code, clusters.key_base[cluster], clusters.key_count[cluster])
         if place >= 0:
@@ -209,10 +208,10 @@ def _seek(batch: Coded, clusters: Clusters, scratch: Scratch, atom: int, cluster
 
 
 @inlined
-def _seek_pairs(
+def _find_pair_buckets(
     batch: Coded, clusters: Clusters, scratch: Scratch, atom: int, cluster: int, waiting: int
 ) -> int:
-    """Two codes lead to a bucket. A publication may have several in the second column, too."""
+    """Append the buckets that two codes lead to. A publication may have several codes in the second column, too."""
     column = clusters.second_column[cluster]
     first = _direct_place(batch.code[atom], clusters.key_base[cluster], clusters.key_count[cluster])
     if first < 0 or scratch.code[column] == ABSENT:
@@ -245,7 +244,7 @@ def _check_waiting(
     out: Pairs,
     found: int,
 ) -> int:
-    """Visit the clusters that are waiting; -1 if what is found does not fit."""
+    """Visit the waiting clusters; -1 if the rows do not fit."""
     met = 0
     for w in range(waiting):
         cluster, number = scratch.cluster[w], scratch.bucket[w]
@@ -279,10 +278,10 @@ def _check_waiting(
 def _check_merged(
     batch: Coded, row: int, clusters: Clusters, scratch: Scratch, waiting: int, out: Pairs, found: int
 ) -> int:
-    """Add the rows that a publication's other values meet and whose lists hold; -1 if they do not fit.
+    """Append the rows of MERGE clusters whose second key and list hold; -1 if they do not fit.
 
-    Which rows are met is found first, for all clusters that are waiting: their lists stand anywhere. Until their lists
-    are read, `out` has the numbers of their lists and rows in it.
+    The rows with a matching second key are found first, for all waiting clusters, because their lists are
+    anywhere in memory. Until the lists are read, `out` holds the numbers of lists and rows.
     """
     met, last = found, batch.starts[row + 1]
     for w in range(waiting):
@@ -310,7 +309,7 @@ def _check_merged(
 
 @inlined
 def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high: int, size: int) -> None:
-    """Ask for rows of so many numbers each."""
+    """Prefetch rows of `size` numbers each."""
     at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
     for line in range(at, at + min(MOST_LINES * LINE, (high - low) * size), LINE):
         prefetch(array, line)
@@ -318,7 +317,7 @@ def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high:
 
 @inlined
 def _prefetch_bounds(clusters: Clusters, cluster: int, low: int, high: int) -> None:
-    """Ask for the bounds of rows that are met, and for their columns."""
+    """Prefetch the second keys of MERGE rows: codes and columns."""
     shift, columns = clusters.cut_low[cluster] - clusters.row_start[cluster], clusters.cut_high[cluster]
     for row in range(low, min(high, low + MOST_LINES * LINE), LINE):
         prefetch(clusters.bound, shift + row)
@@ -327,7 +326,7 @@ def _prefetch_bounds(clusters: Clusters, cluster: int, low: int, high: int) -> N
 
 @inlined
 def _prefetch_lists(clusters: Clusters, cluster: int, low: int, high: int) -> None:
-    """Ask for the tests of the first rows of lists."""
+    """Prefetch the tests of the first rows of lists."""
     shift = clusters.list_start[cluster] - clusters.row_start[cluster]
     for row in range(low, min(high, low + MOST_LINES)):
         prefetch(clusters.item, ITEM * np.int64(clusters.row_test[shift + row]))
@@ -337,7 +336,7 @@ def _prefetch_lists(clusters: Clusters, cluster: int, low: int, high: int) -> No
 def _visit(
     batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, several: bool, out: Pairs, found: int
 ) -> int:
-    """Add those of a bucket's rows that a publication satisfies; -1 if they do not fit."""
+    """Append the rows of a bucket that a publication satisfies; -1 if they do not fit."""
     cluster, low, high = span
     layout = clusters.layout[cluster]
     if clusters.cut_op[cluster] != NO_CUT:
@@ -354,7 +353,7 @@ def _visit(
     if layout == GENERAL:
         return check_lists(batch, clusters, scratch, left, out, found)
     if several:
-        return check_fixed_of_several(batch, clusters, scratch, left, out, found)
+        return check_equalities_of_several(batch, clusters, scratch, left, out, found)
     if layout == NARROW:
         return check_narrow(clusters, scratch, left, out, found)
     return check_equalities(clusters, scratch, left, out, found)
@@ -362,7 +361,7 @@ def _visit(
 
 @inlined
 def _direct_place(code: int, base: int, count: int) -> int:
-    """Which of `count` constants from `base` on a code is; -1 if it is none of them."""
+    """Return the number of a code among `count` constants from `base` on; -1 if it is not one of them."""
     place = code - base
     if place < 0 or place & 1 or (place >> 1) >= count:
         return -1
@@ -371,7 +370,7 @@ def _direct_place(code: int, base: int, count: int) -> int:
 
 @inlined
 def _cut(clusters: Clusters, cluster: int, code: int, low: int, high: int) -> Any:
-    """Of rows sorted by their cut's bound, those whose cut holds (for WITHIN: whose lower bound does)."""
+    """Return the rows, sorted by the bound of their cut, whose cut holds (for WITHIN: whose lower bound holds)."""
     if code < clusters.cut_floor[cluster] or code > clusters.cut_ceiling[cluster]:
         return 0, 0
     bound, cut = clusters.bound, clusters.cut_op[cluster]
@@ -385,30 +384,32 @@ def _cut(clusters: Clusters, cluster: int, code: int, low: int, high: int) -> An
 
 
 @inlined
-def _check_sifted(
+def _check_candidates(
     batch: Coded,
     clusters: Clusters,
-    sifted: FilteredCandidates,
+    candidates: FilteredCandidates,
     scratch: Scratch,
     place: int,
     out: Pairs,
     found: int,
 ) -> int:
-    """Rows the bitmaps left over for a publication; -1 if they do not fit."""
-    first, last = sifted.starts[place], sifted.starts[place + 1]
+    """Append the candidates of the bitmap filter that a publication satisfies; -1 if they do not fit."""
+    first, last = candidates.starts[place], candidates.starts[place + 1]
     if len(out.publication) - found < last - first:
         return -1
     for i in range(first, last):
-        row = sifted.row[i]
-        if list_holds(batch, clusters, scratch, sifted.list_shift + row):
+        row = candidates.row[i]
+        if list_holds(batch, clusters, scratch, candidates.list_shift + row):
             out.subscription[found] = clusters.subscription[row]
             found += 1
     return found
 
 
 @inlined
-def _once(clusters: Clusters, scratch: Scratch, out: Pairs, mark: int, before: int, found: int) -> int:
-    """Leave each subscription of a publication once."""
+def _remove_duplicates(
+    clusters: Clusters, scratch: Scratch, out: Pairs, mark: int, before: int, found: int
+) -> int:
+    """Keep each subscription of a publication once."""
     several, seen, subscriptions = clusters.several, scratch.seen, out.subscription
     kept = before
     for i in range(before, found):

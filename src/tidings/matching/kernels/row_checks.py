@@ -1,4 +1,4 @@
-"""Rows of uniform clusters: each test is a column of bounds, compared with a code 64 at a time without branches."""
+"""Row checks: the tests that remain once an access path has led to a row."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from tidings.matching.kernels.clusters import (
     Scratch,
     Span,
 )
-from tidings.matching.kernels.codes import LAST_CODE
+from tidings.matching.kernels.codes import LAST_CODE, lower_bound
 from tidings.matching.kernels.compiled import inlined
 from tidings.matching.kernels.encode import Coded
-from tidings.matching.kernels.search import lower_bound
-from tidings.matching.kernels.vectors import LANES, at_least, at_most, compress, equal, ones
+from tidings.matching.kernels.vectors import LANES, at_least, at_most, compress, count_ones, equal
 
-# Rows that are looked at one by one: each has its own tests, and the first that fails ends it.
+# Rows that are checked one by one, up to the first test that fails.
 
 
 @inlined
-def some_code(batch: Coded, scratch: Scratch, column: int, first: int, last: int) -> bool:
-    """Whether some code of a column lies between `first` and `last`."""
+def has_code_between(batch: Coded, scratch: Scratch, column: int, first: int, last: int) -> bool:
+    """Return whether some code of a column is between `first` and `last`."""
     code = scratch.code[column]
     if code != SEVERAL:
         return bool(code != ABSENT and first <= code <= last)
@@ -47,11 +46,11 @@ def some_code(batch: Coded, scratch: Scratch, column: int, first: int, last: int
 
 @inlined
 def check_equalities(clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int) -> int:
-    """Rows of equalities: a column and a code, as many times as the cluster is wide."""
+    """Append rows of equalities: `width` pairs of a column and a code."""
     equality, codes, size = clusters.equality, scratch.code, np.uint64(2 * clusters.width[span.cluster])
     at = np.uint64(_first_place(clusters, span, 2 * clusters.width[span.cluster]))
     for row in range(span.low, span.high):
-        # Unsigned places: of signed ones, Numba asks each time whether they count from the end.
+        # Unsigned places: for signed ones Numba checks each time whether they count from the end.
         place, end = at, at + size
         while place < end and codes[np.uint32(equality[place])] == equality[place + np.uint64(1)]:
             place += np.uint64(2)
@@ -64,9 +63,10 @@ def check_equalities(clusters: Clusters, scratch: Scratch, span: Span, out: Pair
 
 @inlined
 def check_narrow(clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int) -> int:
-    """Rows of narrow equalities: a column and a code in one number, as many times as the cluster is wide.
+    """Append rows of narrow equalities: `width` numbers of a column and a code.
 
-    One loop for this and the one above would ask for the layout at each test: they take a few nanoseconds a row.
+    A shared loop with `check_equalities` would test the layout for each row, and a row takes only a few
+    nanoseconds.
     """
     narrow, held, size = clusters.narrow, scratch.narrow, np.uint64(clusters.width[span.cluster])
     at = np.uint64(_first_place(clusters, span, clusters.width[span.cluster]))
@@ -83,15 +83,15 @@ def check_narrow(clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, f
 
 @inlined
 def _first_place(clusters: Clusters, span: Span, size: int) -> int:
-    """Where the first row of a span stands, if rows have so many numbers each."""
+    """Return the place of the first row of a span, with `size` numbers per row."""
     return int(clusters.list_start[span.cluster] + (span.low - clusters.row_start[span.cluster]) * size)
 
 
 @inlined
-def check_fixed_of_several(
+def check_equalities_of_several(
     batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int
 ) -> int:
-    """Rows of equalities, narrow or not, where the publication has several codes in some column."""
+    """Append rows of equalities, narrow or not, of a publication with several codes in some column."""
     narrow, width = clusters.layout[span.cluster] == NARROW, clusters.width[span.cluster]
     at = _first_place(clusters, span, width if narrow else 2 * width)
     for row in range(span.low, span.high):
@@ -106,7 +106,7 @@ def check_fixed_of_several(
             else:
                 column, code = np.int64(clusters.equality[at]), np.int64(clusters.equality[at + 1])
                 at += 2
-            if some_code(batch, scratch, column, code, code):
+            if has_code_between(batch, scratch, column, code, code):
                 left -= 1
         if left == 0:
             out.subscription[found] = clusters.subscription[row]
@@ -115,8 +115,8 @@ def check_fixed_of_several(
 
 
 @inlined
-def narrowed(column: Any, code: int, base: int) -> Any:
-    """A column and its code in one number, or NOT_NARROW."""
+def pack_narrow(column: Any, code: int, base: int) -> Any:
+    """Return a column and its code as one number, or NOT_NARROW."""
     distance = np.int64(code) - np.int64(base)
     if base < 0 or distance < 0 or distance > 0xFFFF:
         return np.uint32(NOT_NARROW)
@@ -127,7 +127,7 @@ def narrowed(column: Any, code: int, base: int) -> Any:
 def check_lists(
     batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int
 ) -> int:
-    """Rows with lists of tests of their own, most selective first."""
+    """Append rows with test lists of their own, most selective test first."""
     shift = clusters.list_start[span.cluster] - clusters.row_start[span.cluster]
     for row in range(span.low, span.high):
         if list_holds(batch, clusters, scratch, shift + row):
@@ -140,9 +140,11 @@ def check_lists(
 def next_merge_match(
     batch: Coded, clusters: Clusters, cluster: int, row: int, high: int, atom: int, last: int
 ) -> Any:
-    """The next row that one of a publication's atoms meets, from a row and an atom on; `high` if there is none.
+    """Return the next row, from a row and an atom on, whose second key some atom has; `high` if there is
+    none.
 
-    Rows and atoms stand in the order of columns and codes: both are walked through once. A row without a column is met.
+    Rows and atoms are both sorted by column and code: each is traversed once. A row without a second key
+    always matches.
     """
     codes = clusters.cut_low[cluster] - clusters.row_start[cluster]
     columns = clusters.cut_high[cluster] - clusters.row_start[cluster]
@@ -157,13 +159,15 @@ def next_merge_match(
             return high, atom
         if batch.column[np.uint64(atom)] == np.uint32(column) and batch.code[np.uint64(atom)] == code:
             return row, atom
-        row = _skip(batch, clusters, codes, columns, row, high, atom)
+        row = _gallop(batch, clusters, codes, columns, row, high, atom)
     return high, atom
 
 
 @inlined
-def _skip(batch: Coded, clusters: Clusters, codes: int, columns: int, row: int, high: int, atom: int) -> int:
-    """Past rows that come before an atom, in longer and longer steps: all clauses may ask for one popular value."""
+def _gallop(
+    batch: Coded, clusters: Clusters, codes: int, columns: int, row: int, high: int, atom: int
+) -> int:
+    """Skip rows before an atom, in doubling steps: all clauses may test for one popular value."""
     step, row = 1, row + 1
     while row + step < high and _is_behind(batch, clusters, codes, columns, row + step, atom):
         row += step
@@ -186,7 +190,7 @@ def _is_before(batch: Coded, atom: int, column: int, code: int) -> bool:
 
 @inlined
 def list_holds(batch: Coded, clusters: Clusters, scratch: Scratch, number: int) -> bool:
-    """Whether a publication satisfies every test of a list."""
+    """Return whether a publication satisfies every test of a list."""
     items = clusters.item
     for at in range(ITEM * clusters.row_test[number], ITEM * clusters.row_test[number + 1], ITEM):
         column, op, low, high = items[at], items[at + 1], items[at + 2], items[at + 3]
@@ -194,27 +198,27 @@ def list_holds(batch: Coded, clusters: Clusters, scratch: Scratch, number: int) 
         if op == INSIDE and code != SEVERAL:
             if code < low or code > high:  # ABSENT is below every bound
                 return False
-        elif _some(batch, clusters, scratch, column, op & 3, low, high) == (op >= NEGATED):
+        elif _some_code_passes(batch, clusters, scratch, column, op & 3, low, high) == (op >= NEGATED):
             return False
     return True
 
 
 @inlined
-def _some(
+def _some_code_passes(
     batch: Coded, clusters: Clusters, scratch: Scratch, column: int, op: int, low: int, high: int
 ) -> bool:
-    """Whether some code of a column stands as a test asks."""
+    """Return whether some code of a column passes a test."""
     if scratch.code[column] == ABSENT:
         return False
     if op == INSIDE:
-        return some_code(batch, scratch, column, low, high)
+        return has_code_between(batch, scratch, column, low, high)
     codes, head, tail = batch.code, scratch.head[column], scratch.tail[column]
     if op == OUTSIDE:
         return bool(codes[head] < low or codes[tail - 1] > high)
     members, first, last = clusters.set_code, clusters.set_start[low], clusters.set_start[low + 1]
     if tail - head > last - first:
-        for member in range(first, last):  # noqa: SIM110 - Numba has no generators here
-            if some_code(batch, scratch, column, members[member], members[member]):
+        for member in range(first, last):
+            if has_code_between(batch, scratch, column, members[member], members[member]):
                 return True
         return False
     for atom in range(head, tail):
@@ -228,7 +232,7 @@ def _some(
 def check_columns(
     batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int
 ) -> int:
-    """Rows of a uniform cluster: its tests are columns of bounds."""
+    """Append rows of a uniform cluster, whose tests are columns of bounds, compared 64 at a time without branches."""
     cluster, low, high = span
     cut = clusters.cut_op[cluster]
     simple = cut == NO_CUT or scratch.code[clusters.cut_column[cluster]] != SEVERAL
@@ -251,14 +255,14 @@ def check_columns(
         for at in range(row, row + LANES, 16):
             if mask & np.uint64(0xFFFF):
                 compress(clusters.subscription, at, mask, out.subscription, found)
-                found += ones(mask & np.uint64(0xFFFF))
+                found += count_ones(mask & np.uint64(0xFFFF))
             mask >>= np.uint64(16)
     return found
 
 
 @inlined
 def _compare(clusters: Clusters, cluster: int, scratch: Scratch, row: int) -> Any:
-    """Which of the LANES rows from one on pass: every column has one code, so a test is a comparison."""
+    """Return which of LANES rows pass, if every column has one code: then each test is one comparison."""
     bound, shift = clusters.bound, row - clusters.row_start[cluster]
     mask = np.uint64(0xFFFFFFFFFFFFFFFF)
     if clusters.cut_op[cluster] == WITHIN:
@@ -282,7 +286,7 @@ def _compare(clusters: Clusters, cluster: int, scratch: Scratch, row: int) -> An
 def _check_several(
     batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Pairs, found: int
 ) -> int:
-    """Some column has several codes: each test of a row asks whether one of them satisfies it."""
+    """Append rows where some column has several codes: each test asks whether one of them passes."""
     cluster, low, high = span
     cut, bound = clusters.cut_op[cluster], clusters.bound
     for row in range(low, high):
@@ -293,7 +297,7 @@ def _check_several(
                 bound, cut, clusters.cut_low[cluster] + shift, clusters.cut_high[cluster] + shift
             )
             first, last = max(first, clusters.cut_floor[cluster]), min(last, clusters.cut_ceiling[cluster])
-            holds = some_code(batch, scratch, clusters.cut_column[cluster], first, last)
+            holds = has_code_between(batch, scratch, clusters.cut_column[cluster], first, last)
         for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
             if not holds:
                 break
@@ -301,7 +305,7 @@ def _check_several(
                 bound, clusters.test_op[t], clusters.test_low[t] + shift, clusters.test_high[t] + shift
             )
             first, last = max(first, clusters.test_floor[t]), min(last, clusters.test_ceiling[t])
-            holds = some_code(batch, scratch, clusters.test_column[t], first, last)
+            holds = has_code_between(batch, scratch, clusters.test_column[t], first, last)
         if holds:
             out.subscription[found] = clusters.subscription[row]
             found += 1
@@ -310,7 +314,7 @@ def _check_several(
 
 @inlined
 def _bounds(bound: Any, op: int, low: int, high: int) -> Any:
-    """Between which codes a row's test holds; `low` and `high` are where its bounds stand."""
+    """Return the codes between which a row's test holds; `low` and `high` are the places of its bounds."""
     if op == AT_LEAST:
         return np.int64(bound[low]), np.int64(LAST_CODE)
     if op == AT_MOST:

@@ -1,4 +1,4 @@
-"""Rows of a segment: found by their ids, and left out of the answer when they are no longer wanted."""
+"""Rows of a segment: lookup by id, and removal of dead rows from matches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.matching.kernels.bytes import hash_bytes
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.compiled import inlined, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
@@ -15,14 +15,14 @@ HALF = np.uint64(32)
 
 @inlined
 def _first_slot(data: Any, start: int, length: int, slots: int) -> Any:
-    """A slot from the hash's upper half, which one more multiplication has mixed: any number of slots will do."""
+    """Return the first slot, from the hash's upper half mixed once more: any number of slots works."""
     upper = (hash_bytes(data, start, length) * GOLDEN) >> HALF
     return np.int64((upper * np.uint64(slots)) >> HALF)
 
 
-@reading
+@kernel
 def fill_slots(slots: Any, offsets: Any, data: Any) -> None:
-    """Enter ids, which are all different, into an empty (-1) table that has more slots than there are ids."""
+    """Enter distinct ids into an empty (-1) table with more slots than ids."""
     for row in range(len(offsets) - 1):
         slot = _first_slot(data, offsets[row], offsets[row + 1] - offsets[row], len(slots))
         while slots[slot] >= 0:
@@ -30,9 +30,9 @@ def fill_slots(slots: Any, offsets: Any, data: Any) -> None:
         slots[slot] = row
 
 
-@reading
+@kernel
 def find_rows(slots: Any, offsets: Any, data: Any, asked: Any, text: Any, rows: Any) -> None:
-    """The row of each asked id, or -1. The hash leads to candidates; the bytes decide."""
+    """Write the row of each id, or -1. The bytes decide, not the hash."""
     for i in range(len(asked) - 1):
         start, length = asked[i], asked[i + 1] - asked[i]
         slot = _first_slot(text, start, length, len(slots))
@@ -52,9 +52,9 @@ def _same(data: Any, at: int, text: Any, start: int, length: int) -> bool:
     return alike == length
 
 
-@reading
+@kernel
 def keep_alive(dead: Any, publication: Any, subscription: Any) -> int:
-    """Move the pairs whose subscription has no bit in `dead` to the front; how many there are."""
+    """Move the pairs whose subscription has no bit in `dead` to the front; return how many there are."""
     kept = 0
     for i in range(len(subscription)):
         row = subscription[i]
@@ -64,9 +64,9 @@ def keep_alive(dead: Any, publication: Any, subscription: Any) -> int:
     return kept
 
 
-@reading
+@kernel
 def mark_dead(dead: Any, rows: Any) -> int:
-    """Set the bits of these rows; those that had none come to the front of `rows`. How many there are."""
+    """Set the bits of rows, and move the newly marked ones to the front of `rows`; return how many there are."""
     new = 0
     for i in range(len(rows)):
         row = rows[i]

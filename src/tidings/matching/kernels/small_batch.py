@@ -1,6 +1,6 @@
-"""A few publications, matched in one call: what takes a microsecond should not be prepared for twenty.
+"""Matching of a few publications in one call, without the preparation that large batches need.
 
-The kernels for many, `encode` and `match`, are compiled into it.
+The kernels for large batches, `encode` and `match`, are compiled into it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 from tidings.matching.kernels.bitmap_filter import FilteredCandidates
 from tidings.matching.kernels.clusters import Clusters, Pairs, Scratch
-from tidings.matching.kernels.compiled import I32, I64, U8, U32, reading
+from tidings.matching.kernels.compiled import I32, I64, U8, U32, kernel, make_opener
 from tidings.matching.kernels.encode import AtomArrays, Codecs, Coded, Marks, encode, sort_codes
-from tidings.matching.kernels.handles import opener
 from tidings.matching.kernels.match import match
 
 TRY_AGAIN = -1
-"""In place of a number of pairs: these publications need more room, or have several values somewhere."""
+"""Instead of a number of pairs: the publications need larger buffers, or have several values in a column."""
 
 
 class Paths(NamedTuple):
-    """Of `AtomArrays`, what belongs to the paths."""
+    """The part of `AtomArrays` that belongs to the paths."""
 
     column_start: I64
     columns: U32
@@ -28,9 +27,9 @@ class Paths(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """What a call writes to, kept for the next one: codes, and marks with their tick.
+    """Output buffers, kept from call to call: codes, and marks with their tick.
 
-    `meets` says whether codes are to be in order.
+    `needs_order` tells whether codes must be sorted.
     """
 
     starts: I64
@@ -42,23 +41,23 @@ class Buffers(NamedTuple):
     tick: I64
     no_starts: I64
     no_rows: I32
-    meets: U8
+    needs_order: U8
 
 
 class SmallBatch(NamedTuple):
-    """Everything but the publications."""
+    """All arguments except the publications."""
 
     paths: Paths
     codecs: Codecs
     clusters: Clusters
-    room: Buffers
+    buffers: Buffers
     scratch: Scratch
 
 
-open_few = opener(SmallBatch, changing=(Paths, Buffers, Scratch))
+open_small_batch = make_opener(SmallBatch, changing=(Paths, Buffers, Scratch))
 
 
-@reading
+@kernel
 def match_small_batch(
     starts: Any,
     path: Any,
@@ -72,23 +71,25 @@ def match_small_batch(
     publication: Any,
     subscription: Any,
 ) -> int:
-    """Match publications, with the handle of a `Few`; how many pairs were found, or TRY_AGAIN."""
-    few = open_few(handle)
-    paths, room = few.paths, few.room
-    count, tick = len(starts) - 1, room.tick[0]
-    if count >= len(room.starts) or starts[count] - starts[0] >= len(room.code):
+    """Match publications, with the handle of a `SmallBatch`; return the number of pairs, or TRY_AGAIN."""
+    batch = open_small_batch(handle)
+    paths, buffers = batch.paths, batch.buffers
+    count, tick = len(starts) - 1, buffers.tick[0]
+    if count >= len(buffers.starts) or starts[count] - starts[0] >= len(buffers.code):
         return TRY_AGAIN
-    room.tick[0] += count
+    buffers.tick[0] += count
     atoms = AtomArrays(
         starts, path, kind, payload, double, string, length, text,
         paths.column_start, paths.columns, paths.dense_low, paths.dense_count,
     )  # fmt: skip
-    coded = Coded(room.starts[: count + 1], room.column, room.code)
-    done, several = encode(atoms, few.codecs, Marks(room.node_marks, room.column_marks, tick), coded, 0)
+    coded = Coded(buffers.starts[: count + 1], buffers.column, buffers.code)
+    done, several = encode(
+        atoms, batch.codecs, Marks(buffers.node_marks, buffers.column_marks, tick), coded, 0
+    )
     if done < count or several:
         return TRY_AGAIN
-    if room.meets[0]:
+    if buffers.needs_order[0]:
         sort_codes(coded)
-    nothing, out = FilteredCandidates(room.no_starts, room.no_rows, 0), Pairs(publication, subscription)
-    done, found = match(coded, room.order[:count], few.clusters, nothing, few.scratch, tick, out, 0)
+    nothing, out = FilteredCandidates(buffers.no_starts, buffers.no_rows, 0), Pairs(publication, subscription)
+    done, found = match(coded, buffers.order[:count], batch.clusters, nothing, batch.scratch, tick, out, 0)
     return found if done == count else TRY_AGAIN

@@ -1,26 +1,26 @@
-"""Texts of documents are sought in the strings of a segment, each once, before anything else asks for them."""
+"""Strings: lookup of document texts among the strings of a segment, and tries of text patterns."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.matching.kernels.bytes import hash_bytes
 from tidings.matching.kernels.codes import StringCodec, find_hashed
-from tidings.matching.kernels.compiled import I32, U8, inlined, reading
+from tidings.matching.kernels.compiled import I32, U8, allocating_kernel, inlined, kernel
 from tidings.matching.kernels.vectors import prefetch
 
-NONE, NOT_SOUGHT, SOUGHT, SAME = -1, -2, -3, -4
-"""In place of a string's number: it is none of them; nobody has asked yet. While texts are sought: this one is; it is
-the one before it."""
+NONE, NOT_LOOKED_UP, PENDING, REPEATED = -1, -2, -3, -4
+"""Instead of the number of a string: not a known string; not looked up. During lookup: pending; same text as
+the previous atom.
+"""
 
-AT_ONCE = 16
-"""So many texts are sought together: the memory is asked for what the last needs before the first is looked at."""
+GROUP = 16
+"""Texts that are looked up together: the memory of the last is prefetched before the first is compared."""
 
 
-@reading
+@kernel
 def find_strings(
     path: Any,
     value: Any,
@@ -32,32 +32,32 @@ def find_strings(
     hashes: Any,
     found: Any,
 ) -> None:
-    """For each text whose path is `asked` for, its number among the strings of a column, or NONE.
+    """Write for each text whose path is `asked` for its number among the strings of a column, or NONE.
 
-    An element and its text node have one text between them. `hashes` has room for AT_ONCE.
+    An element and its text node share one text. `hashes` has room for GROUP.
     """
-    for begin in range(0, len(path), AT_ONCE):
-        end = min(len(path), begin + AT_ONCE)
+    for begin in range(0, len(path), GROUP):
+        end = min(len(path), begin + GROUP)
         for a in range(begin, end):
-            found[a] = NONE if asked[path[a]] else NOT_SOUGHT
+            found[a] = NONE if asked[path[a]] else NOT_LOOKED_UP
             if not asked[path[a]] or length[a] > codec.longest[column]:
                 continue
-            found[a] = SAME if a > 0 and _is_same(value, length, found, a) else SOUGHT
-            if found[a] == SOUGHT:
+            found[a] = REPEATED if a > 0 and _is_same(value, length, found, a) else PENDING
+            if found[a] == PENDING:
                 hashes[a - begin] = hash_bytes(text, value[a], length[a])
                 prefetch(codec.slots, _slot(codec, column, hashes[a - begin]))
-        _look_ahead(found, codec, column, hashes, begin, end)
+        _prefetch_strings(found, codec, column, hashes, begin, end)
         for a in range(begin, end):
-            if found[a] == SAME:
+            if found[a] == REPEATED:
                 found[a] = found[a - 1]
-            elif found[a] == SOUGHT:
+            elif found[a] == PENDING:
                 found[a] = find_hashed(codec, column, text, value[a], length[a], hashes[a - begin])
 
 
 @inlined
 def _is_same(value: Any, length: Any, found: Any, a: int) -> bool:
-    """Whether a text is the one before it, which has been or is being sought."""
-    return bool(value[a] == value[a - 1] and length[a] == length[a - 1] and found[a - 1] != NOT_SOUGHT)
+    """Return whether a text is the previous one, and that one has been or is being looked up."""
+    return bool(value[a] == value[a - 1] and length[a] == length[a - 1] and found[a - 1] != NOT_LOOKED_UP)
 
 
 @inlined
@@ -66,30 +66,30 @@ def _slot(codec: StringCodec, column: int, hashed: Any) -> int:
 
 
 @inlined
-def _look_ahead(found: Any, codec: StringCodec, column: int, hashes: Any, begin: int, end: int) -> None:
-    """Ask the memory for the strings that the hashes lead to: first for where they stand, then for them."""
+def _prefetch_strings(found: Any, codec: StringCodec, column: int, hashes: Any, begin: int, end: int) -> None:
+    """Prefetch the strings that the hashes lead to: first their offsets, then their bytes."""
     for a in range(begin, end):
-        if found[a] == SOUGHT:
+        if found[a] == PENDING:
             number = codec.slots[_slot(codec, column, hashes[a - begin])]
             prefetch(codec.offsets, codec.start[column] + max(0, number))
     for a in range(begin, end):
-        if found[a] == SOUGHT:
+        if found[a] == PENDING:
             number = codec.slots[_slot(codec, column, hashes[a - begin])]
             prefetch(codec.data, codec.offsets[codec.start[column] + max(0, number)])
 
 
-# Which of many patterns a text begins with, ends with or contains: one trie, three walks.
+# Which of many patterns a text starts with, ends with or contains: one trie, three traversals.
 #
-# The trie is built from sorted patterns, level by level, so that the children of a node stand together in byte order.
+# The trie is built from sorted patterns, level by level, so that the children of a node are adjacent and in byte order.
 # Failure links make it an Aho-Corasick automaton: a text is read once, however many patterns there are.
 
 
 class Trie(NamedTuple):
     """Nodes level by level, the root first. The children of node i are first[i] to first[i + 1].
 
-    `pattern` is the pattern that ends at the node or -1, `fail` the node of its longest proper suffix, and `link` the
-    next node below the root on the way of failures where a pattern ends, or -1. Each array has one entry more than
-    there are nodes, so that several tries can stand in one array.
+    `pattern` is the pattern that ends at the node or -1, `fail` the node of its longest proper suffix, and
+    `link` the next node on the chain of failures, below the root, where a pattern ends, or -1. Each array has
+    one entry more than there are nodes, so that several tries fit into one array.
     """
 
     first: I32
@@ -99,9 +99,9 @@ class Trie(NamedTuple):
     link: I32
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def build(offsets: Any, data: Any) -> Any:
-    """The trie of distinct patterns in byte order; pattern i is data[offsets[i]:offsets[i + 1]]."""
+@allocating_kernel
+def build_trie(offsets: Any, data: Any) -> Any:
+    """Build the trie of distinct patterns in byte order; pattern i is data[offsets[i]:offsets[i + 1]]."""
     patterns = len(offsets) - 1
     most = offsets[patterns] - offsets[0] + 1
     first = np.zeros(most + 1, np.int32)
@@ -130,13 +130,13 @@ def build(offsets: Any, data: Any) -> Any:
     size = nodes + 1
     fail, link = np.zeros(size, np.int32), np.full(size, -1, np.int32)
     trie = Trie(first[:size].copy(), byte[:size].copy(), pattern[:size].copy(), fail, link)
-    _link(trie, nodes)
+    _link_failures(trie, nodes)
     return trie
 
 
 @inlined
 def child(trie: Trie, base: int, node: int, key: int) -> int:
-    """The child of `node` by `key`, or -1; `base` is where this trie's nodes begin."""
+    """Return the child of `node` by `key`, or -1; `base` is where the nodes of this trie begin."""
     low, high = trie.first[base + node], trie.first[base + node + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -150,8 +150,8 @@ def child(trie: Trie, base: int, node: int, key: int) -> int:
 
 
 @inlined
-def step(trie: Trie, base: int, node: int, key: int) -> int:
-    """Where the automaton goes from `node` on reading `key`."""
+def next_state(trie: Trie, base: int, node: int, key: int) -> int:
+    """Return the state of the automaton after reading `key` in `node`."""
     while True:
         found = child(trie, base, node, key)
         if found >= 0:
@@ -162,9 +162,9 @@ def step(trie: Trie, base: int, node: int, key: int) -> int:
 
 
 @inlined
-def _link(trie: Trie, nodes: int) -> None:
+def _link_failures(trie: Trie, nodes: int) -> None:
     for node in range(nodes):
         for next_node in range(trie.first[node], trie.first[node + 1]):
-            fail = 0 if node == 0 else step(trie, 0, trie.fail[node], trie.byte[next_node])
+            fail = 0 if node == 0 else next_state(trie, 0, trie.fail[node], trie.byte[next_node])
             trie.fail[next_node] = fail
             trie.link[next_node] = fail if fail > 0 and trie.pattern[fail] >= 0 else trie.link[fail]

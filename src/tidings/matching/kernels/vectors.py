@@ -1,7 +1,7 @@
-"""Vectors: the few instructions on many numbers at once that loops are not turned into by themselves.
+"""Vector operations that LLVM does not derive from loops by itself.
 
-Each is a vector operation of LLVM, which every processor gets in the width it has: one comparison of 64 numbers is
-four instructions with AVX-512, eight with AVX2, sixteen on ARM. A mask has one bit for each place.
+Each is an LLVM vector operation, which every processor executes in its own width: one comparison of 64
+numbers is four instructions with AVX-512, eight with AVX2, sixteen on ARM. A mask has one bit per place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 64
-"""How many rows a comparison looks at; arrays that are compared have so many places more than rows."""
+"""Rows per comparison; compared arrays have as many places more than rows."""
 
 TILE_WORDS = 32
 TILE_ROWS = 64 * TILE_WORDS
@@ -26,7 +26,7 @@ _Made = tuple[Any, Callable[..., Any]]
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    """The address of an array's element."""
+    """Return the address of an array element."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
 
 
@@ -42,7 +42,7 @@ def _splat(builder: Any, value: Any, vector: Any) -> Any:
 
 
 def _comparison(bounds: Any, relation: str) -> _Made:
-    """Compare the LANES numbers from a place on with a code: `bound relation code`."""
+    """Compare LANES numbers from a place on with a code: `bound relation code`."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         vector = ir.VectorType(_I32, LANES)
@@ -55,25 +55,25 @@ def _comparison(bounds: Any, relation: str) -> _Made:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def at_most(typing: Any, bounds: Any, at: Any, code: Any) -> _Made:
-    """Which of bounds[at : at + LANES] are at most the code."""
+    """Return which of bounds[at : at + LANES] are at most the code."""
     return _comparison(bounds, "<=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def at_least(typing: Any, bounds: Any, at: Any, code: Any) -> _Made:
-    """Which of bounds[at : at + LANES] are at least the code."""
+    """Return which of bounds[at : at + LANES] are at least the code."""
     return _comparison(bounds, ">=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def equal(typing: Any, bounds: Any, at: Any, code: Any) -> _Made:
-    """Which of bounds[at : at + LANES] are the code."""
+    """Return which of bounds[at : at + LANES] equal the code."""
     return _comparison(bounds, "==")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def differ(typing: Any, numbers: Any, at: Any) -> _Made:
-    """Which of numbers[at : at + LANES] are not the number right before them."""
+def compare_neighbours(typing: Any, numbers: Any, at: Any) -> _Made:
+    """Return which of numbers[at : at + LANES] differ from the number before them."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         vector, before = ir.VectorType(_I32, LANES), builder.sub(args[1], ir.Constant(_I64, 1))
@@ -86,7 +86,7 @@ def differ(typing: Any, numbers: Any, at: Any) -> _Made:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def compress(typing: Any, source: Any, at: Any, mask: Any, out: Any, place: Any) -> _Made:
-    """Write those of source[at : at + 16] whose bit is set in the lowest 16 bits of a mask, one after the other."""
+    """Write those of source[at : at + 16] whose bit is set in the lowest 16 bits of a mask, without gaps."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         vector, bits = ir.VectorType(_I32, 16), ir.VectorType(_BIT, 16)
@@ -101,8 +101,8 @@ def compress(typing: Any, source: Any, at: Any, mask: Any, out: Any, place: Any)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def ones(typing: Any, mask: Any) -> _Made:
-    """How many bits are set."""
+def count_ones(typing: Any, mask: Any) -> _Made:
+    """Count the bits that are set."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         return builder.ctpop(args[0])
@@ -111,8 +111,8 @@ def ones(typing: Any, mask: Any) -> _Made:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def first_one(typing: Any, mask: Any) -> _Made:
-    """The place of the lowest bit that is set."""
+def find_first_one(typing: Any, mask: Any) -> _Made:
+    """Return the place of the lowest bit that is set."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         return builder.cttz(args[0], ir.Constant(_BIT, 0))
@@ -122,7 +122,7 @@ def first_one(typing: Any, mask: Any) -> _Made:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing: Any, array: Any, at: Any) -> _Made:
-    """Ask the memory for an array's element, and do not wait for it."""
+    """Prefetch an array element."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         address = _place(context, builder, signature.args[0], args[0], args[1])
@@ -136,11 +136,11 @@ def prefetch(typing: Any, array: Any, at: Any) -> _Made:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def meet(typing: Any, kept: Any, lines: Any, starts: Any, first: Any, last: Any) -> _Made:
+def intersect(typing: Any, kept: Any, lines: Any, starts: Any, first: Any, last: Any) -> _Made:
     """Leave in `kept` (TILE_WORDS words) the bits that are set in each of several lines of `lines`.
 
-    Line i begins at starts[i], for i from `first` to before `last`. The answer is zero if no bit is left. The bits stay
-    in registers from the first line to the last.
+    Line i begins at starts[i], for i from `first` up to but excluding `last`. Returns zero if no bit is left.
+    The bits stay in registers from the first line to the last.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:

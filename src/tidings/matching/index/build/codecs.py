@@ -308,11 +308,11 @@ def _trie(column: ColumnConstants) -> tries.Trie:
     """Build the trie of a column's patterns; those of SUFFIX columns are reversed and keep their numbers."""
     patterns = column.strings
     if column.column.aspect != Aspect.SUFFIX:
-        built: tries.Trie = tries.build(*_pack(patterns))
+        built: tries.Trie = tries.build_trie(*_pack(patterns))
         return built
     backwards = pa.array([bytes(reversed(p)) for p in patterns.to_pylist()], pa.binary())
     order = pc.sort_indices(backwards)
-    built = tries.build(*_pack(backwards.take(order)))
+    built = tries.build_trie(*_pack(backwards.take(order)))
     numbers = np.append(order.to_numpy(), -1).astype(np.int32)
     return built._replace(pattern=numbers[built.pattern])
 

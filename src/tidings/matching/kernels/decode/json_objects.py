@@ -1,8 +1,8 @@
-"""Many JSON objects to atoms, in one loop over their bytes.
+"""JSON objects to atoms, in one loop over the bytes of many objects.
 
-The loop knows the plain case and nothing else. Whatever is unusual (an escape in a wanted string, a key twice, a
-syntax error) makes it *decline* the document, which is then decoded by the definition in
-`tidings.events.json_decoder`. So there is one meaning, and the loop never guesses.
+The loop handles only plain input. Anything unusual (an escape in a wanted string, a repeated key, a syntax
+error) makes it *decline* the document, which is then decoded by the specification,
+`tidings.events.json_decoder`. So the meaning is defined once, and the loop never guesses.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.bytes import byte_at, skip_space
+from tidings.matching.kernels.compiled import inlined, kernel
 from tidings.matching.kernels.decode import json_tokens as scan
 from tidings.matching.kernels.decode.json_tokens import (
-    byte_at,
     scan_key,
     scan_number,
     scan_string,
     scan_word,
-    skip_space,
 )
 from tidings.matching.kernels.decode.names import NOWHERE, child, is_key
-from tidings.matching.kernels.decode.numbers import nearest_double
+from tidings.matching.kernels.decode.scalars import nearest_double
 
 INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 """The kinds of `tidings.atoms.AtomKind`."""
@@ -30,12 +29,12 @@ INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 MOST_DEPTH = 32
 MOST_KEYS = 4096
 MOST_PATH_TEXT = 20_000_000
-"""As in `events.json_decoder`; a test keeps them equal. Bytes are counted here, of which there are no fewer than
-characters: a document that may exceed the limit is declined.
+"""Limits of `events.json_decoder`; a test keeps them equal. The kernel counts bytes, of which there are at
+least as many as characters: a document that may exceed the limit is declined.
 """
 
 MOST_MAGNITUDE = 300
-"""A number of so many digits and zeros is finite for sure; a document with a larger one is declined."""
+"""A number with so many digits and zeros is certainly finite; a document with a larger one is declined."""
 
 ROOT, NO_ID = 0, -2
 _KEY, _VALUE, _AFTER, _DONE, _DECLINED = 0, 1, 2, 3, 4
@@ -52,12 +51,13 @@ class Documents(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Wanted paths as a trie. Node 0 is the document; a node's key is key_length bytes of `keys` at key_start.
+    """Wanted paths as a trie. Node 0 is the document; the key of a node is key_length bytes of `keys` at
+    key_start.
 
-    `path` is the number of the wanted path that ends at the node, or -1; `exact` says of a path whether what a string
-    says matters, or only that it is one. `slots` finds a child by its parent and its key (see `keys`). `id_node` is
-    where the id stands, or NO_ID; `cloud_event` is the member that makes a document a CloudEvent, which is taken
-    apart differently.
+    `path` is the number of the wanted path that ends at the node, or -1; `exact` tells of a path whether the
+    content of a string matters, or only that it is a string. `slots` finds a child by its parent and its key
+    (see `names.Keys`). `id_node` is the node of the id, or NO_ID; `cloud_event` is the member that makes a
+    document a CloudEvent, which the specification decodes.
     """
 
     parent: Any
@@ -74,12 +74,12 @@ class Paths(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The objects and arrays the loop is in, by depth, and the hashes of their keys that are no nodes, so far.
+    """The open objects and arrays by depth, and the hashes of their keys so far that are not nodes.
 
-    Objects are numbered; `met` is the last object that had a node's key, and `objects` the last number, for the next
-    call. `follower` is the node whose key came after that of a node the last time: events of one source mostly have
-    their keys in one order, and comparing a key is cheaper than hashing it. `path_length` is how long the path of an
-    object or array is.
+    Objects are numbered; `met` is the last object that had the key of a node, and `objects` the last number,
+    for the next call. `follower` is the node whose key followed that of a node last time: events of one
+    source usually have their keys in one order, and comparing a key is cheaper than hashing it. `path_length`
+    is the length of the path of an object or array.
     """
 
     node: Any
@@ -94,9 +94,9 @@ class Work(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Atoms by column; and by document where they begin, and its id (length -1: none).
+    """Atoms by column; by document their start, and its id (length -1: none).
 
-    Also by document, whether it was declined, and whether it has values at paths that nobody wants.
+    Also by document: whether it was declined, and whether it has values at paths that are not wanted.
     """
 
     starts: Any
@@ -111,8 +111,8 @@ class Out(NamedTuple):
 
 
 @inlined
-def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, end: int) -> Any:
-    """The node that is likely to follow, if its key stands in the text, or NOWHERE."""
+def _expected_child(paths: Paths, follower: int, parent: int, text: Any, start: int, end: int) -> Any:
+    """Return the node that is likely to follow if its key is in the text, or NOWHERE."""
     stop = start + np.int64(paths.key_length[follower])
     likely = follower != ROOT and paths.parent[follower] == parent and stop < end and text[stop] == scan.QUOTE
     if likely and is_key(paths, follower, text, start, stop - start):
@@ -121,8 +121,8 @@ def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, e
 
 
 @inlined
-def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
-    """Whether the hash is among keys[first:end]. Without an early exit, for then the loop is vectorised."""
+def _contains(keys: Any, first: int, end: int, key_hash: Any) -> bool:
+    """Return whether the hash is in keys[first:end]. No early exit, so that the loop is vectorised."""
     same = 0
     for i in range(first, end):
         same += keys[i] == key_hash
@@ -131,26 +131,27 @@ def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
 
 @inlined
 def _integer(digits: Any, count: int, minus: bool) -> Any:
-    """Whether the whole number fits 64 bits, and it. -2**63 is left to the definition."""
+    """Return whether the whole number fits into 64 bits, and the number. -2**63 is left to the specification."""
     value = np.int64(digits)
     return count <= scan.MOST_DIGITS and digits <= _INT64_MAX, (-value if minus else value)
 
 
 @inlined
 def _emit(out: Out, at: int, path: int, kind: int, payload: int, length: int) -> int:
-    """Write an atom; the number of the next one."""
+    """Write an atom; return the number of the next one."""
     out.path[at], out.kind[at] = path, kind
     out.payload[at], out.length[at] = payload, length
     return at + 1
 
 
-@reading
+@kernel
 def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int) -> int:
-    """Decode the documents from `first` on; returns the first that is not done, because the columns were full.
+    """Decode the documents from `first` on; return the first one that is not done, because the columns are
+    full.
 
-    A document is read as keys, values and what follows a value, in turns; leaving the inner loop early declines it.
-    `here` is the node of the object or array around, `node` that of the value to come, `last` that of the last key.
-    `around` and `length` are how long the paths of the first two are.
+    The states of a document are key, value and the token after a value; leaving the inner loop early declines
+    it. `here` is the node of the enclosing object or array, `node` that of the next value, `last` that of the
+    last key. `around` and `length` are the path lengths of the first two.
     """
     text, room, atoms, objects = documents.text, len(out.path), out.starts[first], work.objects[0]
     for i in range(first, len(documents.starts)):
@@ -166,7 +167,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
             if state == _KEY:
                 if byte_at(text, at, end) != scan.QUOTE:
                     break
-                node = _expected(paths, work.follower[last], here, text, at + 1, end)
+                node = _expected_child(paths, work.follower[last], here, text, at + 1, end)
                 if node >= 0:
                     stop, last = at + 1 + paths.key_length[node], node
                 else:
@@ -176,7 +177,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if node >= 0:
                         work.follower[last] = node
                         last = node
-                    elif stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
+                    elif stop < 0 or top == MOST_KEYS or _contains(work.keys, base, top, key_hash):
                         break
                     else:
                         work.keys[top] = key_hash

@@ -1,7 +1,7 @@
-"""Reading the tokens of JSON from bytes: spaces, strings, numbers, words.
+"""JSON tokens in bytes: strings, keys, numbers, words.
 
-Each scanner gets the text, where to begin and where the document ends, and says where it stopped; -1 means that
-the token is not one, or not one that is decided here. None of them looks at a byte beyond the end.
+Each scanner gets the text, a start and the end of the document, and returns where it stopped; -1 means that
+the token is invalid, or one that the specification has to decide. None reads a byte beyond the end.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tidings.matching.kernels.bytes import (
     FNV_BASIS,
     FNV_PRIME,
     POWERS,
-    before_first,
-    finished,
-    not_digits,
-    not_plain,
-    number_in,
-    word_at,
+    count_before_first,
+    finish_hash,
+    flag_non_digits,
+    flag_special,
+    load_word,
+    parse_digits,
 )
 from tidings.matching.kernels.compiled import inlined
 
@@ -37,23 +37,7 @@ _HEX = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else -1 f
 _TEN = np.uint64(10)
 
 MOST_DIGITS = 19
-"""So many decimal digits always fit 64 bits."""
-
-
-@inlined
-def byte_at(text: Any, at: int, end: int) -> int:
-    """The byte, or 0 beyond the end: no token begins with it."""
-    return int(text[at]) if at < end else 0
-
-
-@inlined
-def skip_space(text: Any, at: int, end: int) -> int:
-    while at < end and text[at] <= 32:
-        c = text[at]
-        if c != 32 and c != 10 and c != 13 and c != 9:
-            break
-        at += 1
-    return at
+"""So many decimal digits always fit into 64 bits."""
 
 
 @inlined
@@ -63,7 +47,7 @@ def _follows(text: Any, at: int, end: int, low: int, high: int) -> bool:
 
 @inlined
 def utf8_length(text: Any, at: int, end: int) -> int:
-    """How many bytes the character beyond ASCII has, or 0 if they are no UTF-8 (Unicode, table 3-7)."""
+    """Return the length of a non-ASCII character in bytes, or 0 if it is not valid UTF-8 (Unicode, table 3-7)."""
     c = text[at]
     if 0xC2 <= c <= 0xDF:
         return 2 if _follows(text, at + 1, end, 0x80, 0xBF) else 0
@@ -82,7 +66,7 @@ def utf8_length(text: Any, at: int, end: int) -> int:
 
 @inlined
 def _hex_unit(text: Any, at: int, end: int) -> int:
-    """The number of an escape like \\u00e9 that begins at the backslash, or -1."""
+    """Return the number of an escape like \\u00e9 that begins at the backslash, or -1."""
     if at + 6 > end or text[at] != BACKSLASH or text[at + 1] != _U:
         return -1
     unit = 0
@@ -96,7 +80,7 @@ def _hex_unit(text: Any, at: int, end: int) -> int:
 
 @inlined
 def escape_length(text: Any, at: int, end: int) -> int:
-    """How many bytes the escape of a character has (12 for a surrogate pair), or 0 if it is not one."""
+    """Return the length of an escape in bytes (12 for a surrogate pair), or 0 if it is invalid."""
     if at + 1 < end and _SIMPLE_ESCAPE[text[at + 1]]:
         return 2
     unit = _hex_unit(text, at, end)
@@ -109,11 +93,11 @@ def escape_length(text: Any, at: int, end: int) -> int:
 
 @inlined
 def scan_string(text: Any, at: int, end: int) -> Any:
-    """From behind the opening quote: where the closing quote is, or -1, and whether there are escapes."""
+    """Return the place of the closing quote, or -1, and whether there are escapes. Starts after the opening quote."""
     escaped = False
     while at < end:
         while at + BYTES <= end:
-            plain = before_first(not_plain(word_at(text, at)))
+            plain = count_before_first(flag_special(load_word(text, at)))
             at += plain
             if plain < BYTES:
                 break
@@ -139,16 +123,16 @@ def scan_string(text: Any, at: int, end: int) -> Any:
 
 @inlined
 def scan_key(text: Any, at: int, end: int) -> Any:
-    """From behind the opening quote: where the closing quote is, and the `hash_bytes` of what stands before it.
+    """Return the place of the closing quote and the `hash_bytes` of the key. Starts after the opening quote.
 
-    A key with an escape, a dot or nothing in it gives -1: what path it names is for the definition to say.
+    An empty key, or one with an escape or a dot, gives -1: the specification decides which path it names.
     """
     first = at
     h = FNV_BASIS
     while at < end:
         c = text[at]
         if c == QUOTE:
-            return (at if at > first else -1), finished(h)
+            return (at if at > first else -1), finish_hash(h)
         step = 1
         if c >= 128:
             step = utf8_length(text, at, end)
@@ -164,7 +148,7 @@ def scan_key(text: Any, at: int, end: int) -> Any:
 
 @inlined
 def scan_word(text: Any, at: int, end: int) -> int:
-    """Behind `true`, `false` or `null`, or -1."""
+    """Return the place after `true`, `false` or `null`, or -1."""
     left = end - at
     if left < 4:
         return -1
@@ -180,13 +164,13 @@ def scan_word(text: Any, at: int, end: int) -> int:
 
 @inlined
 def scan_digits(text: Any, at: int, end: int, value: Any) -> Any:
-    """Behind the digits, and `value` with them appended (modulo 2**64)."""
+    """Return the place after the digits, and `value` with them appended (modulo 2**64)."""
     while at + BYTES <= len(text):
-        word = word_at(text, at)
-        count = min(before_first(not_digits(word)), end - at)
+        word = load_word(text, at)
+        count = min(count_before_first(flag_non_digits(word)), end - at)
         if count == 0:
             return at, value
-        value = value * POWERS[count] + number_in(word, count)
+        value = value * POWERS[count] + parse_digits(word, count)
         at += count
         if count < BYTES:
             return at, value
@@ -201,7 +185,7 @@ def scan_digits(text: Any, at: int, end: int, value: Any) -> Any:
 
 @inlined
 def scan_exponent(text: Any, at: int, end: int) -> Any:
-    """From behind the e: where the exponent ends, and its value. With more than five digits it is not read: -1."""
+    """Return the end and the value of an exponent, starting after the e; -1 if it has more than five digits."""
     minus = at < end and text[at] == MINUS
     if at < end and (text[at] == MINUS or text[at] == PLUS):
         at += 1
@@ -222,10 +206,11 @@ def _leading_zeros(text: Any, at: int, end: int) -> int:
 
 @inlined
 def scan_number(text: Any, at: int, end: int) -> Any:
-    """Where the number ends, its digits as one integer, how many they are, the power of ten, and if it is whole.
+    """Return the end of a number, its digits as one integer, their count, the power of ten, and whether it is
+    whole.
 
-    The value is digits * 10**power without the sign, if there are at most MOST_DIGITS; a whole number is one
-    without point and exponent. What is no number ends at -1.
+    The value is digits * 10**power without the sign, if there are at most MOST_DIGITS digits; a whole number
+    has neither point nor exponent. Invalid numbers end at -1.
     """
     if at < end and text[at] == MINUS:
         at += 1

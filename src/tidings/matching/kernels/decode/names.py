@@ -1,11 +1,11 @@
-"""Keys: byte strings below a parent, found by their hash.
+"""Hash tables of names: keys of JSON paths, words of lists, XML namespaces, steps of tag paths.
 
-    parent   key        a trie of paths has a node for each; lists of words have their number as the parent
+    parent   key        a trie of paths has a node for each; for lists of words the parent is the number of the list
     0        seller
-    1        city       the path seller.city, if seller is the node 1
+    1        city       the path seller.city, if seller is node 1
 
-`slots` finds a key by its parent and its bytes: open addressing, at most half full, -1 where empty. The functions
-take any NamedTuple with the fields of `Keys`.
+`slots` finds a key by its parent and its bytes: open addressing, at most half full, -1 where empty. The
+functions take any NamedTuple with the fields of `Keys`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.matching.kernels.bytes import BYTES, WHOLE, copy, hash_bytes, word_at
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.bytes import BYTES, WHOLE, copy_bytes, hash_bytes, load_word
+from tidings.matching.kernels.compiled import inlined, kernel
 
 NOWHERE = -1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -39,9 +39,9 @@ def _slot(key_hash: Any, parent: int, mask: int) -> Any:
     return np.int64(mixed >> np.uint64(32)) & mask
 
 
-@reading
+@kernel
 def fill_slots(table: Any) -> None:
-    """Hash all keys and enter them into the (empty) slots; one without a parent is not to be found."""
+    """Hash all keys and enter them into the empty slots; a key without a parent cannot be found."""
     mask = len(table.slots) - 1
     for node in range(len(table.parent)):
         if table.parent[node] < 0:
@@ -56,12 +56,12 @@ def fill_slots(table: Any) -> None:
 
 @inlined
 def is_key(table: Any, node: int, text: Any, start: int, length: int) -> bool:
-    """Whether the bytes are the key of the node."""
+    """Return whether the bytes are the key of the node."""
     if table.key_length[node] != length:
         return False
     first, i = table.key_start[node], 0
     if start + BYTES <= len(text):
-        if (word_at(text, start) ^ table.key_word[node]) & WHOLE[min(length, BYTES)]:
+        if (load_word(text, start) ^ table.key_word[node]) & WHOLE[min(length, BYTES)]:
             return False
         i = min(length, BYTES)
     while i < length and table.keys[first + i] == text[start + i]:
@@ -71,7 +71,7 @@ def is_key(table: Any, node: int, text: Any, start: int, length: int) -> bool:
 
 @inlined
 def child(table: Any, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
-    """The node below `parent` with the key in the text, or NOWHERE. The hash leads there, the bytes decide."""
+    """Return the node below `parent` with the key in the text, or NOWHERE. The bytes decide, not the hash."""
     mask = len(table.slots) - 1
     slot = _slot(key_hash, parent, mask)
     node = np.int64(table.slots[slot])
@@ -83,37 +83,36 @@ def child(table: Any, parent: int, key_hash: Any, text: Any, start: int, length:
     return np.int64(NOWHERE)
 
 
-# Tables of names that grow while a kernel runs: namespaces, and the steps of tag paths.
+# Tables that grow while a kernel runs: namespaces, and the steps of tag paths.
 #
-# A name is looked up as in `keys`, by the number it stands below and its bytes. One that is not there is entered, as
-# long as there is room; a table that is full is made larger by the caller, who then runs the kernel again.
+# A name is looked up by its parent and its bytes. A new one is entered if there is room; otherwise the caller enlarges
+# the table and runs the kernel again.
 
 
 NO_ROOM, TOO_MUCH = -2, -3
 MOST_PATH_BYTES = 64_000_000
-"""A new name is not entered if the table is full, or if its tag paths, written out, are of more bytes than this.
+"""A table whose tag paths, written out, exceed this size accepts no new name.
 
-Without it a batch of small documents, each with a long path and many names at the end of it, would fill the memory.
+Otherwise a batch of small documents, each with a long path and many names at its end, could fill the memory.
 """
 
 MOST_STEPS = 1_000
-"""Nor is a name looked for further than this: only somebody who makes names for it gets so many into one place."""
+"""Probes per lookup: only names chosen on purpose collide that often."""
 
 ENTRIES, NAME_BYTES, PATH_BYTES, TURN = 0, 1, 2, 3
-"""What `used` counts: entries, bytes of names, bytes of tag paths written out, documents begun."""
+"""Counters in `used`: entries, bytes of names, bytes of tag paths written out, documents begun."""
 
 ELEMENT, ATTRIBUTE, TEXT = 0, 1, 2
 """The kinds of `tidings.documents.model.NodeKind`."""
 
 _SHIFT, _LOW = 32, (1 << 32) - 1
 _AT, _TEXT_STEP = 1, 6
-_NAME_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Names(NamedTuple):
-    """The fields of `keys.Keys`, with room for more, and what is `used` of it; at most half of the slots is taken.
+    """The fields of `Keys`, with room for more, and counters in `used`; at most half of the slots are filled.
 
-    Namespaces stand below 0; the first is no namespace, the second that of the prefix xml.
+    The parent of namespaces is 0; the first one means no namespace, the second is that of the prefix xml.
     """
 
     parent: Any
@@ -127,10 +126,10 @@ class Names(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Tag paths as names below the `place` that is their parent path, namespace and kind.
+    """Tag paths as names below a `place`: parent path, namespace and kind.
 
-    By path: the length of its last name and of all of it in bytes, the path of its texts (or -1), and the last
-    document that had it.
+    By path: the length of its last name and of the whole path in bytes, the path of its texts (or -1), and
+    the last document that had it.
     """
 
     parent: Any
@@ -148,26 +147,26 @@ class Paths(NamedTuple):
 
 
 @inlined
-def place(path: int, space: int, kind: int) -> Any:
-    """One number for a parent path (-1: the document), a namespace and a kind of node."""
+def make_place(path: int, space: int, kind: int) -> Any:
+    """Return one number for a parent path (-1: the document), a namespace and a kind of node."""
     return (np.int64(path) + 1) << _SHIFT | np.int64(space) << 2 | np.int64(kind)
 
 
-def placed(number: int) -> tuple[int, int, int]:
-    """Path, namespace and kind of such a number."""
+def split_place(number: int) -> tuple[int, int, int]:
+    """Return path, namespace and kind of a place."""
     return (number >> _SHIFT) - 1, (number & _LOW) >> 2, number & 3
 
 
 @inlined
 def _name_slot(key_hash: Any, parent: int, mask: int) -> Any:
-    """Where the search begins. All bits of the parent count: those of its path are the upper ones."""
-    mixed = (key_hash ^ (np.uint64(parent) * _NAME_SPREAD)) * _NAME_SPREAD
+    """Return the first slot. All bits of the parent count: those of its path are the upper ones."""
+    mixed = (key_hash ^ (np.uint64(parent) * _SPREAD)) * _SPREAD
     return np.int64(mixed >> np.uint64(32)) & mask
 
 
 @inlined
-def entered(table: Any, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
-    """The name's number, a new one if it was not there, or NO_ROOM or TOO_MUCH."""
+def enter_name(table: Any, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
+    """Return the number of a name, a new one if it is not in the table, or NO_ROOM or TOO_MUCH."""
     mask = len(table.slots) - 1
     slot = _name_slot(key_hash, parent, mask)
     node = np.int64(table.slots[slot])
@@ -186,7 +185,7 @@ def entered(table: Any, parent: int, key_hash: Any, text: Any, start: int, lengt
     word = np.uint64(0)
     for i in range(min(length, BYTES)):
         word |= np.uint64(text[start + i]) << np.uint64(8 * i)
-    copy(text, start, length, table.keys, at)
+    copy_bytes(text, start, length, table.keys, at)
     table.parent[new], table.key_start[new], table.key_length[new] = parent, at, length
     table.key_hash[new], table.key_word[new], table.slots[slot] = key_hash, word, new
     table.used[ENTRIES], table.used[NAME_BYTES] = new + 1, at + length
@@ -194,7 +193,7 @@ def entered(table: Any, parent: int, key_hash: Any, text: Any, start: int, lengt
 
 
 @inlined
-def entered_path(
+def enter_tag_path(
     paths: Paths,
     spaces: Names,
     above: int,
@@ -205,9 +204,9 @@ def entered_path(
     start: int,
     length: int,
 ) -> Any:
-    """The tag path's number, a new one if it was not there, or NO_ROOM or TOO_MUCH."""
+    """Return the number of a tag path, a new one if it is not in the table, or NO_ROOM or TOO_MUCH."""
     known = paths.used[ENTRIES]
-    path = entered(paths, place(above, space, kind), key_hash, text, start, length)
+    path = enter_name(paths, make_place(above, space, kind), key_hash, text, start, length)
     if path == known:
         uri = np.int64(spaces.key_length[space])
         name = length + (uri + 2 if uri > 0 else 0)
@@ -219,21 +218,23 @@ def entered_path(
     return path
 
 
-@reading
+@kernel
 def enter_space(spaces: Names, uri: Any) -> Any:
-    """The number of a namespace, or NO_ROOM; for callers outside the kernel."""
-    return entered(spaces, 0, hash_bytes(uri, 0, len(uri)), uri, 0, len(uri))
+    """Return the number of a namespace, or NO_ROOM; for callers in Python."""
+    return enter_name(spaces, 0, hash_bytes(uri, 0, len(uri)), uri, 0, len(uri))
 
 
-@reading
+@kernel
 def enter_path(paths: Paths, spaces: Names, above: int, space: int, kind: int, name: Any) -> Any:
-    """The number of a tag path, or NO_ROOM or TOO_MUCH; for callers outside the kernel."""
-    return entered_path(paths, spaces, above, space, kind, hash_bytes(name, 0, len(name)), name, 0, len(name))
+    """Return the number of a tag path, or NO_ROOM or TOO_MUCH; for callers in Python."""
+    return enter_tag_path(
+        paths, spaces, above, space, kind, hash_bytes(name, 0, len(name)), name, 0, len(name)
+    )
 
 
-@reading
-def fill_again(table: Any) -> None:
-    """Enter all names into new (empty) slots."""
+@kernel
+def refill_slots(table: Any) -> None:
+    """Enter all names into new, empty slots."""
     mask = len(table.slots) - 1
     for node in range(table.used[ENTRIES]):
         slot = _name_slot(table.key_hash[node], table.parent[node], mask)

@@ -1,9 +1,10 @@
-"""Many XML documents to atoms, in one loop over their bytes.
+"""XML documents to atoms, in one loop over the bytes of many documents.
 
-Documents are UTF-8. The loop takes each apart as if it was well-formed; whether it is, a parser says afterwards, and
-only then the outcome counts. So the loop has to be right about well-formed documents, and safe with all bytes: it
-looks at each byte a few times at most, and at none beyond the end. What it has no room for (a thousand prefixes at
-once) makes it *decline* the document, which is then decoded by the definition in `tidings.documents.xml_decoder`.
+Documents are UTF-8. The loop decodes each as if it were well-formed; a parser checks that afterwards, and
+only then the result counts. So the loop must be correct for well-formed documents and safe for any bytes: it
+reads each byte a few times at most, and none beyond the end. What it has no room for (a thousand prefixes at
+once) makes it *decline* the document, which is then decoded by the specification,
+`tidings.documents.xml_decoder`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.matching.kernels.bytes import FNV_BASIS, finished
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.bytes import FNV_BASIS, byte_at, finish_hash, skip_space
+from tidings.matching.kernels.compiled import inlined, kernel
 from tidings.matching.kernels.decode import xml_tokens as token
-from tidings.matching.kernels.decode.json_tokens import byte_at, skip_space
-from tidings.matching.kernels.decode.names import ATTRIBUTE, ELEMENT, TEXT, TURN, Names, Paths, entered_path
+from tidings.matching.kernels.decode.names import ATTRIBUTE, ELEMENT, TEXT, TURN, Names, Paths, enter_tag_path
 from tidings.matching.kernels.decode.xml_tags import (
     ATTRIBUTE_BYTES,
     COLUMNS_FULL,
@@ -39,17 +39,17 @@ from tidings.matching.kernels.decode.xml_tags import (
     space_of,
 )
 from tidings.matching.kernels.decode.xml_tokens import (
-    behind,
-    behind_instruction,
     follows,
-    put_data,
-    put_text,
-    put_value,
-    word_of,
+    skip_instruction,
+    skip_to_end,
+    to_array,
+    write_cdata,
+    write_text,
+    write_value,
 )
 
-_COMMENT, _CDATA, _HEADER, _ENCODING = map(word_of, (b"<!--", b"<![CDATA[", b"<?xml", b"encoding"))
-_UTF, _UTF_8, _UTF8 = map(word_of, (b"utf", b"-8", b"8"))
+_COMMENT, _CDATA, _HEADER, _ENCODING = map(to_array, (b"<!--", b"<![CDATA[", b"<?xml", b"encoding"))
+_UTF, _UTF_8, _UTF8 = map(to_array, (b"utf", b"-8", b"8"))
 
 
 class Documents(NamedTuple):
@@ -61,10 +61,11 @@ class Documents(NamedTuple):
 
 
 class Out(NamedTuple):
-    """By document where its atoms begin, what became of it, and where it was found to be so; atoms by column.
+    """By document the start of its atoms, its code (see `xml_tags`) and the place where that was decided;
+    atoms by column.
 
-    `text` has room for all texts, and behind them for all values of attributes, with eight bytes more for each;
-    `used` says how far both are written, and why the loop returned.
+    `text` has room for all texts, followed by all attribute values, with eight bytes more for each; `used`
+    tells how far both are written, and why the loop returned.
     """
 
     starts: Any
@@ -82,8 +83,8 @@ TEXTS, VALUES, WHY = 0, 1, 2
 
 
 @inlined
-def _met(paths: Paths, path: int, turn: int, different: int, most: Any) -> Any:
-    """A document has a tag path, if the table took it: how many different ones it has now, and what is wrong."""
+def _count_path(paths: Paths, path: int, turn: int, different: int, most: Any) -> Any:
+    """Count a tag path of a document; return the number of distinct ones, and a code if a limit is exceeded."""
     if path < 0 or paths.met[path] == turn:
         return np.int64(different), entry_code(path)
     paths.met[path] = turn
@@ -99,7 +100,7 @@ def _met(paths: Paths, path: int, turn: int, different: int, most: Any) -> Any:
 
 @inlined
 def _emit(out: Out, at: int, path: int, payload: int, length: int, parent: int) -> Any:
-    """Write an atom; the number of the next one."""
+    """Write an atom; return the number of the next one."""
     out.path[at], out.payload[at] = path, payload
     out.length[at], out.parent[at] = length, parent
     return np.int64(at + 1)
@@ -107,10 +108,10 @@ def _emit(out: Out, at: int, path: int, payload: int, length: int, parent: int) 
 
 @inlined
 def _text_path(paths: Paths, spaces: Names, above: int, text: Any) -> Any:
-    """The path of the texts in an element."""
+    """Return the path of the texts in an element."""
     path = np.int64(paths.text[above])
     if path < 0:
-        path = entered_path(paths, spaces, above, NO_SPACE, TEXT, finished(FNV_BASIS), text, 0, 0)
+        path = enter_tag_path(paths, spaces, above, NO_SPACE, TEXT, finish_hash(FNV_BASIS), text, 0, 0)
         if path >= 0:
             paths.text[above] = path
     return path
@@ -118,34 +119,36 @@ def _text_path(paths: Paths, spaces: Names, above: int, text: Any) -> Any:
 
 @inlined
 def _tag_path(text: Any, paths: Paths, spaces: Names, work: Work, tag: Tag, above: int, start: int) -> Any:
-    """The path of an element below another, and what is wrong."""
+    """Return the path of an element below another, and a code."""
     space = np.int64(tag.default)
     if tag.local > start:
         space = space_of(text, work, tag.scope, start, tag.local - 1 - start)
     if space < 0:
         return np.int64(0), (DECLINED if space == UNKNOWN else NAME_BYTES)
     length = tag.name_end - tag.local
-    return entered_path(paths, spaces, above, space, ELEMENT, tag.name_hash, text, tag.local, length), GOOD
+    return enter_tag_path(paths, spaces, above, space, ELEMENT, tag.name_hash, text, tag.local, length), GOOD
 
 
 @inlined
 def _attribute_path(
     text: Any, paths: Paths, spaces: Names, work: Work, scope: int, k: int, above: int
 ) -> Any:
-    """The path of an attribute, and what is wrong. One without a prefix is in no namespace."""
+    """Return the path of an attribute, and a code. One without a prefix is in no namespace."""
     start, local, space = work.name_start[k], work.local[k], np.int64(NO_SPACE)
     if local > start:
         space = space_of(text, work, scope, start, local - 1 - start)
     if space < 0:
         return np.int64(0), (DECLINED if space == UNKNOWN else NAME_BYTES)
     length = work.name_end[k] - local
-    return entered_path(paths, spaces, above, space, ATTRIBUTE, work.name_hash[k], text, local, length), GOOD
+    return enter_tag_path(
+        paths, spaces, above, space, ATTRIBUTE, work.name_hash[k], text, local, length
+    ), GOOD
 
 
 @inlined
 def _names_utf8(text: Any, at: int, end: int) -> bool:
-    """Whether an XML declaration names UTF-8 as its encoding, or none."""
-    stop = behind_instruction(text, at, end)
+    """Return whether an XML declaration names UTF-8 as its encoding, or no encoding."""
+    stop = skip_instruction(text, at, end)
     while at < stop and not follows(text, at, stop, _ENCODING):
         at += 1
     if at >= stop:
@@ -165,9 +168,9 @@ def _names_utf8(text: Any, at: int, end: int) -> bool:
     return at < stop and (text[at] == token.QUOTE or text[at] == token.APOSTROPHE)
 
 
-@reading
-def find_foreign(documents: Documents, foreign: Any) -> None:
-    """Flag the documents that may be in another encoding than UTF-8, or begin with a byte order mark."""
+@kernel
+def find_other_encodings(documents: Documents, foreign: Any) -> None:
+    """Flag the documents that may not be UTF-8, or begin with a byte order mark."""
     text = documents.text
     for i in range(len(documents.starts)):
         at, end = documents.starts[i], documents.ends[i]
@@ -177,14 +180,14 @@ def find_foreign(documents: Documents, foreign: Any) -> None:
             foreign[i] = not _names_utf8(text, at, end)
 
 
-@reading
-def take_apart(
+@kernel
+def decode(
     documents: Documents, paths: Paths, spaces: Names, most: Any, work: Work, out: Out, first: int
 ) -> int:
-    """Take the documents from `first` on apart; returns the first that is not done, because there was no room.
+    """Decode the documents from `first` on; return the first one that is not done, because there was no room.
 
-    A document is read from one `<` to the next. A text ends where something other than CDATA comes; before and behind
-    the document element `depth` is 0, and there are no texts. A document with a code from before is passed over.
+    A document is read from one `<` to the next. A text ends at anything other than CDATA; before and after
+    the document element `depth` is 0, and there are no texts. A document that already has a code is skipped.
     """
     text, room, atoms = documents.text, len(out.path), out.starts[first]
     texts, values = out.used[TEXTS], out.used[VALUES]
@@ -201,17 +204,17 @@ def take_apart(
                 if at == end:
                     break
             elif text[at] != token.LESS:
-                at, texts = put_text(text, at, end, out.text, texts)
+                at, texts = write_text(text, at, end, out.text, texts)
             if at < 0 or at == end or text[at] != token.LESS:
                 code = DECLINED
                 break
             c = byte_at(text, at + 1, end)
             if c == token.BANG and depth > 0 and follows(text, at, end, _CDATA):
-                start, at = at + len(_CDATA), behind(text, at + len(_CDATA), end, token.CLOSE)
+                start, at = at + len(_CDATA), skip_to_end(text, at + len(_CDATA), end, token.CLOSE)
                 if at < 0:
                     code = DECLINED
                     break
-                texts = put_data(text, start, at - 3, out.text, texts)
+                texts = write_cdata(text, start, at - 3, out.text, texts)
                 has_data = True
                 continue
             if texts - text_start > most[TEXT_BYTES]:
@@ -222,7 +225,7 @@ def take_apart(
                     code = COLUMNS_FULL
                     break
                 path = _text_path(paths, spaces, work.path[depth - 1], text)
-                different, code = _met(paths, path, turn, different, most)
+                different, code = _count_path(paths, path, turn, different, most)
                 atoms = _emit(out, atoms, path, text_start, texts - text_start, work.atom[depth - 1])
                 text_start, has_data = texts, False
                 if code != GOOD:
@@ -249,9 +252,9 @@ def take_apart(
                 if not follows(text, at, end, _COMMENT):
                     code = DECLINED if opened else DECLARATION
                     break
-                at = behind(text, at + len(_COMMENT), end, token.DASH)
+                at = skip_to_end(text, at + len(_COMMENT), end, token.DASH)
             elif c == token.QUESTION:
-                at = behind_instruction(text, at + 2, end)
+                at = skip_instruction(text, at + 2, end)
             elif depth == 0 and opened:
                 code = DECLINED
             else:
@@ -269,7 +272,7 @@ def take_apart(
                 above = np.int64(work.path[depth - 1] if depth > 0 else -1)
                 path, code = _tag_path(text, paths, spaces, work, tag, above, start)
                 if code == GOOD:
-                    different, code = _met(paths, path, turn, different, most)
+                    different, code = _count_path(paths, path, turn, different, most)
                 if code != GOOD:
                     break
                 here, opened = atoms - begin, True
@@ -277,9 +280,9 @@ def take_apart(
                 for k in range(tag.attributes):
                     inner, code = _attribute_path(text, paths, spaces, work, tag.scope, k, path)
                     if code == GOOD:
-                        different, code = _met(paths, inner, turn, different, most)
+                        different, code = _count_path(paths, inner, turn, different, most)
                     value, value_end = work.value_start[k], work.value_end[k]
-                    value_stop = put_value(text, value, value_end, work.odd[k], out.text, values)
+                    value_stop = write_value(text, value, value_end, work.odd[k], out.text, values)
                     if code == GOOD and value_stop < 0:
                         code = DECLINED
                     if code == GOOD and value_stop - values > most[ATTRIBUTE_BYTES]:

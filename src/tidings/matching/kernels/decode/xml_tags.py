@@ -1,6 +1,6 @@
-"""Reading the start tag of an element: its attributes, and the namespaces it declares.
+"""XML start tags: attributes and namespace declarations.
 
-Nothing is written down of a tag before all of it is read, because a prefix may be declared behind its use:
+Nothing of a tag is written before all of it is read, because a prefix may be declared after its use:
 `<p:a p:b="" xmlns:p="u">`.
 """
 
@@ -10,32 +10,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.matching.kernels.bytes import hash_bytes
+from tidings.matching.kernels.bytes import byte_at, hash_bytes, skip_space
 from tidings.matching.kernels.compiled import inlined
 from tidings.matching.kernels.decode import xml_tokens as token
-from tidings.matching.kernels.decode.json_tokens import byte_at, skip_space
-from tidings.matching.kernels.decode.names import NO_ROOM, Names, entered
-from tidings.matching.kernels.decode.xml_tokens import follows, put_value, scan_name, scan_value, word_of
+from tidings.matching.kernels.decode.names import NO_ROOM, Names, enter_name
+from tidings.matching.kernels.decode.xml_tokens import follows, scan_name, scan_value, to_array, write_value
 
 COLUMNS_FULL, TABLES_FULL = -2, -1
 GOOD, DECLINED, REFUSED, DECLARATION, CROWDED = 0, 1, 2, 3, 4
 DEPTH, NODES, TEXT_BYTES, NESTED_TEXT, ATTRIBUTES = 5, 6, 7, 8, 9
 ATTRIBUTE_BYTES, NAMESPACES, NAME_BYTES, PATH_LENGTH, TAG_PATHS = 10, 11, 12, 13, 14
-"""What becomes of a document: it is taken apart, declined, was refused before, has a declaration, finds the table of
-tag paths too full, or is beyond a limit, the number of which `most` has at the same place. Below 0 it is not done,
-because there is no room."""
+"""Codes of documents: decoded, declined, rejected before, has a declaration, table of tag paths too full,
+or exceeds a limit, whose value is in `most` at the same place. Below 0 the document is not done, because
+there is no room.
+"""
 
 NO_SPACE, XML_SPACE = 0, 1
 UNKNOWN, TOO_LONG = -1, -2
-"""What a prefix stands for that is not a namespace in the table."""
+"""Instead of the namespace of a prefix."""
 
-_XMLNS, _XML = word_of(b"xmlns"), word_of(b"xml")
+_XMLNS, _XML = to_array(b"xmlns"), to_array(b"xml")
 
 
 class Work(NamedTuple):
-    """The open elements by depth: path, atom, length of the name, prefixes in scope and default namespace before it.
+    """The open elements by depth: path, atom, length of the name, prefixes in scope and default namespace
+    before it.
 
-    The prefixes in scope; and the attributes of the tag that is being read.
+    The prefixes in scope; and the attributes of the current tag. `odd` values need normalization (see
+    `scan_value`).
     """
 
     path: Any
@@ -56,9 +58,9 @@ class Work(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """A start tag that was read: behind it, what is wrong with it, whether it has no content, its attributes.
+    """A start tag: the place after it, its code, whether it is empty, its attributes.
 
-    Its name without the prefix; prefixes in scope, default namespace and declarations so far.
+    Its name without the prefix; prefixes in scope, default namespace and number of declarations so far.
     """
 
     at: Any
@@ -88,7 +90,7 @@ def _same(text: Any, first: int, second: int, length: int) -> bool:
 
 @inlined
 def space_of(text: Any, work: Work, scope: int, start: int, length: int) -> Any:
-    """The namespace of a prefix, or UNKNOWN or TOO_LONG."""
+    """Return the namespace of a prefix, or UNKNOWN or TOO_LONG."""
     if _is(text, start, length, _XML):
         return np.int64(XML_SPACE)
     i = scope - 1
@@ -110,34 +112,34 @@ def _is_plain_uri(text: Any, start: int, end: int) -> bool:
 
 @inlined
 def entry_code(answer: int) -> int:
-    """What the answer of a table means: one without room is to be made larger; one that takes no more is not."""
+    """Return the code for the answer of a table: one without room is enlarged, one that accepts no more is not."""
     return GOOD if answer >= 0 else TABLES_FULL if answer == NO_ROOM else CROWDED
 
 
 @inlined
-def _space(text: Any, start: int, end: int, is_default: bool, spaces: Names, most: Any) -> Any:
-    """The namespace of this name, and what is wrong. One that is too long harms only who uses it."""
+def _enter_namespace(text: Any, start: int, end: int, is_default: bool, spaces: Names, most: Any) -> Any:
+    """Return the number of a namespace and a code. One that is too long matters only to names that use it."""
     if start == end:
         return np.int64(NO_SPACE), (GOOD if is_default else DECLINED)
     if not _is_plain_uri(text, start, end):
         return np.int64(NO_SPACE), DECLINED
     if end - start > most[NAME_BYTES]:
         return np.int64(TOO_LONG), GOOD
-    space = entered(spaces, 0, hash_bytes(text, start, end - start), text, start, end - start)
+    space = enter_name(spaces, 0, hash_bytes(text, start, end - start), text, start, end - start)
     return space, entry_code(space)
 
 
 @inlined
-def _declared(
+def _resolve_declaration(
     text: Any, start: int, end: int, odd: bool, is_default: bool, spaces: Names, most: Any, out: Any, to: int
 ) -> Any:
-    """The same for the value of an attribute; what is written with references is spelled out in `out` first."""
+    """Return the namespace of an attribute value and a code; a value with references is expanded into `out` first."""
     if not odd:
-        return _space(text, start, end, is_default, spaces, most)
-    stop = put_value(text, start, end, odd, out, to)
+        return _enter_namespace(text, start, end, is_default, spaces, most)
+    stop = write_value(text, start, end, odd, out, to)
     if stop < 0:
         return np.int64(NO_SPACE), DECLINED
-    return _space(out, to, stop, is_default, spaces, most)
+    return _enter_namespace(out, to, stop, is_default, spaces, most)
 
 
 @inlined
@@ -154,7 +156,7 @@ def scan_tag(
     out: Any,
     to: int,
 ) -> Tag:
-    """Read a start tag from its name on; from `to` on there is room for a value in `out`."""
+    """Read a start tag from its name on; `out` has room for a value from `to` on."""
     code, empty, attributes = GOOD, False, 0
     at, local, name_hash = scan_name(text, at, end)
     tag_name_end = at
@@ -200,7 +202,9 @@ def scan_tag(
             if declared > most[NAMESPACES]:
                 code = NAMESPACES
                 break
-            space, code = _declared(text, value, value_end, odd, prefix_length == 0, spaces, most, out, to)
+            space, code = _resolve_declaration(
+                text, value, value_end, odd, prefix_length == 0, spaces, most, out, to
+            )
             is_xml = _is(text, name_local, prefix_length, _XML)
             if prefix_length == 0:
                 default = space

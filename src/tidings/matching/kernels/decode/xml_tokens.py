@@ -1,8 +1,8 @@
-"""Reading the tokens of XML from bytes: names, values of attributes, references, what ends a comment.
+"""XML tokens in bytes: names, attribute values, references, ends of comments.
 
-Each scanner gets the text, where to begin and where the document ends, and says where it stopped; -1 means that the
-token is not one, or not one that is decided here. None of them looks at a byte beyond the end. Whether names and
-characters are allowed is not looked at: a parser judges the same bytes later.
+Each scanner gets the text, a start and the end of the document, and returns where it stopped; -1 means that
+the token is invalid, or one that the specification has to decide. None reads a byte beyond the end. Whether
+names and characters are allowed is not checked: a parser does so later.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tidings.matching.kernels.bytes import (
     FNV_BASIS,
     FNV_PRIME,
     ONES,
-    before_first,
-    copy,
-    finished,
-    put_word,
-    word_at,
-    zeros,
+    copy_bytes,
+    count_before_first,
+    finish_hash,
+    flag_zeros,
+    load_word,
+    store_word,
 )
 from tidings.matching.kernels.compiled import inlined
 
@@ -36,21 +36,21 @@ _LESSES, _ANDS, _RETURNS = (ONES * np.uint64(c) for c in (LESS, AND, CR))
 _LAST_CHARACTER, _FIRST_SURROGATE, _LAST_SURROGATE = 0x10FFFF, 0xD800, 0xDFFF
 
 
-def word_of(said: bytes) -> Any:
-    """Bytes to be looked for with `follows`."""
-    return np.frombuffer(said, np.uint8)
+def to_array(word: bytes) -> Any:
+    """Return bytes to compare with `follows`."""
+    return np.frombuffer(word, np.uint8)
 
 
 _NUMBERED, _LT, _GT, _AMP, _APOS, _QUOT = map(
-    word_of, (b"&#", b"&lt;", b"&gt;", b"&amp;", b"&apos;", b"&quot;")
+    to_array, (b"&#", b"&lt;", b"&gt;", b"&amp;", b"&apos;", b"&quot;")
 )
 
 
 @inlined
 def scan_name(text: Any, at: int, end: int) -> Any:
-    """Where a name ends, where its part behind the colon begins, and the hash of that part.
+    """Return the end of a name, the start of its local part, and the hash of that part.
 
-    With two colons, or nothing before or behind one, it is no name of a namespace: -1.
+    A name with two colons, or with nothing before or after one, gives -1.
     """
     first, local, h = at, at, FNV_BASIS
     while at < end and _IN_NAME[text[at]]:
@@ -62,12 +62,12 @@ def scan_name(text: Any, at: int, end: int) -> Any:
         else:
             h = (h ^ np.uint64(c)) * FNV_PRIME
         at += 1
-    return np.int64(at if at > local else -1), np.int64(local), finished(h)
+    return np.int64(at if at > local else -1), np.int64(local), finish_hash(h)
 
 
 @inlined
 def scan_value(text: Any, at: int, end: int) -> Any:
-    """From the opening quote on: where the closing one is, or -1, and whether what is between says something else."""
+    """Return the place of the closing quote, or -1, and whether the value needs normalization."""
     quote, odd = text[at], False
     at += 1
     while at < end and text[at] != quote:
@@ -78,7 +78,7 @@ def scan_value(text: Any, at: int, end: int) -> Any:
 
 @inlined
 def follows(text: Any, at: int, end: int, word: Any) -> bool:
-    """Whether these bytes stand there."""
+    """Return whether the text has these bytes at a place."""
     if at + len(word) > end:
         return False
     i = 0
@@ -88,8 +88,8 @@ def follows(text: Any, at: int, end: int, word: Any) -> bool:
 
 
 @inlined
-def behind(text: Any, at: int, end: int, twice: int) -> Any:
-    """Behind the next `-->` (`twice` is a dash) or `]]>`, or -1."""
+def skip_to_end(text: Any, at: int, end: int, twice: int) -> Any:
+    """Return the place after the next `-->` (`twice` is a dash) or `]]>`, or -1."""
     while at + 2 < end:
         if text[at] == twice and text[at + 1] == twice and text[at + 2] == GREATER:
             return np.int64(at + 3)
@@ -98,8 +98,8 @@ def behind(text: Any, at: int, end: int, twice: int) -> Any:
 
 
 @inlined
-def behind_instruction(text: Any, at: int, end: int) -> Any:
-    """Behind the next `?>`, or -1."""
+def skip_instruction(text: Any, at: int, end: int) -> Any:
+    """Return the place after the next `?>`, or -1."""
     while at + 1 < end:
         if text[at] == QUESTION and text[at + 1] == GREATER:
             return np.int64(at + 2)
@@ -108,8 +108,8 @@ def behind_instruction(text: Any, at: int, end: int) -> Any:
 
 
 @inlined
-def _numbered(text: Any, at: int, end: int) -> Any:
-    """From behind `&#`: where the semicolon is, and the character that is meant, or -1."""
+def _scan_character_reference(text: Any, at: int, end: int) -> Any:
+    """Return the place of the semicolon, or -1, and the character. Starts after `&#`."""
     base = 16 if at < end and text[at] == 120 else 10
     at += base == 16
     value, first = np.int64(0), at
@@ -124,9 +124,9 @@ def _numbered(text: Any, at: int, end: int) -> Any:
 
 @inlined
 def scan_reference(text: Any, at: int, end: int) -> Any:
-    """From the `&` on: behind the reference, or -1, and the character it stands for. Five entities have a name."""
+    """Return the place after a reference, or -1, and its character. Starts at the `&`; five entities have names."""
     if follows(text, at, end, _NUMBERED):
-        stop, value = _numbered(text, at + 2, end)
+        stop, value = _scan_character_reference(text, at + 2, end)
         return np.int64(stop + 1 if stop >= 0 else -1), value
     if follows(text, at, end, _LT):
         return np.int64(at + 4), np.int64(LESS)
@@ -142,8 +142,8 @@ def scan_reference(text: Any, at: int, end: int) -> Any:
 
 
 @inlined
-def put_character(out: Any, at: int, character: int) -> Any:
-    """Write a character in UTF-8; behind it."""
+def write_character(out: Any, at: int, character: int) -> Any:
+    """Write a character in UTF-8; return the place after it."""
     if character < 0x80:
         out[at] = character
         return np.int64(at + 1)
@@ -161,21 +161,23 @@ def put_character(out: Any, at: int, character: int) -> Any:
 
 @inlined
 def _after_return(text: Any, at: int, end: int) -> Any:
-    """Behind a line end that begins with a carriage return: one with a line feed behind it is one line end."""
+    """Return the place after a line end that begins with a carriage return; a line feed after it belongs to it."""
     return np.int64(at + 2 if at + 1 < end and text[at + 1] == LF else at + 1)
 
 
 @inlined
-def put_text(text: Any, at: int, end: int, out: Any, to: int) -> Any:
-    """Copy text up to the next `<` or the end: how far it was read (-1: a reference nobody knows), and written.
+def write_text(text: Any, at: int, end: int, out: Any, to: int) -> Any:
+    """Copy text up to the next `<` or the end: how far it was read (-1: an unknown reference), and written.
 
-    Words are written whole, so `out` has to have seven bytes more than `text` could need.
+    Whole words are written, so `out` needs seven bytes more than `text` could need.
     """
     while at < end:
         while at + BYTES <= end:
-            word = word_at(text, at)
-            put_word(out, to, word)
-            plain = before_first(zeros(word ^ _LESSES) | zeros(word ^ _ANDS) | zeros(word ^ _RETURNS))
+            word = load_word(text, at)
+            store_word(out, to, word)
+            plain = count_before_first(
+                flag_zeros(word ^ _LESSES) | flag_zeros(word ^ _ANDS) | flag_zeros(word ^ _RETURNS)
+            )
             at, to = at + plain, to + plain
             if plain < BYTES:
                 break
@@ -185,7 +187,7 @@ def put_text(text: Any, at: int, end: int, out: Any, to: int) -> Any:
             at, character = scan_reference(text, at, end)
             if at < 0:
                 break
-            to = put_character(out, to, character)
+            to = write_character(out, to, character)
         elif text[at] == CR:
             at = _after_return(text, at, end)
             out[to] = LF
@@ -197,8 +199,8 @@ def put_text(text: Any, at: int, end: int, out: Any, to: int) -> Any:
 
 
 @inlined
-def put_data(text: Any, at: int, end: int, out: Any, to: int) -> Any:
-    """Copy the inside of a CDATA section, which is text as it stands but for line ends; how far was written."""
+def write_cdata(text: Any, at: int, end: int, out: Any, to: int) -> Any:
+    """Copy the content of a CDATA section, with line ends normalized; return how far it was written."""
     while at < end:
         if text[at] == CR:
             at = _after_return(text, at, end)
@@ -211,10 +213,10 @@ def put_data(text: Any, at: int, end: int, out: Any, to: int) -> Any:
 
 
 @inlined
-def put_value(text: Any, at: int, end: int, odd: bool, out: Any, to: int) -> Any:
-    """Copy the value of an attribute, in which line ends and tabs are spaces; how far was written, or -1."""
+def write_value(text: Any, at: int, end: int, odd: bool, out: Any, to: int) -> Any:
+    """Copy an attribute value, with line ends and tabs as spaces; return how far it was written, or -1."""
     if not odd:
-        copy(text, at, end - at, out, to)
+        copy_bytes(text, at, end - at, out, to)
         return np.int64(to + end - at)
     while at < end:
         c = text[at]
@@ -222,7 +224,7 @@ def put_value(text: Any, at: int, end: int, odd: bool, out: Any, to: int) -> Any
             at, character = scan_reference(text, at, end)
             if at < 0:
                 return np.int64(-1)
-            to = put_character(out, to, character)
+            to = write_character(out, to, character)
         else:
             at = int(_after_return(text, at, end)) if c == CR else at + 1
             out[to] = SPACE if c in (CR, LF, TAB) else c

@@ -1,12 +1,12 @@
-"""Patterns meet graphs: of the pairs that the tests let through, those whose variables can be bound.
+"""Graph patterns: keeps the pairs that passed the tests and whose pattern can be bound to the graph.
 
-A pattern's edges are bound one after another, each to the published edges from its subject, to its object, or with its
-property, whichever is known by then; what one variable stands for is the same everywhere, and what is asked of it is
-asked when it is bound. Parts of a pattern that share no variable are bound one after the other and for themselves: if
-one cannot be, none of the others is tried again.
+The edges of a pattern are bound one after another to the published edges from its subject, to its object, or
+with its property, whichever is known by then. A variable has the same term everywhere, and its constraints
+are checked when it is bound. Parts of a pattern without a common variable are bound independently: if one
+cannot be bound, the search does not return to earlier parts.
 
-Finding a shape in a graph can take very long. A pair that is not decided after MOST_STEPS is marked as undecided; the
-caller decides it by the definition (`graphs.explanation`) or reports it.
+Subgraph search can take very long. A pair that is not decided after MOST_STEPS is marked as undecided; the
+caller decides it by the specification (`graphs.explanation`) or reports it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.matching.kernels.codes import find_string
-from tidings.matching.kernels.compiled import F64, I32, I64, U8, inlined, reading
+from tidings.matching.kernels.compiled import F64, I32, I64, U8, inlined, kernel
 from tidings.matching.kernels.shapes.twig_arrays import (
     ENTRIES,
     FIRST_WORD,
     SEVERAL,
-    SIZE_AND_SORT,
+    SHAPE_MASK,
+    SIZE_AND_SHAPE,
     SIZE_SHIFT,
-    SORT_MASK,
     SUBSCRIPTION,
     Twigs,
     prefetch_twigs,
 )
 
-# As in compiler.graph_words and graph_keys; a test keeps them equal.
+# As in graphs.pattern_words and graphs.keys; a test keeps them equal.
 GRAPH = 1 << 31
 SIZE_MASK = GRAPH - 1
 VARIABLES_SHIFT, COUNT_MASK, ASKED_SHIFT = 12, 0xFFF, 12
@@ -46,15 +46,16 @@ PLACES = 3
 
 NONE = -1
 MOST_STEPS = 5_000_000
-"""Edges that are looked at for one pair: some tens of milliseconds."""
+"""Edges that are tried for one pair: some tens of milliseconds."""
 
-NO, YES, UNTOLD = 0, 1, 2
+NO, YES, INCOMPARABLE = 0, 1, 2
 UNDECIDED = 2
-"""The answer of a search that ended at its step limit, beside NO and YES."""
+"""The answer of a search that reached its step limit, beside NO and YES."""
 
 
 class Graphs(NamedTuple):
-    """The edges and terms of a batch (see `atoms.Edges`), the bytes of their texts, and what strings the terms are.
+    """The edges and terms of a batch (see `atoms.Edges`), the bytes of their texts, and the strings that
+    terms are.
 
     `known` has by term its number among the strings of the patterns, or -1.
     """
@@ -78,14 +79,13 @@ class Graphs(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for one pattern and one graph.
+    """Working memory for one pattern and one graph.
 
-    graph     the publication whose lists these are
-    term      by number of a string: the term of the graph that it is, or NONE
+    graph     the publication of these lists
+    term      by number of a string: the equal term of the graph, or NONE
     head      by term of the batch, three each: the first edge from it, with it, to it
-    next      by edge of the graph, three each: the next from the same subject, with the same property, to the same
-              object
-    binding   by variable: the term it stands for, or NONE
+    next      by edge of the graph, three each: the next with the same subject, property, object
+    binding   by variable: its term, or NONE
     at        by edge of the pattern: the edge of the graph that it is bound to
     fresh     by edge of the pattern, three each: the variables that it bound, or NONE
     seen      by number in `several`: the publication that matched last
@@ -101,7 +101,7 @@ class Work(NamedTuple):
     seen: I64
 
 
-@reading
+@kernel
 def look_up_terms(twigs: Twigs, graphs: Graphs) -> None:
     """Look up the terms of a batch among the strings of the patterns."""
     for term in range(len(graphs.known)):
@@ -110,21 +110,22 @@ def look_up_terms(twigs: Twigs, graphs: Graphs) -> None:
         )
 
 
-@reading
+@kernel
 def check(
-    twigs: Twigs, graphs: Graphs, work: Work, publication: Any, clause: Any, count: int, of: int
+    twigs: Twigs, graphs: Graphs, work: Work, publication: Any, clause: Any, count: int, shape: int
 ) -> int:
-    """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
+    """Keep the pairs whose pattern can be bound, with subscriptions for clauses, each once; return how many
+    there are.
 
-    The pairs of a publication stand together. An undecided pair is kept too, with the complement of its subscription,
-    which is negative.
+    The pairs of a publication are adjacent. An undecided pair is kept too, with the complement of its
+    subscription, which is negative.
     """
     kept = 0
     for i in range(count):
         prefetch_twigs(twigs, clause, i, count)
         row, asked = publication[i], ENTRIES * np.int64(clause[i])
-        size = np.int64(twigs.clause[asked + SIZE_AND_SORT])
-        if size & SORT_MASK != of:
+        size = np.int64(twigs.clause[asked + SIZE_AND_SHAPE])
+        if size & SHAPE_MASK != shape:
             continue
         several = twigs.clause[asked + SEVERAL]
         if several >= 0 and work.seen[several] == row:
@@ -146,7 +147,7 @@ def check(
 
 @inlined
 def _end(graphs: Graphs, edge: int, place: int) -> Any:
-    """Subject, property or object of an edge."""
+    """Return subject, property or object of an edge."""
     if place == SUBJECT:
         return np.int64(graphs.subject[edge])
     if place == PROPERTY:
@@ -156,7 +157,7 @@ def _end(graphs: Graphs, edge: int, place: int) -> Any:
 
 @inlined
 def _list_edges(graphs: Graphs, work: Work, row: int) -> None:
-    """List a graph's edges by each of their ends. What is there of the last graph goes first."""
+    """List the edges of a graph by each of their ends, after removing those of the previous graph."""
     before = work.graph[0]
     if before >= 0:
         for edge in range(graphs.starts[before], graphs.starts[before + 1]):
@@ -178,7 +179,7 @@ def _list_edges(graphs: Graphs, work: Work, row: int) -> None:
 
 @inlined
 def _search(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> int:
-    """Whether the pattern at `begin` can be bound to a graph: NO, YES or UNDECIDED."""
+    """Search a binding of the pattern at `begin` to a graph: NO, YES or UNDECIDED."""
     word, first, size = twigs.word, graphs.starts[row], graphs.starts[row + 1] - graphs.starts[row]
     edges, steps = np.int64(word[begin + 1]) & COUNT_MASK, 0
     for variable in range(np.int64(word[begin + 1]) >> VARIABLES_SHIFT & COUNT_MASK):
@@ -191,7 +192,7 @@ def _search(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> i
                 part = e
         else:
             _unbind(work, e)
-        place, term = _way(twigs, work, at)
+        place, term = _choose_access(twigs, work, at)
         d = _first(work, place, term, size) if forward else _next(work, place, work.at[e], size)
         while d >= 0 and not _bind(twigs, graphs, work, begin, e, first + d):
             d = _next(work, place, d, size)
@@ -212,11 +213,11 @@ def _search(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> i
 
 
 @inlined
-def _way(twigs: Twigs, work: Work, at: int) -> Any:
-    """Through which end the edges are looked at that an edge of the pattern may be, and its term; ALL for all edges.
+def _choose_access(twigs: Twigs, work: Work, at: int) -> Any:
+    """Return the end through which candidates for a pattern edge are listed, and its term; ALL for all edges.
 
-    Subjects and objects have few edges each; a property may have nearly all of them. A term that the graph does not
-    have is NONE.
+    Subjects and objects have few edges each; a property may have nearly all of them. A term that is not in
+    the graph is NONE.
     """
     for place in (SUBJECT, OBJECT, PROPERTY):
         asked = np.int64(twigs.word[at + place])
@@ -229,7 +230,7 @@ def _way(twigs: Twigs, work: Work, at: int) -> Any:
 
 @inlined
 def _first(work: Work, place: int, term: int, size: int) -> Any:
-    """The first published edge on a way."""
+    """Return the first candidate edge."""
     if place == ALL:
         return np.int64(0 if size else NONE)
     return np.int64(NONE) if term == NONE else np.int64(work.head[PLACES * term + place])
@@ -237,7 +238,7 @@ def _first(work: Work, place: int, term: int, size: int) -> Any:
 
 @inlined
 def _next(work: Work, place: int, d: int, size: int) -> Any:
-    """The next one after `d`."""
+    """Return the candidate edge after `d`."""
     if place == ALL:
         return np.int64(d + 1 if d + 1 < size else NONE)
     return np.int64(work.next[PLACES * d + place])
@@ -245,7 +246,7 @@ def _next(work: Work, place: int, d: int, size: int) -> Any:
 
 @inlined
 def _bind(twigs: Twigs, graphs: Graphs, work: Work, begin: int, e: int, edge: int) -> bool:
-    """Bind an edge of the pattern to a published one, and its variables with it, if nothing speaks against it."""
+    """Bind a pattern edge and its variables to a published edge, if that is consistent."""
     at = begin + HEAD + EDGE * e
     for place in range(PLACES):
         work.fresh[PLACES * e + place] = NONE
@@ -277,13 +278,13 @@ def _unbind(work: Work, e: int) -> None:
 
 @inlined
 def _satisfies(twigs: Twigs, graphs: Graphs, begin: int, variable: int, term: int) -> bool:
-    """Whether all that is asked of a variable holds of a term."""
+    """Return whether a term satisfies all constraints of a variable."""
     word = twigs.word
     at = begin + HEAD + EDGE * (np.int64(word[begin + 1]) & COUNT_MASK)
     for _ in range(word[begin + 2]):
         flags, operands = np.int64(word[at]), np.int64(word[at + 1])
         at += CONSTRAINT
-        if flags & COUNT_MASK == variable and not _one_of(
+        if flags & COUNT_MASK == variable and not _some_operand_holds(
             twigs, graphs, flags >> ASKED_SHIFT, at, operands, term
         ):
             return False
@@ -292,34 +293,34 @@ def _satisfies(twigs: Twigs, graphs: Graphs, begin: int, variable: int, term: in
 
 
 @inlined
-def _one_of(twigs: Twigs, graphs: Graphs, asked: int, at: int, operands: int, term: int) -> bool:
-    """Whether something that is asked holds with one of its operands; only `in` has several."""
+def _some_operand_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, operands: int, term: int) -> bool:
+    """Return whether a constraint holds with one of its operands; only `in` has several."""
     for operand in range(operands):  # noqa: SIM110 - no generators in kernels
-        if _holds_with(twigs, graphs, asked, at + OPERAND * operand, term):
+        if _operand_holds(twigs, graphs, asked, at + OPERAND * operand, term):
             return True
     return False
 
 
 @inlined
-def _holds_with(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+def _operand_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
     if asked in (EQUAL, IN):
-        return _equal(twigs, graphs, at, term) == YES
+        return _compare_equal(twigs, graphs, at, term) == YES
     if asked == UNEQUAL:
-        return _equal(twigs, graphs, at, term) == NO
+        return _compare_equal(twigs, graphs, at, term) == NO
     if asked == IS:
         return graphs.known[term] == np.int64(twigs.word[at + 1])
     if asked == IS_NOT:
         return graphs.known[term] != np.int64(twigs.word[at + 1])
     if asked >= AT_CLASS:
-        return _stands(twigs, graphs, asked, at, term)
+        return _class_holds(twigs, graphs, asked, at, term)
     if asked in (CONTAINS, STARTS_WITH):
-        return _reads(twigs, graphs, asked, at, term)
-    return _compares(twigs, graphs, asked, at, term)
+        return _text_holds(twigs, graphs, asked, at, term)
+    return _order_holds(twigs, graphs, asked, at, term)
 
 
 @inlined
-def _equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
-    """As `graph_values.equal` has it."""
+def _compare_equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
+    """Compare as `graphs.values.equal` does."""
     one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
     if one >= NUMBER and one == other:
         return YES if _order(twigs, graphs, at, term) == 0 else NO
@@ -327,19 +328,19 @@ def _equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
     if same:
         return YES
     if one == UNKNOWN or other == UNKNOWN:
-        told = other if one == UNKNOWN else one
-        return NO if told in (NODE, LANGUAGE) else UNTOLD
+        known = other if one == UNKNOWN else one
+        return NO if known in (NODE, LANGUAGE) else INCOMPARABLE
     return NO
 
 
 @inlined
-def _compares(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
-    """As `graph_values.compare` has it: values of one kind only."""
+def _order_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """Compare as `graphs.values.compare` does: only values of one kind."""
     one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
     if one != other or one in (NODE, UNKNOWN):
         return False
     order = _order(twigs, graphs, at, term) if one >= NUMBER else _text_order(twigs, graphs, at, term)
-    if order == UNTOLD:
+    if order == INCOMPARABLE:
         return False
     if asked == LESS:
         return order < 0
@@ -352,14 +353,14 @@ def _compares(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> b
 
 @inlined
 def _order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
-    """-1, 0 or 1 for a number below, at or above the operand; UNTOLD if one of them is none."""
+    """Return -1, 0 or 1 for a number below, at or above the operand; INCOMPARABLE if one of them is NaN."""
     word = twigs.word
     bits = np.uint64(word[at + 2]) << np.uint64(32) | np.uint64(word[at + 1])
     nearest = np.int64(bits).view(np.float64)
     rest = np.int64(np.uint64(word[at + 4]) << np.uint64(32) | np.uint64(word[at + 3]))
     value = graphs.number[term]
     if value != value or nearest != nearest:
-        return UNTOLD
+        return INCOMPARABLE
     if value != nearest:
         return -1 if value < nearest else 1
     if graphs.rest[term] != rest:
@@ -369,16 +370,16 @@ def _order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
 
 @inlined
 def _text_order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
-    """The same for texts, byte by byte; those of two languages have no order."""
+    """Compare texts byte by byte; those of two languages are INCOMPARABLE."""
     number, size = np.int64(twigs.word[at + 1]), np.int64(twigs.word[at + 2])
     data, begin, end = twigs.strings.data, twigs.strings.offsets[number], twigs.strings.offsets[number + 1]
     text, start, length = graphs.text, graphs.string[term], np.int64(graphs.string_length[term])
     behind = graphs.term[term] + graphs.length[term] - (start + length)
     if end - (begin + 1 + size) != behind:
-        return UNTOLD
+        return INCOMPARABLE
     for i in range(behind):
         if data[begin + 1 + size + i] != text[start + length + i]:
-            return UNTOLD
+            return INCOMPARABLE
     for i in range(min(size, length)):
         if text[start + i] != data[begin + 1 + i]:
             return -1 if text[start + i] < data[begin + 1 + i] else 1
@@ -388,8 +389,8 @@ def _text_order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
 
 
 @inlined
-def _reads(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
-    """Whether a text contains the operand, or begins with it."""
+def _text_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """Return whether a text contains the operand, or starts with it."""
     meaning = graphs.meaning[term]
     if meaning != STRING and meaning != LANGUAGE:
         return False
@@ -408,8 +409,8 @@ def _reads(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool
 
 
 @inlined
-def _stands(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
-    """Whether a term stands to a class as asked."""
+def _class_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """Return whether a term has the asked relation to a class."""
     wanted, is_at, is_below, is_above = np.int64(twigs.word[at + 1]), False, False, False
     for i in range(graphs.class_start[term], graphs.class_start[term + 1]):
         if graphs.known[graphs.related[i]] == wanted:

@@ -1,4 +1,4 @@
-"""Twigs and patterns of several segments brought together: their names and strings get new numbers."""
+"""Renumbering of names and strings in twigs and patterns, for merging segments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.compiled import inlined, kernel
 from tidings.matching.kernels.shapes.graph_patterns import (
     CONSTRAINT,
     COUNT_MASK,
@@ -21,15 +21,15 @@ from tidings.matching.kernels.shapes.twig_arrays import COUNT_MASK as TESTS_MASK
 from tidings.matching.kernels.shapes.twig_arrays import FIRSTS_SHIFT, IS_NUMBER, STRING_SHIFT, TESTS_SHIFT
 
 
-@reading
+@kernel
 def renumber(words: Any, names: Any, strings: Any) -> None:
-    """Give names and strings in words other numbers."""
+    """Replace the numbers of names and strings in words."""
     _walk(words, names, strings, True)
 
 
-@reading
+@kernel
 def mark_used(words: Any, names: Any, strings: Any) -> None:
-    """Mark the names and strings that words have in them."""
+    """Mark the names and strings that occur in words."""
     _walk(words, names, strings, False)
 
 
@@ -51,7 +51,7 @@ def _walk(words: Any, names: Any, strings: Any, change: bool) -> None:
             if words[at] & np.uint32(IS_NUMBER):
                 at += 3
             else:
-                _string(words, at, STRING_SHIFT, strings, change)
+                _visit_string(words, at, STRING_SHIFT, strings, change)
                 at += 1
 
 
@@ -61,20 +61,20 @@ def _walk_pattern(words: Any, begin: int, strings: Any, change: bool) -> None:
     for _ in range(edges):
         for place in range(at, at + 3):
             if words[place] & np.uint32(1):
-                _string(words, place, 1, strings, change)
+                _visit_string(words, place, 1, strings, change)
         at += EDGE
     for _ in range(words[begin + 2]):
         operands = np.int64(words[at + 1])
         at += CONSTRAINT
         for _ in range(operands):
             if words[at] <= np.uint32(STRING):
-                _string(words, at + 1, 0, strings, change)
+                _visit_string(words, at + 1, 0, strings, change)
             at += OPERAND
 
 
 @inlined
-def _string(words: Any, at: int, shift: int, strings: Any, change: bool) -> None:
-    """A string's number stands in a word above `shift` bits of other things."""
+def _visit_string(words: Any, at: int, shift: int, strings: Any, change: bool) -> None:
+    """Visit a string's number, which is in a word above `shift` other bits."""
     word = np.int64(words[at])
     number = word >> shift
     if change:

@@ -1,11 +1,12 @@
-"""Twigs meet documents: of the pairs that the tests let through, those whose branches meet in the same elements.
+"""Twig check: keeps the pairs that passed the tests and whose branches join in the same elements.
 
-A twig is checked from its leaves to its root. For each of its nodes the kernel finds the document's nodes that satisfy
-it together with all below it, and tells their parents or ancestors. So it takes a time that grows with the size of the
-twig times the size of the document, however the two are nested. A twig node that must be found, and is not, ends it.
+A twig is checked from its leaves to its root. For each twig node the kernel finds the document nodes that
+satisfy it and everything below it, and marks their parents or ancestors. So the time grows with the size of
+the twig times the size of the document, however they are nested. A required twig node without a document node
+ends the check.
 
-Most documents are small: there the nodes that satisfy a twig node are a set of bits (see `twig_sets`). What is below
-is for large ones, and for twigs that ask for the first of several nodes.
+Most documents are small: for those, the nodes that satisfy a twig node are a bit set (see `twig_sets`). The
+code below is for large documents, and for twigs that ask for the first of several nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.kernels.compiled import inlined, reading
+from tidings.matching.kernels.compiled import inlined, kernel
 from tidings.matching.kernels.shapes.twig_arrays import (
     COUNT_MASK,
     DESCENDANT,
@@ -33,9 +34,9 @@ from tidings.matching.kernels.shapes.twig_arrays import (
     PARENT_SHIFT,
     REQUIRED,
     SEVERAL,
-    SIZE_AND_SORT,
+    SHAPE_MASK,
+    SIZE_AND_SHAPE,
     SIZE_SHIFT,
-    SORT_MASK,
     SUBSCRIPTION,
     TESTS_SHIFT,
     Nodes,
@@ -48,18 +49,20 @@ from tidings.matching.kernels.shapes.twig_arrays import (
 from tidings.matching.kernels.shapes.twig_sets import UNSURE, collect_sets, is_small, sets_hold
 
 
-@reading
-def check(twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any, count: int, of: int) -> int:
-    """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
+@kernel
+def check(
+    twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any, count: int, shape: int
+) -> int:
+    """Keep the pairs whose twig holds, with subscriptions for clauses, each once; return how many there are.
 
-    The pairs of a publication stand together.
+    The pairs of a publication are adjacent.
     """
     kept = 0
     for i in range(count):
         prefetch_twigs(twigs, clause, i, count)
         row, asked = publication[i], ENTRIES * np.int64(clause[i])
-        size = np.int64(twigs.clause[asked + SIZE_AND_SORT])
-        if size & SORT_MASK != of:
+        size = np.int64(twigs.clause[asked + SIZE_AND_SHAPE])
+        if size & SHAPE_MASK != shape:
             continue
         several = twigs.clause[asked + SEVERAL]
         if several >= 0 and work.seen[several] == row:
@@ -78,7 +81,7 @@ def check(twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any,
 
 @inlined
 def _list_nodes(nodes: Nodes, work: Work, row: int) -> None:
-    """List a document's nodes by name and by kind, in the order of the document."""
+    """List the nodes of a document by name and by kind, in document order."""
     names = len(work.head) - KINDS
     for i in range(len(work.head)):
         work.head[i] = NONE
@@ -109,7 +112,7 @@ def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: in
 
 @inlined
 def _sets_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: int) -> int:
-    """Nearly all documents have one word, and then nothing is left of the loops over words."""
+    """Check with sets. Nearly all documents need one word, for which the compiler removes the loops over words."""
     first = nodes.starts[row]
     words = (nodes.starts[row + 1] - first + 63) >> 6
     if words == 1:
@@ -123,16 +126,16 @@ def _lists_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, en
     first = nodes.starts[row]
     for q in range(size):
         flags = np.int64(twigs.word[work.place[q]])
-        if not _find(twigs, nodes, work, q, first) and flags & REQUIRED:
+        if not _find_nodes(twigs, nodes, work, q, first) and flags & REQUIRED:
             return False
-        if not _ask(twigs, nodes, work, q, flags, first):
+        if not _filter_parents(twigs, nodes, work, q, flags, first):
             return False
     return True
 
 
 @inlined
 def _find_places(twigs: Twigs, work: Work, begin: int, end: int) -> int:
-    """Where the twig's nodes begin; how many there are."""
+    """Write where the nodes of the twig begin; return how many there are."""
     size, at = 0, begin
     while at < end:
         work.place[size] = at
@@ -142,22 +145,22 @@ def _find_places(twigs: Twigs, work: Work, begin: int, end: int) -> int:
 
 
 @inlined
-def _first(twigs: Twigs, work: Work, at: int) -> Any:
-    """The first node that a twig node may mean, and whether to look at those of its name, or at all of its kind."""
+def _first_node(twigs: Twigs, work: Work, at: int) -> Any:
+    """Return the first candidate for a twig node, and whether to follow those of its name, or all of its kind."""
     kind, asked = np.int64(twigs.word[at]) >> KIND_SHIFT & KIND_MASK, np.int64(twigs.word[at + 1])
     named = asked < len(twigs.space) and twigs.space[asked] == 0
     return work.head[asked if named else len(work.head) - KINDS + kind], named
 
 
 @inlined
-def _find(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int) -> bool:
-    """Leave in the state of a twig node the nodes that satisfy it, and tell those above them; whether there are any."""
+def _find_nodes(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int) -> bool:
+    """Find the nodes that satisfy a twig node and mark those above them; return whether there are any."""
     at, base, found = work.place[q], q * len(work.mark) + 1, False
     flags, asked = np.int64(twigs.word[at]), np.int64(twigs.word[at + 1])
     kind, tests = flags >> KIND_SHIFT & KIND_MASK, flags >> TESTS_SHIFT & COUNT_MASK
     in_space = asked < len(twigs.space) and twigs.space[asked] != 0
     work.document[1] += 1
-    d, named = _first(twigs, work, at)
+    d, named = _first_node(twigs, work, at)
     while d != NONE:
         path = nodes.path[first + d]
         good = nodes.kind[path] == kind and (not in_space or asked == nodes.space[path])
@@ -167,14 +170,14 @@ def _find(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int) -> bool:
             good = all_hold(twigs, nodes, at + 2, tests, first + d)
         if good:
             found = True
-            _tell(nodes, work, flags, first, d, work.state[base + d] if flags & INNER else d)
+            _mark_ancestors(nodes, work, flags, first, d, work.state[base + d] if flags & INNER else d)
         d = work.next[d] if named else work.other[d]
     return found
 
 
 @inlined
-def _tell(nodes: Nodes, work: Work, flags: int, first: int, d: int, value: int) -> None:
-    """Tell the parent, or all ancestors, of a node that satisfies a twig node. The document counts as place 0."""
+def _mark_ancestors(nodes: Nodes, work: Work, flags: int, first: int, d: int, value: int) -> None:
+    """Mark the parent, or all ancestors, of a node that satisfies a twig node. The document is place 0."""
     up, tick = nodes.parent[first + d] + 1, work.document[1]
     while work.tick[up] != tick or work.mark[up] > value:
         work.mark[up], work.tick[up] = value, tick
@@ -184,19 +187,19 @@ def _tell(nodes: Nodes, work: Work, flags: int, first: int, d: int, value: int) 
 
 
 @inlined
-def _ask(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int) -> bool:
-    """Leave in the state of the parent those nodes below which there is what is asked; False if the twig fails."""
+def _filter_parents(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int) -> bool:
+    """Leave in the state of the parent the nodes that have what the twig asks below them; False if the twig fails."""
     wanted, way = flags & NEGATED == 0, flags >> PARENT_SHIFT
     if way == 0:
-        return _is_told(twigs, nodes, work, q, flags, first, 0) == wanted
+        return _is_marked(twigs, nodes, work, q, flags, first, 0) == wanted
     base, opens = (q + way) * len(work.mark), flags & OPENS != 0
-    d, named = _first(twigs, work, work.place[q + way])
+    d, named = _first_node(twigs, work, work.place[q + way])
     while d != NONE:
         place = base + 1 + d
         if opens:
             work.state[place] = d
         if work.state[place] != NONE:
-            if _is_told(twigs, nodes, work, q, flags, first, d + 1) != wanted:
+            if _is_marked(twigs, nodes, work, q, flags, first, d + 1) != wanted:
                 work.state[place] = NONE
             elif flags & LEADS_ON:
                 work.state[place] = work.mark[d + 1]
@@ -205,15 +208,15 @@ def _ask(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int)
 
 
 @inlined
-def _is_told(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, place: int) -> bool:
-    """Whether a node has been told of something below it, the first of which passes the tests for that."""
+def _is_marked(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, place: int) -> bool:
+    """Return whether a node is marked, and the first node below it passes the tests for that."""
     if work.tick[place] != work.document[1]:
         return False
-    told = work.mark[place]
+    node = work.mark[place]
     firsts = flags >> FIRSTS_SHIFT & COUNT_MASK
     if firsts == 0:
         return True
     at = work.place[q] + 2
     for _ in range(flags >> TESTS_SHIFT & COUNT_MASK):
         at += 3 if twigs.word[at] & np.uint32(IS_NUMBER) else 1
-    return all_hold(twigs, nodes, at, firsts, first + told)
+    return all_hold(twigs, nodes, at, firsts, first + node)
