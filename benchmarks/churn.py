@@ -24,7 +24,7 @@ from benchmarks.scale import Scale
 from benchmarks.workloads import Subscriptions, Workload, stock
 from tidings.atoms import Atoms
 from tidings.matching.compiler.pipeline import compile_columns
-from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 
 RATES = (0, 1_000, 100_000)

@@ -18,7 +18,7 @@ from tidings.events.tree import show_tree
 from tidings.graphs.gql import gql_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.metadata.queries.sparql import ResourceGraph
 from tidings.metadata.rules import rule_parser

@@ -19,7 +19,7 @@ from tidings.graphs.model import XSD, literal
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
 from tidings.metadata.rules import rule_parser

@@ -21,7 +21,7 @@ from tidings.graphs.gql import gql_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.metadata.rules import rule_parser
 
 SCHEMA = """

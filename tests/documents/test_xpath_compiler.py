@@ -10,7 +10,7 @@ from tidings.documents.twigs import DOCUMENT, Twig
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import TooLarge
 from tidings.matching.compiler.blocks import unpack
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.pipeline import compile_columns
 
 

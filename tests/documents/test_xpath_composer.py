@@ -18,9 +18,8 @@ from tidings.documents.xpath_compiler import compile_xpath
 from tidings.documents.xpath_composer import Composer
 from tidings.errors import SubscriptionError
 from tidings.matching.compiler.blocks import unpack_irregular
-from tidings.matching.compiler.context import DEFAULT_LIMIT, Context
-from tidings.matching.compiler.plan import Test
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.language import DEFAULT_LIMIT, Context
+from tidings.matching.compiler.plan import Test, TwigWriter
 
 Alternative = tuple[frozenset[Test], Twig, bool]
 Outcome = str | list[Alternative]

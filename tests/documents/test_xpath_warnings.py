@@ -18,7 +18,7 @@ from tidings.documents.xpath.xpath_tree import And, Expression, Path, PathTest, 
 from tidings.documents.xpath_warnings import NEVER
 from tidings.errors import CheckProblem, TooLarge
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 
 
 def warned(text: str) -> list[str]:

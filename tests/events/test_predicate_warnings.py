@@ -8,7 +8,7 @@ from tidings.errors import TextWarning
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import LONGEST_WARNING, MOST_WARNINGS, Context, first_warnings
+from tidings.matching.compiler.language import LONGEST_WARNING, MOST_WARNINGS, Context, first_warnings
 
 SCHEMA = """
 domains:

@@ -21,10 +21,9 @@ from tidings.graphs.pattern_layout import MOST_VARIABLES
 from tidings.graphs.pattern_numbers import PatternNumbers
 from tidings.graphs.pattern_words import encode_pattern
 from tidings.matching.compiler.blocks import unpack, unpack_irregular
-from tidings.matching.compiler.context import DEFAULT_LIMIT
+from tidings.matching.compiler.language import DEFAULT_LIMIT
 from tidings.matching.compiler.pipeline import compile_many
-from tidings.matching.compiler.plan import IrregularClauses, Test
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.plan import IrregularClauses, Test, TwigWriter
 from tidings.model import Subscription
 
 Outcome = str | tuple[frozenset[Test], list[int], bool]

@@ -12,7 +12,7 @@ from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import SubscriptionError
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 
 
 def gathered(strategy, count, number):

@@ -19,8 +19,7 @@ from tidings.events import explanation
 from tidings.events.predicate_bulk import PredicateLanguage
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.kinds import DecodedPublications, Environment, Evaluator, Explanation, Kind, Part, Reader
-from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.language import Language
+from tidings.matching.compiler.language import Context, Language
 from tidings.matching.compiler.plan import Plan
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

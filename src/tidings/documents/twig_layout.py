@@ -30,8 +30,7 @@ from tidings.documents.twig_words import (
     TESTS_SHIFT,
 )
 from tidings.documents.xpath.xpath_tree import ValueOperator
-from tidings.matching.compiler.plan import IrregularTest, Numbers, Operands, TestShape
-from tidings.matching.compiler.twig_writer import Flags, Sizes, Words
+from tidings.matching.compiler.plan import Flags, IrregularTest, Numbers, Operands, Sizes, TestShape, Words
 from tidings.values import Kind
 
 Integers = npt.NDArray[Any]

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from tidings.documents.model import Axis, NodeKind
 from tidings.documents.twigs import DOCUMENT, Twig, TwigNode, ValueTest
 from tidings.documents.xpath.xpath_tree import ValueOperator
-from tidings.matching.compiler.plan import Twigs
-from tidings.matching.compiler.twig_writer import TwigWriter, split_double
+from tidings.matching.compiler.plan import Twigs, TwigWriter, split_double
 
 # The first word of a node.
 DESCENDANT = 1 << 0

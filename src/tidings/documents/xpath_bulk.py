@@ -24,10 +24,8 @@ from tidings.documents.xpath_composer import Composer
 from tidings.documents.xpath_warnings import warn_about_xpath
 from tidings.errors import SubscriptionError, TextWarning
 from tidings.matching.compiler.blocks import join_irregular, literal_column
-from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
-from tidings.matching.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.language import CompiledRows, Context, Knowledge, Language, first_warnings
+from tidings.matching.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan, TwigWriter
 from tidings.values import Kind
 
 _DIGITS = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"

@@ -14,7 +14,7 @@ from tidings.documents.twigs import DOCUMENT, Twig, TwigNode, ValueTest
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath.xpath_tree import And, Expression, Not, Or, Path, PathTest, Step, ValueOperator
 from tidings.errors import CheckProblem, TooLarge
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.plan import Plan
 
 _ASKS_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)

@@ -33,8 +33,7 @@ from tidings.documents.twig_words import IS_NUMBER, MOST_TESTS, OPERATORS
 from tidings.documents.xpath.xpath_parser import DEFAULT
 from tidings.documents.xpath.xpath_tokens import NAME
 from tidings.documents.xpath.xpath_tree import ValueOperator
-from tidings.matching.compiler.plan import IrregularClauses
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.plan import IrregularClauses, TwigWriter
 
 OPEN, CLOSE, NEXT = -1, -2, -3
 """Moves that are not steps: into a predicate, out of it, and back to its beginning (`and`)."""

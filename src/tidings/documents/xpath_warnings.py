@@ -33,7 +33,7 @@ from tidings.documents.xpath.xpath_tree import (
 )
 from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import TextWarning
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 
 NEVER = "no document can match"
 _SHOWN = 60

@@ -17,7 +17,7 @@ from tidings.events.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, OPERATORS,
 from tidings.events.predicates import as_instant
 from tidings.events.schema.domains import LISTED, Domain, DomainKind
 from tidings.events.tree import Comparison, Spans, Tree, either, rewrite
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS, Instant, Kind, Literal, kind_of, show
 
 _KIND_OF_DOMAIN = {

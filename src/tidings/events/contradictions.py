@@ -18,7 +18,7 @@ from tidings.events.rewrites import clauses_of, comparison_of
 from tidings.events.schema.domains import LISTED, Domain, DomainKind
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.tree import Comparison, Not, Slots, Tree, both, either, show_path, show_test, show_tree
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.values import Instant, Literal, Scalar, show_instant
 
 

@@ -25,10 +25,8 @@ from tidings.events.schema.event_schema import EventSchema
 from tidings.events.skeletons import Skeleton, group_texts, literal_ends
 from tidings.events.tree import Comparison, Slots, Tree, comparisons, rewrite
 from tidings.matching.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
-from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
-from tidings.matching.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.language import CompiledRows, Context, Knowledge, Language, first_warnings
+from tidings.matching.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation, TwigWriter
 from tidings.values import Kind
 
 _FEW = 8

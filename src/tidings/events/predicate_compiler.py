@@ -19,7 +19,7 @@ from tidings.events.rewrites import (
 from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.tree import Comparison, Not, Tree, comparisons
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.plan import Clause, Plan, Relation, Test, TestShape
 from tidings.values import Kind
 

@@ -22,7 +22,7 @@ from tidings.events.operators import BETWEEN, CONTAINS, EQ, EXISTS, GE, GT, IN, 
 from tidings.events.rewrites import clauses_of
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.tree import Comparison, Tree, comparisons, show_path, show_tree
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.values import kind_of, show
 
 _LOWER, _UPPER = (GT, GE), (LT, LE)

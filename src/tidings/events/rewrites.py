@@ -11,7 +11,7 @@ from math import prod
 
 from tidings.errors import TooLarge
 from tidings.events.tree import And, Comparison, Not, Or, Tree, both, either
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 
 Clauses = tuple[tuple[Tree, ...], ...]
 """A tree in clauses: the parts of each alternative."""

@@ -20,10 +20,8 @@ from tidings.graphs.gql_warnings import warn_about_graphs
 from tidings.graphs.pattern_numbers import PatternNumbers
 from tidings.graphs.pattern_words import encode_pattern
 from tidings.matching.compiler.blocks import operands_of
-from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.language import CompiledRows, Knowledge, Language
-from tidings.matching.compiler.plan import Clause, ClauseBlock, Plan, TestShape
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.language import CompiledRows, Context, Knowledge, Language, first_warnings
+from tidings.matching.compiler.plan import Clause, ClauseBlock, Plan, TestShape, TwigWriter
 
 _Member = tuple[int, int, Clause]
 """A subscription's row, the number of its pattern, its tests."""

@@ -19,7 +19,7 @@ from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, Pat
 from tidings.graphs.keys import ANY, Key, TermMeaning, path_of, term_meaning, term_text
 from tidings.graphs.model import Term
 from tidings.graphs.values import meaning
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.plan import Clause, Operand, Plan, Relation, Test, TestShape
 from tidings.values import INT64_MAX, Kind
 

@@ -24,8 +24,7 @@ from tidings.graphs.gql.gql_tree import (
 from tidings.graphs.keys import TermMeaning, term_meaning
 from tidings.graphs.model import STRING, Graph, Term, TermKind, literal
 from tidings.graphs.values import meaning
-from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.language import Knowledge
+from tidings.matching.compiler.language import Context, Knowledge
 from tidings.values import parse_instant, to_number
 
 _STRICT = (ConstraintKind.BELOW, ConstraintKind.ABOVE)

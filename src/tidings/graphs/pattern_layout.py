@@ -23,8 +23,7 @@ from tidings.graphs.pattern_words import (
     WORTH_OF_ENDS,
     WORTH_OF_PROPERTY,
 )
-from tidings.matching.compiler.plan import IrregularTest, Operands
-from tidings.matching.compiler.twig_writer import Flags, Sizes, Words
+from tidings.matching.compiler.plan import Flags, IrregularTest, Operands, Sizes, Words
 
 Integers = npt.NDArray[Any]
 

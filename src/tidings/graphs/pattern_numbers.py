@@ -29,8 +29,14 @@ from tidings.graphs.pattern_layout import (
 )
 from tidings.graphs.pattern_words import constraint_words
 from tidings.matching.compiler.blocks import operands_of
-from tidings.matching.compiler.plan import IrregularClauses, Operand, Operands, Relation, TestShape
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.plan import (
+    IrregularClauses,
+    Operand,
+    Operands,
+    Relation,
+    TestShape,
+    TwigWriter,
+)
 from tidings.values import Kind
 
 Form = tuple[Key, Aspect, Relation, Kind | None]

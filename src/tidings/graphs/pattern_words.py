@@ -16,7 +16,7 @@ from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, Pat
 from tidings.graphs.keys import TermMeaning, term_meaning, term_text
 from tidings.graphs.model import Term
 from tidings.graphs.values import meaning
-from tidings.matching.compiler.twig_writer import split_double, split_integer
+from tidings.matching.compiler.plan import split_double, split_integer
 from tidings.values import split_number
 
 GRAPH = 1 << 31

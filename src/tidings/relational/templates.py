@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import SubscriptionError
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.relational.branches import Alternative, Predicate, PredicateSet, alternative_of
 
 LANGUAGE = "xpath"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from tidings.errors import InputError, OverLimit, SetupError, TextWarning, TidingsError
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.twig_writer import TwigWriter
+from tidings.matching.compiler.language import Context
+from tidings.matching.compiler.plan import TwigWriter
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Subscription
 from tidings.service.subscriptions import RecentPublications, SubscriptionService

@@ -22,7 +22,7 @@ from tidings.documents.xpath.xpath_tree import Expression, Not, PathTest, Step, 
 from tidings.documents.xpath.xpath_tree import Path as XPath
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 
 
 @given(expressions())

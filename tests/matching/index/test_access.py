@@ -6,11 +6,11 @@ import pytest
 
 from tidings import Subscription, compile_many
 from tidings.kinds import LANGUAGES
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
+from tidings.matching.compiler.pipeline import describe_access
 from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
-from tidings.matching.index.access_description import describe_access
-from tidings.matching.index.build.access_paths import AccessPath
-from tidings.matching.index.build.segment_builder import SegmentContent, build_segment
+from tidings.matching.index.builder.access_paths import AccessPath
+from tidings.matching.index.builder.segment_builder import SegmentContent, build_segment
 
 REPORTED = [
     ("gql", "SELECT ?x WHERE (?x, dcterms:replaces, ?b)", "dcterms:replaces"),

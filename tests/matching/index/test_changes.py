@@ -20,9 +20,9 @@ from tidings.atoms import Event
 from tidings.errors import SetupError
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan
-from tidings.matching.index import compaction, compaction_worker
-from tidings.matching.index.compaction import Merge
-from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index import compaction
+from tidings.matching.index import compaction
+from tidings.matching.index.compaction import CompactionWorker, Merge
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
@@ -218,7 +218,7 @@ def test_a_large_merge_goes_on_while_the_index_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "SMALLEST", 1)
-    monkeypatch.setattr(compaction_worker, "SMALL_MERGE", 10)
+    monkeypatch.setattr(compaction, "SMALL_MERGE", 10)
     index = Index.create(tmp_path)
     index.add(numbered(0, 40))
     index.add(numbered(40, 80))
@@ -256,7 +256,7 @@ def test_a_batch_is_matched_with_one_version_whatever_another_thread_changes(in_
 
 
 def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction_worker, "SMALL_MERGE", 0)
+    monkeypatch.setattr(compaction, "SMALL_MERGE", 0)
     index = Index.create(tmp_path)
     index.add(compiled(a="n = 1"))
     index.add(compiled(b="n = 2"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tests.support.executed_lines import count_executed_lines
-from tidings.matching.index.build import codecs
-from tidings.matching.index.build.codecs import string_codec
+from tidings.matching.index.builder import codecs
+from tidings.matching.index.builder.codecs import string_codec
 
 
 def codec_of(named: list[pa.Array]) -> codecs.code.StringCodec:

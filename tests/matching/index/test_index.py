@@ -19,7 +19,7 @@ from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan, Relation
-from tidings.matching.index.build import access_paths
+from tidings.matching.index.builder import access_paths
 from tidings.matching.index.index import Index
 from tidings.matching.kernels import encode
 from tidings.model import Subscription

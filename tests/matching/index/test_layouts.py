@@ -18,7 +18,7 @@ from tidings.atoms import Event
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.matching.compiler.plan import Compiled
-from tidings.matching.index.build import access_paths, bitmap_tiles, clustering, cost
+from tidings.matching.index.builder import access_paths, bitmap_tiles, clustering, cost
 from tidings.matching.index.index import Index
 from tidings.values import show
 

@@ -20,11 +20,11 @@ from tidings.documents.xml_columns import atoms_of
 from tidings.documents.xpath.xpath_tree import Expression, show
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import SubscriptionError
-from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.pipeline import compile_many
-from tidings.matching.compiler.twig_writer import TwigWriter
-from tidings.matching.index.build import rare_columns
-from tidings.matching.index.build.segment_builder import build_segment
+from tidings.matching.compiler.plan import TwigWriter
+from tidings.matching.index.builder import rare_columns
+from tidings.matching.index.builder.segment_builder import build_segment
 from tidings.matching.index.index import Index
 from tidings.matching.kernels.shapes import twig_arrays as kernel
 from tidings.model import Subscription

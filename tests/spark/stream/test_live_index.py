@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from tests.support.strategies.events import SCHEMA
-from tidings.matching.index import compaction_worker
+from tidings.matching.index import compaction
 from tidings.model import Subscription
 from tidings.spark.stream.live_index import LiveIndex, open_current_index, repair_index
 from tidings.store.database import sqlite_url
@@ -31,10 +31,10 @@ def found(live, n):
     return sorted(id for _, id in live.index.match([{"n": [n]}]).pairs())
 
 
-@pytest.mark.parametrize("at_once", [compaction_worker.AT_ONCE, 2])
+@pytest.mark.parametrize("at_once", [compaction.SMALL_MERGE, 2])
 def test_it_follows_the_store(tmp_path, store, monkeypatch, at_once):
     monkeypatch.setattr(
-        compaction_worker, "AT_ONCE", at_once
+        compaction, "SMALL_MERGE", at_once
     )  # 2: nearly all merges are made beside the batches
     live = LiveIndex(tmp_path / "segments", store)
     dice, alive = random.Random(4), {}

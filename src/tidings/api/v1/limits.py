@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidings.core.limits import check_limits, limits_from
-from tidings.matching.compiler.context import DEFAULT_LIMIT
+from tidings.matching.compiler.language import DEFAULT_LIMIT
 from tidings.parsers.strict_json import MOST_VALUES
 from tidings.service.subscriptions import SubscriptionLimits
 

@@ -4,7 +4,7 @@
 `matcher` runs the kernels over it, `versions` and `view` keep track of segments, and `compaction` merges them.
 """
 
-from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index, SegmentDescription
 from tidings.matching.index.matches import Matches
 

@@ -7,10 +7,11 @@ segments, and each was written about twelve times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +24,14 @@ from tidings.matching.compiler import plan
 from tidings.matching.compiler.blocks import join_irregular, merge, take, take_irregular, twigs_of
 from tidings.matching.compiler.plan import ClauseBlock, Compiled, IrregularClauses
 from tidings.matching.index.arrays import Rows, starts_of
-from tidings.matching.index.build.clause_table import Numbers, list_index
+from tidings.matching.index.builder.clause_table import Numbers, list_index
 from tidings.matching.index.clause_file import read_clauses
 from tidings.matching.index.segment import write_segment
-from tidings.matching.index.versions import Part
-from tidings.matching.index.view import View
+from tidings.matching.index.versions import Part, View
 from tidings.matching.kernels.shapes.renumbering import mark_used, renumber
+
+if TYPE_CHECKING:
+    from tidings.matching.index.index import Index
 
 RATIO = 4
 """A segment is merged with all smaller ones if its size is at most this many times their sum."""
@@ -237,3 +240,50 @@ def _with_twigs(source: Compiled, number: npt.NDArray[np.int32], joined: plan.Tw
     blocks = tuple(replace(block, twigs=new_numbers(block)) for block in source.blocks)
     irregular = replace(source.irregular, twigs=new_numbers(source.irregular))
     return replace(source, blocks=blocks, irregular=irregular, twigs=joined)
+
+
+SMALL_MERGE = 20_000
+"""Merging fewer subscriptions takes no longer than a batch of events, so it needs no thread."""
+
+
+class CompactionWorker:
+    """Changes an index and keeps the number of its segments small. Call it from one thread only."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._thread = ThreadPoolExecutor(1, "merging")
+        self._running: tuple[Merge, Future[None]] | None = None
+
+    def change(self, removed: Iterable[str], added: Compiled) -> None:
+        """Remove and add subscriptions atomically, then merge segments where that is worth its cost."""
+        self._index.change(removed, added, absorb=SMALL_MERGE)
+        self.step()
+
+    def step(self) -> None:
+        """Adopt a finished merge, run small merges, start a large one."""
+        if self._running and self._running[1].done():
+            self._adopt()
+        while merge := self._index.plan_merge(None if self._running is None else SMALL_MERGE):
+            if merge.subscriptions > SMALL_MERGE:
+                self._running = merge, self._thread.submit(merge.write)
+            else:
+                self._write_and_adopt(merge, merge.write)
+
+    def finish(self) -> None:
+        """Wait for the running merge and adopt it."""
+        if self._running:
+            self._adopt()
+
+    def _adopt(self) -> None:
+        merge, written = self._running  # type: ignore[misc]
+        self._running = None
+        self._write_and_adopt(merge, written.result)
+
+    def _write_and_adopt(self, merge: Merge, write: Callable[[], None]) -> None:
+        """Write and adopt a merge. If writing fails, a later merge may use its segments."""
+        try:
+            write()
+        except BaseException:
+            self._index.abandon(merge)
+            raise
+        self._index.adopt(merge)

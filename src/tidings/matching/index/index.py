@@ -32,11 +32,10 @@ from tidings.matching.index.compaction import (
     join_parts,
 )
 from tidings.matching.index.matches import Matches
-from tidings.matching.index.path_match import PathMatch
+from tidings.matching.index.path_columns import PathMatch
 from tidings.matching.index.segment import ClusterDescription, write_segment
 from tidings.matching.index.shape_checks import Pairs, read_document_numbers
-from tidings.matching.index.versions import Part
-from tidings.matching.index.view import View
+from tidings.matching.index.versions import Part, View
 from tidings.matching.kernels.rows import keep_alive
 
 _FIRST_PART = 64

@@ -15,11 +15,10 @@ from tidings.atoms import Aspect, Atoms, AtomShape, Column
 from tidings.core.atomic_files import sync_all
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays, write_ids
-from tidings.matching.index.build.segment_builder import SegmentContent, build_segment
+from tidings.matching.index.builder.segment_builder import SegmentContent, build_segment
 from tidings.matching.index.clause_file import write_clauses
 from tidings.matching.index.matcher import Matcher
-from tidings.matching.index.path_columns import PathResolver
-from tidings.matching.index.path_match import PathMatch
+from tidings.matching.index.path_columns import PathMatch, PathResolver
 from tidings.matching.index.shape_checks import Doubles, Pairs
 from tidings.matching.kernels.bitmap_filter import Tiles
 from tidings.matching.kernels.clusters import Clusters

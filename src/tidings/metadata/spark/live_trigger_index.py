@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from tidings.core.atomic_files import write_atomically
 from tidings.errors import SetupError
-from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.schema.model import Schema

@@ -23,7 +23,7 @@ from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import dump
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import Compiled
-from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 from tidings.store.dead_letters import DeadLetter

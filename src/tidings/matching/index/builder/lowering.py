@@ -10,12 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column, AtomShape
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import Compiled, Operands, Relation, TestShape
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.build.clause_table import ANY_KIND, ODD_FORM, ClauseTable, Shares, hash_test, make_form
-from tidings.matching.index.build.codecs import Codes, ColumnConstants, Lot, code_bounds
+from tidings.matching.index.builder.clause_table import (
+    ANY_KIND,
+    ODD_FORM,
+    ClauseTable,
+    Shares,
+    hash_test,
+    make_form,
+)
+from tidings.matching.index.builder.codecs import Codes, ColumnConstants, Lot, code_bounds
 from tidings.matching.kernels import clusters as kernel
 
 Offsets = npt.NDArray[np.int64]

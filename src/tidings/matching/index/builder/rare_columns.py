@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column, AtomShape
+from tidings.atoms import Aspect, AtomShape, Column
 from tidings.documents.linear_paths import ANYWHERE
-from tidings.matching.compiler.plan import Relation
 from tidings.matching.compiler.blocks import join_operands, take_operands, twigs_of
 from tidings.matching.compiler.plan import (
     ClauseBlock,
     Compiled,
     IrregularClauses,
     IrregularTest,
-    Operands,
+    Relation,
     TestShape,
 )
 
@@ -74,9 +73,7 @@ def _anywhere_patterns(compiled: Compiled, hidden: Sequence[str]) -> tuple[str, 
 def _uses(compiled: Compiled) -> Iterable[tuple[TestShape, int]]:
     """Yield every test of documents with the number of clauses that have it."""
     for block in compiled.blocks:
-        yield from (
-            (test, len(block.rows)) for test in block.shape if test.column.shape is AtomShape.TREE
-        )
+        yield from ((test, len(block.rows)) for test in block.shape if test.column.shape is AtomShape.TREE)
     yield from (
         (test.shape, len(test.clauses))
         for test in compiled.irregular.tests
@@ -126,7 +123,9 @@ def _reduce_block(block: ClauseBlock, rare: frozenset[str], must_check: Flags) -
     return replace(block, shape=shape, operands=operands)
 
 
-def _reduce_irregular(irregular: IrregularClauses, rare: frozenset[str], must_check: Flags) -> IrregularClauses:
+def _reduce_irregular(
+    irregular: IrregularClauses, rare: frozenset[str], must_check: Flags
+) -> IrregularClauses:
     """Drop or move the rare tests of irregular clauses."""
     twigs, left = twigs_of(irregular), np.zeros(len(irregular.rows), np.bool_)
     kept: list[IrregularTest] = []
@@ -155,7 +154,7 @@ def _reduce_irregular(irregular: IrregularClauses, rare: frozenset[str], must_ch
 
 
 def _gather_equalities(tests: Sequence[IrregularTest]) -> Iterable[IrregularTest]:
-    """Merge equalities of many columns into one column: one test with the first of each clause, one with the second ..."""
+    """Merge equalities of many columns into tests of one column: the first of each clause, the second ..."""
     shape, operands = _move_anywhere(tests[0].shape), join_operands([test.operands for test in tests])
     clauses = np.concatenate([test.clauses for test in tests])
     order = np.argsort(clauses, kind="stable")

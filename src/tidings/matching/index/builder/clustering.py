@@ -15,9 +15,16 @@ from itertools import combinations
 
 import numpy as np
 
-from tidings.matching.index.build import cost
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.build.clause_table import ClauseTable, Doubles, Numbers, Shares, list_index, minimum_of_lists
+from tidings.matching.index.builder import cost
+from tidings.matching.index.builder.clause_table import (
+    ClauseTable,
+    Doubles,
+    Numbers,
+    Shares,
+    list_index,
+    minimum_of_lists,
+)
 
 SAMPLE = 20_000
 """Number of clauses from which the worth of pairs is estimated."""

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
-from tidings.matching.index.build import access_paths
-from tidings.matching.index.build.access_paths import AccessPath
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.build.clause_table import ClauseTable, Numbers, op_of, form_bounds
+from tidings.matching.index.builder import access_paths
+from tidings.matching.index.builder.access_paths import AccessPath
+from tidings.matching.index.builder.clause_table import ClauseTable, Numbers, form_bounds, op_of
 from tidings.matching.kernels import clusters as kernel
 from tidings.matching.kernels.clusters import Clusters
 from tidings.matching.kernels.vectors import LANES

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.build.codecs import BOUNDS, Codes
+from tidings.matching.index.builder.codecs import BOUNDS, Codes
 from tidings.matching.kernels import clusters as kernel
 from tidings.values import Kind
 

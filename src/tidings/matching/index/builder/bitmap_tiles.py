@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.build.clause_table import ClauseTable, Numbers
+from tidings.matching.index.builder.clause_table import ClauseTable, Numbers
 from tidings.matching.kernels import clusters as kernel
 from tidings.matching.kernels.bitmap_filter import MOST_SLOTS, LineTests, Tiles, build_bitmaps
 from tidings.matching.kernels.vectors import TILE_ROWS, TILE_WORDS
@@ -96,7 +96,11 @@ def _pack(tree: _Tree, line_columns: _LineColumns, rows: Numbers, level: int, de
         for part in np.array_split(rows, -(-len(rows) // TILE_ROWS)):
             tree.add_tile(depth, part)
         return
-    gates, lows, highs = line_columns.gate[level][rows], line_columns.gate_low[level][rows], line_columns.gate_high[level][rows]
+    gates, lows, highs = (
+        line_columns.gate[level][rows],
+        line_columns.gate_low[level][rows],
+        line_columns.gate_high[level][rows],
+    )
     order = np.lexsort((lows, gates))
     counts = np.bincount(gates + 1, minlength=len(line_columns.columns) + 1)
     rest: list[Numbers] = []
@@ -153,7 +157,7 @@ class _LineColumns:
         return cls(columns, cell_start, cell, starts, line_tests, 1.0 - clauses.share[tests], *gates)
 
     def slots(self, order: Numbers, tile_row: Numbers) -> tuple[Numbers, npt.NDArray[np.int32], Numbers]:
-        """Choose the columns of each tile that rule out the most: where each tile's slots start, columns, line offsets."""
+        """Choose the columns of each tile that rule out the most; return slot starts, columns and line offsets."""
         tiles = len(tile_row) - 1
         tile = np.empty(len(order), np.int64)
         tile[order] = np.repeat(np.arange(tiles), np.diff(tile_row))

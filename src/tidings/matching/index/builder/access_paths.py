@@ -12,23 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.matching.index.build import cost
-from tidings.matching.index.build.clause_table import ClauseTable, Flags, Numbers, Shares, minimum_of_lists
-from tidings.matching.index.build.clustering import (
+from tidings.matching.index.builder import cost
+from tidings.matching.index.builder.clause_table import ClauseTable, Flags, Numbers, Shares, minimum_of_lists
+from tidings.matching.index.builder.clustering import (
     ClauseGroup,
     estimate_pairs,
     find_best_equality,
     group_by_best_equality,
     group_by_equalities,
 )
-from tidings.matching.index.build.cost import Estimate
+from tidings.matching.index.builder.cost import Estimate
 from tidings.matching.kernels import clusters as kernel
 
 UNIFORM_FROM = 64
 """Fewer clauses of one shape get no cluster of their own: each cluster is a visit per publication."""
 
 SPARSE_BELOW = 4.0
-"""If key and cut leave fewer clauses than this, comparing them in columns gains nothing: they may join other clauses."""
+"""If key and cut leave fewer clauses than this, columns gain nothing: the clauses may join others."""
 
 TILES_FROM = 1024
 """Fewer clauses are not worth bitmaps."""

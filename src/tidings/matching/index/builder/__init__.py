@@ -1,0 +1,1 @@
+"""Segment builder: compiled subscriptions to the arrays of a segment."""
