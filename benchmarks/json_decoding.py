@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from tidings.events.conformity import Conformity
 from tidings.events.json_columns import decode_many, split_lines
 from tidings.events.json_decoder import decode
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
 
 EVENTS, BATCH, RUNS = 400_000, 20_000, 7

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.events.json_columns import DecodedLines, decode_many, split_lines
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import PathTable
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.matching.parquet import Dictionary

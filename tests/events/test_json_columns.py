@@ -17,7 +17,7 @@ from tests.support.oracles.json_decoders import decoded, same_as_definition
 from tidings.atoms import AtomKind
 from tidings.events.json_columns import decode_many, documents_of, split_lines
 from tidings.events.json_decoder import MOST_PATH_TEXT
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import PathTable
 from tidings.matching.kernels.decode import json_objects as kernel
 
 # --- Generated texts -------------------------------------------------------------------------------------------

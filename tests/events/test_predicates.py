@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lark.exceptions import UnexpectedInput
+from lark.lexer import BasicLexer
 
 from tests.support.paths import ROOT
 from tests.support.strategies.any_text import check_text, check_words
@@ -49,6 +50,25 @@ def test_what_would_be_taken_next_is_what_the_parser_says(words: list[str]) -> N
     except UnexpectedInput:
         pass
     assert accepted_by(parsing) == parsing.accepts()
+
+
+@pytest.mark.parametrize("slip", ["b == 5", "b = oak", "b = 'oak", "(b = 1", "b"])
+def test_parse_of_a_long_text_with_a_slip_at_its_end_reads_each_token_once(
+    slip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, next_token = [0], BasicLexer.next_token
+
+    def count(*args: object) -> object:
+        read[0] += 1
+        return next_token(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BasicLexer, "next_token", count)
+    text = " and ".join(f"a{number} < {number}" for number in range(500))
+    parse(text)
+    valid, read[0] = read[0], 0
+    with pytest.raises(SyntaxProblem):
+        parse(f"{text} and {slip}")
+    assert read[0] <= valid + 8, "tokens of the slip, and the end"
 
 
 @given(st.text(max_size=30))

@@ -12,7 +12,7 @@ import pytest
 from tests.support.stores.notified_store import Told
 from tidings.errors import DecodeProblem, IdTaken, InputError
 from tidings.events.json_columns import decode_many, documents_of
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import PathTable
 from tidings.feeds.outbound.personal_feeds import OpenFeed
 from tidings.model import Publication, Reject
 from tidings.service.event_pages import build_cloud_events

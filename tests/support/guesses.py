@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidings.core import suggest
-from tidings.events import syntax_errors
+from tidings.events.parse_failure import ParseRun
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Guesses:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
     """The counts from now on; what is counted is done as ever."""
-    found, find_stop = Guesses(), syntax_errors.find_stop
+    found, find_stop = Guesses(), ParseRun.find_stop
 
     def compare(word: str, known: Sequence[str], n: int, cutoff: float) -> list[str]:
         found.compared += len(known)
@@ -34,5 +34,5 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
         return find_stop(*given)
 
     monkeypatch.setattr(suggest, "get_close_matches", compare)
-    monkeypatch.setattr(syntax_errors, "find_stop", explain)
+    monkeypatch.setattr(ParseRun, "find_stop", explain)
     return found

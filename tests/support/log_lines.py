@@ -16,8 +16,7 @@ import pyarrow as pa
 from tidings.atoms import Atoms, AtomShape, Event
 from tidings.errors import DecodeProblem, PublicationError, SyntaxProblem
 from tidings.events import explanation
-from tidings.events.predicate_bulk import PredicateLanguage
-from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.predicate_compiler import PredicateLanguage, parse_and_check
 from tidings.kinds import DecodedPublications, Environment, Evaluator, Explanation, Kind, Part, Reader
 from tidings.matching.compiler.language import Context, Language
 from tidings.matching.compiler.plan import Plan

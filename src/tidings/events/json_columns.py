@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from tidings.atoms import AtomKind, Atoms, Event
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.events.conformity import Conformity
 from tidings.events.json_decoder import audience_of, event_of, publication_id
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.matching.kernels.bytes import find_lines, gather
 from tidings.matching.kernels.decode import conformity as conform
 from tidings.matching.kernels.decode import json_objects as kernel

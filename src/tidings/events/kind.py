@@ -45,7 +45,7 @@ class Events(Kind):
     has_id_field = True
 
     def language(self, name: str) -> Language:
-        from tidings.events.predicate_bulk import PredicateLanguage
+        from tidings.events.predicate_compiler import PredicateLanguage
 
         return PredicateLanguage()
 

@@ -1,4 +1,4 @@
-"""Where the predicate parser stopped, and which tokens it would have accepted there."""
+"""The run of the predicate parser over a text, and the point where it stopped: tokens before it, tokens accepted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lark import Lark, Token
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
@@ -75,29 +75,46 @@ class Stop:
         return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
 
 
-def find_stop(text: str, parser: Lark, schema: EventSchema | None = None) -> Stop:
-    """Parse again, step by step, up to the error."""
-    parsing, tokens = parser.parse_interactive(text), []
-    try:
-        for token in parsing.iter_parse():
-            tokens.append(token)
-    except UnexpectedInput as unexpected:
-        start = unexpected.pos_in_stream or 0
-    else:
-        start = tokens[-1].end_pos or 0 if tokens else 0
-    before = tuple(token for token in tokens if (token.start_pos or 0) < start)
-    return Stop(text, before, accepted_by(parsing), start, schema)
+class ParseRun:
+    """One run of the parser over a text. It keeps the tokens, so that an error is explained without parsing again."""
+
+    def __init__(self, parser: Lark, text: str) -> None:
+        self._parsing, self._text = parser.parse_interactive(text), text
+        self._tokens: list[Token] = []
+        self._stack_at_end: list[Any] | None = None
+
+    def finish(self) -> Any:
+        """Return the result of the parser, or raise Lark's UnexpectedInput."""
+        state = self._parsing.parser_state
+        for token in self._parsing.lexer_thread.lex(state):
+            self._tokens.append(token)
+            state.feed_token(token)
+        self._stack_at_end = [*state.state_stack]  # the attempt to end the text changes the stack
+        return self._parsing.feed_eof(self._tokens[-1] if self._tokens else None)
+
+    def find_start(self, unexpected: UnexpectedInput) -> int:
+        """Return the position of an error; for an unexpected end, that after the last token."""
+        is_end = isinstance(unexpected, UnexpectedToken) and unexpected.token.type == END
+        if is_end:
+            return self._tokens[-1].end_pos or 0 if self._tokens else 0
+        return unexpected.pos_in_stream or 0
+
+    def find_stop(self, unexpected: UnexpectedInput, schema: EventSchema | None = None) -> Stop:
+        """Return the state of the parser at an error."""
+        start = self.find_start(unexpected)
+        before = tuple(token for token in self._tokens if (token.start_pos or 0) < start)
+        return Stop(self._text, before, accepted_by(self._parsing, self._stack_at_end), start, schema)
 
 
-def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
-    """Return the terminals that a parser accepts next.
+def accepted_by(parsing: InteractiveParser, stack: list[Any] | None = None) -> frozenset[str]:
+    """Return the terminals that a parser accepts next, in its current state or with another stack.
 
     Lark's own `accepts()` copies the parser for each terminal, which takes longer than everything else here.
     """
     state = parsing.parser_state
-    states, end = state.parse_conf.states, state.parse_conf.end_state
-    wanted = [name for name in states[state.position] if name.isupper()]
-    return frozenset(name for name in wanted if _takes(states, [*state.state_stack], name, end))
+    states, end, stack = state.parse_conf.states, state.parse_conf.end_state, stack or state.state_stack
+    wanted = [name for name in states[stack[-1]] if name.isupper()]
+    return frozenset(name for name in wanted if _takes(states, [*stack], name, end))
 
 
 def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:

@@ -18,6 +18,7 @@ from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.source_text import Span
 from tidings.errors import Place, SyntaxProblem
 from tidings.events.operators import BETWEEN, BY_SPELLING, EXISTS, IN
+from tidings.events.parse_failure import ParseRun
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.syntax_errors import explain_slip
 from tidings.events.tree import Comparison, Not, Spans, Tree, both, children, either
@@ -40,10 +41,11 @@ _Located = tuple[Literal, Span]
 def parse(text: str, schema: EventSchema | None = None) -> Tree:
     """Parse a subscription's text; `schema` only improves the error for a text that does not parse."""
     refuse_unreadable(text, MAX_LENGTH)
+    run = ParseRun(_parser(), text)
     try:
-        tree = cast(Tree, _parser().parse(text))
+        tree = cast(Tree, run.finish())
     except UnexpectedInput as stopped:
-        problem = explain_slip(text, _parser(), stopped, schema)
+        problem = explain_slip(text, run, stopped, schema)
     except _InvalidLiteral as invalid:
         problem = invalid.problem(text)
     else:

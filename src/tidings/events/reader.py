@@ -7,9 +7,8 @@ from functools import lru_cache
 
 from tidings.atoms import Atoms, AtomShape, Event
 from tidings.events import explanation, json_decoder
-from tidings.events.conformity import Conformity
 from tidings.events.json_columns import decode_many
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.tree import Tree

@@ -6,12 +6,33 @@ what they do to a shape without literals, they do to every text of that shape wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
+from tidings.core.source_text import Span
+from tidings.core.suggest import EVENT_TYPE
 from tidings.errors import TooLarge
-from tidings.events.tree import And, Comparison, Not, Or, Tree, both, either
+from tidings.events.check import bounds
+from tidings.events.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
+from tidings.events.schema.domains import LISTED, Domain, DomainKind
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.tree import (
+    And,
+    Comparison,
+    Not,
+    Or,
+    Slots,
+    Tree,
+    both,
+    either,
+    show_path,
+    show_test,
+    show_tree,
+)
 from tidings.matching.compiler.language import Context
+from tidings.values import Instant, Literal, Scalar, show_instant
 
 Clauses = tuple[tuple[Tree, ...], ...]
 """A tree in clauses: the parts of each alternative."""
@@ -94,3 +115,125 @@ def drop_subsumed(tree: Tree, _: Context) -> Tree:
         if not any(smaller <= tests for smaller in kept):
             kept[tests] = clause
     return _tree_of(tuple(kept.values()))
+
+
+def drop_contradictions(tree: Tree, context: Context) -> Tree:
+    """Drop clauses with a predicate and its negation, or with one on an absent attribute; refuse if none is left."""
+    clauses = clauses_of(tree)
+    kept = [clause for clause in clauses if _contradicted(clause) is None]
+    if not kept:
+        contradiction = _contradicted(clauses[0])
+        assert contradiction is not None
+        predicate, other = contradiction
+        span = predicate.spans.whole
+        is_open = isinstance(predicate.operand, Slots)  # the shape of many texts has no literals to show
+        shown = context.text[span.start : span.end] if is_open else show_tree(predicate)
+        raise context.problem(f"can never match: {shown} and {other}", span)
+    return either(tuple(both(clause) for clause in kept))
+
+
+def _contradicted(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
+    """Return a predicate of a clause that another one contradicts, and a phrase for the other one."""
+    denied = {part.part for part in clause if isinstance(part, Not)}
+    absent = {part.path for part in denied if isinstance(part, Comparison) and part.operator is EXISTS}
+    for part in clause:
+        if isinstance(part, Comparison) and part in denied:
+            return part, "its negation"
+        if isinstance(part, Comparison) and part.path in absent:
+            return part, f"not exists {show_path(part.path)}"
+    return None
+
+
+def refuse_impossible(tree: Tree, context: Context) -> Tree:
+    """Refuse a tree if no event of the schema can satisfy any of its clauses."""
+    schema = context.schema
+    if schema is None or schema.is_empty:
+        return tree
+    conflicts = [_impossible(clause, schema) for clause in clauses_of(tree)]
+    if all(conflicts):
+        first = conflicts[0]
+        spans = [comparison_of(part).spans.whole for part in first]
+        shown = " and ".join(_shown(part) for part in first)
+        path = comparison_of(first[0]).path
+        domain = schema.domain_of(path)
+        raise context.problem(
+            f"no {path} satisfies {shown}",
+            Span(min(span.start for span in spans), max(span.end for span in spans)),
+            accepted=bounds(domain) if domain else None,
+        )
+    return tree
+
+
+def _shown(part: Tree) -> str:
+    return ("not " if isinstance(part, Not) else "") + show_test(comparison_of(part))
+
+
+def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
+    """Return the parts of a clause that no single value can satisfy together; empty if the clause is possible."""
+    by_path: dict[str, list[Tree]] = {}
+    for part in clause:
+        by_path.setdefault(comparison_of(part).path, []).append(part)
+    for path, parts in by_path.items():
+        domain = schema.domain_of(path)
+        if domain is not None and is_single(path, schema) and not _possible(parts, domain):
+            return [part for part in parts if comparison_of(part).operator is not EXISTS]
+    return []
+
+
+def is_single(path: str, schema: EventSchema) -> bool:
+    """Return whether events have at most one value there: the attribute is unique in all its event types."""
+    if schema.open or path == EVENT_TYPE:
+        return False
+    members = [member for each in schema.event_types.values() if (member := each.member(path))]
+    return not any(member.multiple for member in members)
+
+
+def _possible(parts: Sequence[Tree], domain: Domain) -> bool:
+    """Return whether one value can satisfy all wanted parts and none of the negated ones."""
+    wanted = [part for part in parts if isinstance(part, Comparison)]
+    if not wanted or any(isinstance(comparison_of(part).operand, Slots) for part in parts):
+        return True
+    candidates = _candidates(wanted, domain)
+    if candidates is None:
+        return _bounds_meet(wanted, domain)
+    return any(all(matches_one(part, value) for part in parts) for value in candidates)
+
+
+def matches_one(part: Tree, value: Scalar) -> bool:
+    """Return whether a part of a clause holds for an event with this single value."""
+    return comparison_of(part).holds(value) is not isinstance(part, Not)
+
+
+def _candidates(wanted: list[Comparison], domain: Domain) -> list[Scalar] | None:
+    """Return the only possible values, if they can be enumerated."""
+    if domain.kind in LISTED:
+        return list(domain.values)
+    if domain.kind is DomainKind.BOOLEAN:
+        return [True, False]
+    equal = next((test for test in wanted if test.operator in (EQ, IN)), None)
+    return None if equal is None else [_as_value(literal) for literal in equal.literals]
+
+
+def _as_value(literal: Literal) -> Scalar:
+    return show_instant(literal) if isinstance(literal, Instant) else literal
+
+
+_LOWER = {GT: True, GE: False, BETWEEN: False}
+_UPPER = {LT: True, LE: False, BETWEEN: False}
+"""Operators that bound from below and from above, and whether they exclude the bound itself."""
+
+
+def _bounds_meet(wanted: list[Comparison], domain: Domain) -> bool:
+    lower: list[tuple[Any, bool]] = [] if domain.minimum is None else [(domain.minimum, False)]
+    upper: list[tuple[Any, bool]] = [] if domain.maximum is None else [(domain.maximum, False)]
+    for test in wanted:
+        literals = test.literals
+        if test.operator in _LOWER:
+            lower.append((literals[0], _LOWER[test.operator]))
+        if test.operator in _UPPER:
+            upper.append((literals[-1], _UPPER[test.operator]))
+    if not lower or not upper:
+        return True
+    low, high = max(bound for bound, _ in lower), min(bound for bound, _ in upper)
+    strict = (low, True) in lower or (high, True) in upper
+    return bool(low < high or (low == high and not strict))

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from lark import Lark
-from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from tidings.core.suggest import closest, spend_budget
 from tidings.errors import Place, SyntaxProblem
 from tidings.events.operators import EXISTS, OPERATORS
-from tidings.events.parse_failure import END, Stop, find_stop
+from tidings.events.parse_failure import ParseRun, Stop
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.tree import KEYWORDS
 from tidings.events.unsupported_syntax import MISSING_QUOTES, UNSUPPORTED
@@ -27,18 +26,16 @@ EXPLAINED, LETTERS = 20, 8
 
 
 def explain_slip(
-    text: str, parser: Lark, stopped: UnexpectedInput, schema: EventSchema | None = None
+    text: str, run: ParseRun, stopped: UnexpectedInput, schema: EventSchema | None = None
 ) -> SyntaxProblem:
-    """Return the error for a text in which the parser stopped.
+    """Return the error for a text in which a run of the parser stopped.
 
     Without budget left (see `suggest.bounded_search`) it only gives the position. `schema` tells attributes from words
     that were meant as strings.
     """
     if not spend_budget(EXPLAINED + len(text) // LETTERS):
-        is_end = isinstance(stopped, UnexpectedToken) and stopped.token.type == END
-        start = len(text.rstrip()) if is_end else stopped.pos_in_stream or 0
-        return SyntaxProblem("unexpected input", place=Place.at(text, start))
-    stop = find_stop(text, parser, schema)
+        return SyntaxProblem("unexpected input", place=Place.at(text, run.find_start(stopped)))
+    stop = run.find_stop(stopped, schema)
     return next(problem for slip in SLIPS if (problem := slip(stop)) is not None)
 
 

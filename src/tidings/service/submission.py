@@ -21,8 +21,7 @@ from typing import Any
 
 from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
-from tidings.events.envelope import text_of
-from tidings.events.json_decoder import publication_id
+from tidings.events.json_decoder import publication_id, text_of
 from tidings.events.kind import CLOUD_EVENT, EVENTS
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.rdf.media_types import plain

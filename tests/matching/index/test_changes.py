@@ -21,7 +21,6 @@ from tidings.errors import SetupError
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.matching.index import compaction
-from tidings.matching.index import compaction
 from tidings.matching.index.compaction import CompactionWorker, Merge
 from tidings.matching.index.index import Index
 from tidings.model import Subscription

@@ -11,7 +11,7 @@ from tests.support.atoms import events_of
 from tidings.errors import DecodeProblem
 from tidings.events.json_columns import DecodedLines, decode_many
 from tidings.events.json_decoder import decode, publication_id
-from tidings.events.path_table import PathTable
+from tidings.events.kernel_tables import PathTable
 
 BETWEEN = b'9",}]'
 """Stands between documents: a decoder that looks beyond a document's end finds something to go on with."""

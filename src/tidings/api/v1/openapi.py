@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 from tidings.api.v1.route_classes import problem_descriptions
 from tidings.api.v1.schemas import Problem
 from tidings.core.storable import TEXT_PATTERN
-from tidings.events.envelope import REQUIRED
+from tidings.events.json_decoder import REQUIRED
 from tidings.events.kind import CLOUD_EVENT
 from tidings.service.submission import CLOUD_EVENT_BATCH
 

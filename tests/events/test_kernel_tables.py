@@ -15,9 +15,9 @@ from tests.support.atoms import events_of
 from tests.support.oracles.json_decoders import BETWEEN, told_apart
 from tests.support.strategies.schemas import instances, schemas
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.events.conformity import Conformity
 from tidings.events.json_columns import DecodedLines, decode_many
 from tidings.events.json_decoder import decode, publication_id
+from tidings.events.kernel_tables import Conformity
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
 
