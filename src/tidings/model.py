@@ -8,7 +8,6 @@ from types import NoneType
 from typing import Any
 
 from tidings.core.arguments import check_fields
-from tidings.operations import traces
 from tidings.values import Scalar
 
 
@@ -47,7 +46,7 @@ class Publication:
     body: bytes
     position: int | None = None
     audience: str | None = None
-    traceparent: str | None = field(default_factory=traces.current_traceparent, compare=False, repr=False)
+    traceparent: str | None = field(default=None, compare=False, repr=False)
     source: str | None = field(default=None, compare=False, repr=False)
 
 

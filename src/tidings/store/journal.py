@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, 
 from tidings import cloud_events
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
+from tidings.operations import traces
 from tidings.store import audiences, bulk, counters, names, telemetry
 from tidings.store.database import Database
 from tidings.store.encoding import now_text
@@ -66,7 +67,7 @@ class Journal:
 
     def append_all(self, publications: Iterable[Publication]) -> list[AppendResult]:
         """Append publications like `append`; return ids and positions."""
-        offered = list(publications)
+        offered = add_trace(publications)
 
         def all_or_none(connection: Connection) -> list[AppendResult]:
             done = []
@@ -80,7 +81,7 @@ class Journal:
 
     def offer(self, publications: Iterable[Publication]) -> list[AppendResult | InputError]:
         """Append publications independently of each other; a rejected one has its error as the result."""
-        offered = list(publications)
+        offered = add_trace(publications)
         return self._database.transact(lambda connection: append_publications(connection, offered))
 
     def head(self) -> int:
@@ -169,6 +170,13 @@ class _Known(NamedTuple):
     body: bytes
     position: int
     audience: str | None
+
+
+def add_trace(publications: Iterable[Publication]) -> list[Publication]:
+    """Give publications the traceparent of the current span, unless they have one."""
+    if (current := traces.current_traceparent()) is None:
+        return list(publications)
+    return [replace(each, traceparent=each.traceparent or current) for each in publications]
 
 
 def append_publications(

@@ -45,7 +45,7 @@ from tidings.service.submission import (
 )
 from tidings.service.tidings import Tidings
 from tidings.store.group_append import AppendOutcomes, PreparedBatch
-from tidings.store.journal import AppendResult
+from tidings.store.journal import AppendResult, add_trace
 
 # CloudEvents in binary mode have their attributes in headers: `ce-subject: Euro%20%E2%82%AC`.
 #
@@ -208,7 +208,7 @@ class IngestEndpoint:
         known: SchemaSnapshot,
     ) -> Response | None:
         """Append publications in a group commit; return `None` if the token or the schema has changed."""
-        outcomes = await self._batcher.add(PreparedBatch(found, caller.token.id, known.version))
+        outcomes = await self._batcher.add(PreparedBatch(add_trace(found), caller.token.id, known.version))
         if outcomes is None:
             return None
         if is_bulk(sent):

@@ -18,6 +18,7 @@ from tidings.graphs.model import Edge, Graph, iri
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.model import Publication
+from tidings.operations import traces
 from tidings.store.dead_letters import DeadLetter
 
 REPLACES = "http://purl.org/dc/terms/replaces"
@@ -59,8 +60,9 @@ def _taking(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: SeenItem
     except DecodeProblem as problem:
         return _refused(key, item, id, problem, body)
     again_id = publication_id(feed.url, item, f"{feed.number} {before}")
-    again = Publication(again_id, N_TRIPLES, body) if before else None
-    return ItemOutcome(key, item.hash, Publication(id, N_TRIPLES, body), again)
+    trace = traces.current_traceparent()
+    again = Publication(again_id, N_TRIPLES, body, traceparent=trace) if before else None
+    return ItemOutcome(key, item.hash, Publication(id, N_TRIPLES, body, traceparent=trace), again)
 
 
 def _refused(
