@@ -14,7 +14,7 @@ import pytest
 from tests.support.processes.command_line import Tidings, start
 from tidings.cli import main
 from tidings.model import Reason
-from tidings.reasons import because
+from tidings.notification_text import format_reasons
 
 
 def test_command_ended_by_sigterm_says_so_in_a_sentence(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_errors_are_coloured_on_a_terminal_only(tidings: Tidings, tmp_path: Path
     ],
 )
 def test_reasons_put_the_value_behind_the_path(predicate: str, value: object, told: str) -> None:
-    assert because([Reason(predicate, value, "/x")]) == told  # type: ignore[arg-type]
+    assert format_reasons([Reason(predicate, value, "/x")]) == told  # type: ignore[arg-type]
 
 
 def test_the_shell_completes_commands_and_options() -> None:

@@ -20,11 +20,11 @@ from tests.objects.sources import TITLE, happens, outbox, university_at, univers
 from tests.objects.university import PLACED, PUML
 from tests.support.servers.postgres import Server
 from tidings.errors import InputError
+from tidings.notification_text import format_limits
 from tidings.objects.outbox.installation import install_triggers, remove_triggers
 from tidings.objects.propagation import Limits
 from tidings.objects.sources import OpenSource, open_source
 from tidings.objects.sql.object_sources import ObjectSource
-from tidings.reasons import show_limits
 from tidings.service.outbox_worker import (
     Back,
     CutOff,
@@ -151,7 +151,7 @@ def test_a_limit_that_was_reached_is_told(tidings: Tidings, university: Database
     university.run(TITLE)
     assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=1, repeated=0)]
     [one] = tidings.notifications("Student:1")
-    assert show_limits(one) == "(only the first 1 of 3 subscribers were notified)"
+    assert format_limits(one) == "(only the first 1 of 3 subscribers were notified)"
 
 
 KILLED = """

@@ -24,7 +24,7 @@ from tidings.cli import output
 from tidings.cli.options import MasterOption, check_master, close_spark, open_spark, open_tidings
 from tidings.core.text import plural
 from tidings.errors import TidingsError
-from tidings.reasons import because
+from tidings.notification_text import format_reasons
 from tidings.service import sample_auctions
 from tidings.service.stream_worker import BackgroundStream
 
@@ -214,7 +214,7 @@ class Auction:
             for one in self.tidings.notifications(who, after=sequence):
                 self.told[who] = one.sequence
                 new += 1
-                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), because(one.because)
+                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), format_reasons(one.because)
                 output.print_line("   ", name, reason, (after, "dim"))
         if not new:
             output.print_line("   ", ("nobody asked for it", "dim"))

@@ -25,7 +25,14 @@ from tidings.core import durations
 from tidings.core.text import plural
 from tidings.errors import InputError, PublicationError, TextWarning, TidingsError
 from tidings.model import Notification, Subscription
-from tidings.reasons import because, bound, change_of, one_line, show_change, show_limits
+from tidings.notification_text import (
+    escape_line,
+    find_change,
+    format_bindings,
+    format_change,
+    format_limits,
+    format_reasons,
+)
 
 if TYPE_CHECKING:
     from tidings.core.drawing.picture import Picture
@@ -174,18 +181,18 @@ def print_notification(found: Notification, as_json: bool) -> None:
         (f"#{found.sequence}", "bold cyan"),
         (found.subscription, "dim"),
         *((found.publication, "dim") for _ in range(bool(found.publication))),
-        *((each, "green") for each in (bound(found.bindings), show_change(found)) if each),
+        *((each, "green") for each in (format_bindings(found.bindings), format_change(found)) if each),
         _format_reason(found),
-        *((limits, "yellow") for limits in (show_limits(found),) if limits),
+        *((limits, "yellow") for limits in (format_limits(found),) if limits),
     )
 
 
 def _format_reason(found: Notification) -> str:
     """Rules over metadata tell what a resource did; of subscriptions a match is all there is, or that it is
     withheld. What an object did stands before the reasons."""
-    why = because(found.because)
-    if change_of(found) is not None:
-        return one_line(why)
+    why = format_reasons(found.because)
+    if find_change(found) is not None:
+        return escape_line(why)
     if found.kind == "matched":
         return why
     return f"{found.kind}: {why}" if why else found.kind

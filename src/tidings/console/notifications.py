@@ -24,7 +24,7 @@ from tidings.console.session import (
 from tidings.errors import Absent, InputError
 from tidings.feeds.outbound.entries import publication_title
 from tidings.model import MATCHED, Notification
-from tidings.reasons import show_reason
+from tidings.notification_text import format_reason
 from tidings.service.tidings import Tidings
 
 HERE = "notifications"
@@ -163,7 +163,7 @@ class NotificationPages:
             if publication
             else None,
             "asked": self._text(whose, told.subscription),
-            "reasons": [(show_reason(each), each.at) for each in told.because],
+            "reasons": [(format_reason(each), each.at) for each in told.because],
             "whose": whose if visitor.is_administrator else "",
         }
 

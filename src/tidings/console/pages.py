@@ -21,7 +21,14 @@ from tidings.console.highlight import highlight_place
 from tidings.core import durations
 from tidings.core.text import escape_bidi, plural
 from tidings.errors import TidingsError
-from tidings.reasons import bound_rows, change_of, in_words, show_change, show_limits, show_reason
+from tidings.notification_text import (
+    binding_rows,
+    find_change,
+    format_change,
+    format_limits,
+    format_reason,
+    list_reasons,
+)
 from tidings.values import show
 
 
@@ -54,13 +61,13 @@ def _environment() -> Environment:
     made.filters["typed"] = FieldValue.escape
     made.globals |= {
         "between": format_elapsed,
-        "bound_rows": bound_rows,
-        "change_of": change_of,
-        "in_words": in_words,
+        "bound_rows": binding_rows,
+        "change_of": find_change,
+        "in_words": list_reasons,
         "plural": plural,
-        "show_change": show_change,
-        "show_limits": show_limits,
-        "show_reason": show_reason,
+        "show_change": format_change,
+        "show_limits": format_limits,
+        "show_reason": format_reason,
         "show_value": show,
         "underlined": highlight_place,
     }

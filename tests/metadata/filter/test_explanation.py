@@ -11,7 +11,7 @@ from tidings.metadata.filter.changes import (
 )
 from tidings.metadata.filter.explanation import MAX_REASONS
 from tidings.metadata.resources import Resource
-from tidings.reasons import because
+from tidings.notification_text import format_reasons
 
 
 def chain_of(length: int) -> dict[str, list[tuple[str, str]]]:
@@ -24,17 +24,17 @@ def touched(uri: str) -> TouchedResources:
 
 
 def test_the_way_is_a_path() -> None:
-    assert because(explain_change("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
+    assert format_reasons(explain_change("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
 
 
 def test_a_circle_has_an_end() -> None:
     circle = chain_of(2) | {"#2": [("next", "#0")]}
-    assert because(explain_change("#1", touched("#1"), circle)) == "size 2 was 1"
+    assert format_reasons(explain_change("#1", touched("#1"), circle)) == "size 2 was 1"
 
 
 def test_what_is_far_away_is_not_looked_for() -> None:
     far = f"#{MAX_VISITED + 10}"
-    told = because(explain_change("#0", touched(far), chain_of(MAX_VISITED + 20)))
+    told = format_reasons(explain_change("#0", touched(far), chain_of(MAX_VISITED + 20)))
     assert told == "it, or something that it refers to, is different"
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.stores.server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
-from tidings.reasons import because
+from tidings.notification_text import format_reasons
 from tidings.store.store import Store
 
 
@@ -23,7 +23,7 @@ def turtle(provider: Provider, text: str, uri: str = DOC) -> None:
 
 
 def told(store: Store, after: int = 0) -> list[tuple[str, str]]:
-    return [(each.kind, because(each.because)) for each in store.notifications.read("ana", after)]
+    return [(each.kind, format_reasons(each.because)) for each in store.notifications.read("ana", after)]
 
 
 def test_the_value_that_made_a_comparison_hold_or_not(provider: Provider, store: Store) -> None:
@@ -134,7 +134,7 @@ def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: St
     entered = ("entered", f"serverHost 'h' = {d}.serverHost; serverPort {{}} < {d}.serverPort")
     none = "= that of no CycleProvider.serverHost with serverPort < its serverPort"
     told_to = {
-        who: [(e.kind, because(e.because)) for e in store.notifications.read(who)]
+        who: [(e.kind, format_reasons(e.because)) for e in store.notifications.read(who)]
         for who in ("ana", "bob", "cy")
     }
     assert told_to == {

@@ -20,7 +20,7 @@ from tidings.api.v1.publications import MAX_PREVIEW_BYTES, build_publication
 from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import Reason
 from tidings.errors import OverLimit
-from tidings.reasons import in_words
+from tidings.notification_text import list_reasons
 from tidings.service.authorization import Caller
 from tidings.service.preview import PreviewBounds, PreviewMatch, preview_subscription
 from tidings.service.tidings import Tidings
@@ -82,7 +82,7 @@ def _build_match(match: PreviewMatch) -> schemas.PreviewMatch:
         publication=build_publication(match.entry, MAX_PREVIEW_BYTES),
         because=[Reason(predicate=why.predicate, value=why.value, at=why.at) for why in match.because],
         bindings=match.bindings,
-        words=in_words(match.because, match.bindings),
+        words=list_reasons(match.because, match.bindings),
     )
 
 

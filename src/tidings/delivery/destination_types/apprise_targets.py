@@ -21,8 +21,8 @@ from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
 from tidings.model import Publication
+from tidings.notification_text import format_bindings, format_change, format_reasons
 from tidings.operations.egress_policy import ALLOW_HINT, PUBLIC_ADDRESSES, EgressPolicy
-from tidings.reasons import because, bound, show_change
 from tidings.store.entries import SubscriptionEntry
 
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
@@ -58,7 +58,7 @@ Describer = Callable[[SubscriptionEntry, Publication | None], Description]
 def describe_plainly(entry: SubscriptionEntry, _: Publication | None) -> Description:
     """Describe a notification without its publication."""
     notification = entry.notification
-    title = show_change(notification) or bound(notification.bindings) or notification.publication
+    title = format_change(notification) or format_bindings(notification.bindings) or notification.publication
     return Description(title)
 
 
@@ -138,7 +138,7 @@ class AppriseTargets:
         description = self._describe(item.entry, item.publication)
         times = f" ({len(item.sequences)} times)" if len(item.sequences) > 1 else ""
         title = f"{'- ' if in_digest else ''}{description.title[:MAX_TITLE_LENGTH]}{times}"
-        reasons = because(notification.because)
+        reasons = format_reasons(notification.because)
         kind = "" if notification.kind == "matched" else f"{notification.kind}. "
         lines = [description.text, f"{kind}Because {reasons}." if reasons else kind, description.link or ""]
         if not in_digest:

@@ -14,7 +14,14 @@ from tidings.feeds.outbound import sanitize
 from tidings.feeds.outbound.summary import first_date, summarize_publication
 from tidings.kinds import PublicationSummary
 from tidings.model import MATCHED, WITHHELD, Notification, Publication
-from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
+from tidings.notification_text import (
+    binding_rows,
+    find_change,
+    format_change,
+    format_limits,
+    format_reason,
+    format_reasons,
+)
 from tidings.store.entries import SubscriptionEntry
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
@@ -71,7 +78,7 @@ def _said(told: Notification, publication: Publication | None) -> PublicationSum
     """Summarize a publication or a changed object; a withheld notification shows nothing."""
     if told.kind == WITHHELD:
         return PublicationSummary(title=WITHHELD, description="You may not see this publication any more.")
-    if change_of(told) is not None:
+    if find_change(told) is not None:
         return PublicationSummary(title=_changed(told))
     return summarize_publication(publication if told.kind == MATCHED else None, _nodes(told))
 
@@ -87,7 +94,7 @@ def publication_title(told: Notification, publication: Publication | None) -> st
 
 def _changed(told: Notification) -> str:
     """Describe a changed object or resource. They are not in the journal, even if a publication has the same id."""
-    return escape_html(show_change(told))
+    return escape_html(format_change(told))
 
 
 def _nodes(told: Notification) -> list[str]:
@@ -96,11 +103,11 @@ def _nodes(told: Notification) -> list[str]:
 
 
 def _rows(told: Notification) -> list[dict[str, str]]:
-    return bound_rows(told.bindings)[:ROWS]
+    return binding_rows(told.bindings)[:ROWS]
 
 
 def _title(said: PublicationSummary, told: Notification) -> str:
-    reasons, id = escape_html(because(told.because)), escape_html(told.publication)
+    reasons, id = escape_html(format_reasons(told.because)), escape_html(told.publication)
     return (
         sanitize.to_line(said.title or "")
         or sanitize.to_line(reasons)
@@ -109,7 +116,7 @@ def _title(said: PublicationSummary, told: Notification) -> str:
 
 
 def _why(told: Notification) -> str:
-    return sanitize.to_line(escape_html(because(told.because)), sanitize.SUMMARY)
+    return sanitize.to_line(escape_html(format_reasons(told.because)), sanitize.SUMMARY)
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
@@ -120,7 +127,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 def _content(said: PublicationSummary, told: Notification) -> str:
     """Render the content of the publication and the reasons of the match as HTML."""
     body = sanitize.sanitize_html(said.content or said.description or "")
-    shown = (shorten(show_reason(one), sanitize.SUMMARY) for one in told.because)
+    shown = (shorten(format_reason(one), sanitize.SUMMARY) for one in told.because)
     reasons = "".join(f"<li>{escape_html(one)}</li>" for one in shown)
     why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
     return body + sanitize.sanitize_html(_values(told) + why + _bindings(told))
@@ -128,13 +135,13 @@ def _content(said: PublicationSummary, told: Notification) -> str:
 
 def _values(told: Notification) -> str:
     """Render the values of a changed object before and after."""
-    changed = change_of(told) or {}
+    changed = find_change(told) or {}
     before, after = changed.get("before") or {}, changed.get("after") or {}
     names = list(dict.fromkeys((*before, *after)))[:ROWS]
     lines = ((name, _value(before, name), _value(after, name)) for name in names)
     rows = "".join(f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines)
     head = "<tr><th></th><th>before</th><th>after</th></tr>"
-    limits = f"<p>{escape_html(show_limits(told))}</p>" if show_limits(told) else ""
+    limits = f"<p>{escape_html(format_limits(told))}</p>" if format_limits(told) else ""
     return (f"<table>{head}{rows}</table>" if rows else "") + limits
 
 
@@ -152,7 +159,7 @@ def _bindings(told: Notification) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>?{escape_html(name)}</th>" for name in names)
     lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
-    more = len(bound_rows(told.bindings)) - len(rows)
+    more = len(binding_rows(told.bindings)) - len(rows)
     said = (told.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
     note = f"<p>{escape_html(said)}</p>" if said else ""
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"

@@ -26,7 +26,7 @@ from tidings.feeds.outbound.feed import (
 from tidings.graphs.feed_formats.entry import ATOM, CONTENT, DC, DCTERMS, RSS1
 from tidings.graphs.model import RDF
 from tidings.model import Reason
-from tidings.reasons import show_reason
+from tidings.notification_text import format_reason
 
 
 def render_atom(feed: Feed) -> bytes:
@@ -174,7 +174,7 @@ def _rss1_item(root: etree._Element, feed: Feed, entry: Entry) -> None:
     for name in entry.subjects:
         add_element(item, qualified_name(DC, "subject"), name)
     for reason in entry.facts["because"]:
-        add_element(item, qualified_name(TIDINGS, "because"), show_reason(Reason(**reason)))
+        add_element(item, qualified_name(TIDINGS, "because"), format_reason(Reason(**reason)))
     if entry.facts["bindings"] is not None:
         add_element(
             item, qualified_name(TIDINGS, "bindings"), json.dumps(entry.facts["bindings"], ensure_ascii=False)
