@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.harness import Counts, Engine, timed
 from benchmarks.workloads import Events, Subscriptions
-from research.events.protocol import Algorithm
+from research.events.algorithm import Algorithm
 from tidings.atoms import Atoms, Event
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index

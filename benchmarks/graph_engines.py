@@ -13,7 +13,7 @@ import pyoxigraph as ox
 
 from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
-from research.graphs.protocol import GraphAlgorithm
+from research.graphs.algorithm import GraphAlgorithm
 from tidings.graphs.atoms import GraphReader
 from tidings.graphs.explanation import Explainer
 from tidings.graphs.gql.gql_tree import Pattern, PatternEdge, Variable

@@ -1,1 +1,1 @@
-"""Matching algorithms of paper 004."""
+"""Matching algorithms for events: paper 004, section 3."""

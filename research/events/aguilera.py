@@ -1,36 +1,35 @@
-"""Aguilera's algorithm (paper 004, figure 7): a tree of operations with edges for "does not matter".
+"""Aguilera's algorithm (paper 004, figure 7): a tree of operations with *-edges for "does not matter".
 
 Time: a path for each matching clause and parts of others; long where many comparisons follow one another.
-Space: clauses with the same beginning share it: at most a node for each predicate.
-Change: incremental, but placing a comparison may walk past every other one that its beginning leads to.
+Space: clauses with a common prefix share it: at most one node per predicate.
+Change: incremental, but inserting a comparison may visit every other one after the same prefix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from research.events.shared import ClauseAlgorithm, Comparison, comparison_holds, factor
-from research.events.view import EventView, Key
+from research.events.algorithm import ClauseAlgorithm, Comparison, comparison_holds, factor
+from research.events.evaluation import EventView, Key
 from tidings.atoms import Column
 from tidings.matching.compiler.plan import Clause, Test
 
 Operation = Column | Comparison | None
-"""Get a column's value, which has many results; compare it with a bound, which is true or not; None in a
-leaf."""
+"""Read the value of a column, with many results; compare it with a bound, true or false; None in a leaf."""
 
 Result = Key | bool | None
 STAR = None
-"""The label of the *-edge, which clauses follow that do not care about the operation."""
+"""Label of the *-edge, which clauses follow that do not depend on the operation."""
 
 Step = tuple[Operation, Result]
 Edge = tuple["Node", Result]
 
 
 class Node:
-    """An operation and an edge for each result some clause asks for; or a leaf, which holds clauses.
+    """An operation with an edge for each result that some clause needs; or a leaf, which holds clauses.
 
-    Along *-edges operations ascend: equalities by column, then comparisons, then the leaf. That makes the
-    tree the same whatever the order of insertion, and the levels of a tree of equalities the attributes.
+    Along *-edges operations ascend: equalities by column, then comparisons, then the leaf. So the tree does
+    not depend on the order of insertion, and the levels of a tree of equalities are the attributes.
     """
 
     __slots__ = ("clauses", "edges", "operation", "rank")
@@ -84,7 +83,7 @@ class Aguilera(ClauseAlgorithm):
 
 
 def _results(node: Node, view: EventView) -> Iterator[Result]:
-    """The results of the node's operation for an event (several for several values), and always STAR."""
+    """Yield the results of a node's operation for an event (several for several values), and always STAR."""
     yield STAR
     if isinstance(node.operation, Column):
         yield from view.keys(node.operation)
@@ -114,7 +113,7 @@ def _target(edge: Edge) -> Node:
 
 
 def _walk(edge: Edge, operation: Operation) -> Iterator[Edge]:
-    """The edge and the *-edges after it, up to the one that leads to the operation or past its place."""
+    """Yield an edge and the *-edges after it, up to the one that leads to the operation or past its place."""
     yield edge
     node, rank = edge[0].edges.get(edge[1]), _rank(operation)
     while node is not None and node.rank < rank:
@@ -123,7 +122,7 @@ def _walk(edge: Edge, operation: Operation) -> Iterator[Edge]:
 
 
 def _place(edge: Edge, operation: Operation) -> Node:
-    """The node of an operation among those an edge leads to; a missing one is put where it belongs."""
+    """Return the node of an operation among those that an edge leads to; insert a missing one."""
     *_, (above, result) = _walk(edge, operation)
     node = above.edges.get(result)
     if node is None or node.operation != operation:
@@ -133,7 +132,7 @@ def _place(edge: Edge, operation: Operation) -> Node:
 
 
 def _prune(trail: list[Edge]) -> None:
-    """Take away what has become useless, from the leaf upwards."""
+    """Remove nodes without use, from the leaf upwards."""
     for above, result in reversed(trail):
         node = above.edges[result]
         if node.clauses or any(label is not STAR for label in node.edges):

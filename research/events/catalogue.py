@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from research.events.aguilera import Aguilera
-from research.events.equality_preferred import EqualityPreferred
-from research.events.fair_predicate import FairPredicate
+from research.events.algorithm import Algorithm, ClauseAlgorithm
+from research.events.counting import EqualityPreferred, FairPredicate, Quarantining
+from research.events.evaluation import EventView
 from research.events.gough import Gough
 from research.events.hanson import Hanson
-from research.events.naive import Naive
 from research.events.neon import Neon
-from research.events.protocol import Algorithm
-from research.events.quarantining import Quarantining
+from tidings.matching.compiler.plan import Clause
+
+
+class Naive(ClauseAlgorithm):
+    """The naive algorithm (paper 004, figure 1): every predicate of every subscription, one after another.
+
+    Time: grows with all predicates of all subscriptions, each evaluated as often as it was written.
+    Space: the subscriptions themselves.
+    Change: free. The others are measured against it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tests: dict[int, Clause] = {}
+
+    def _insert(self, number: int, clause: Clause) -> None:
+        self._tests[number] = clause
+
+    def _delete(self, number: int) -> None:
+        del self._tests[number]
+
+    def _matching(self, view: EventView) -> Iterable[int]:
+        return (number for number, tests in self._tests.items() if view.holds(tests))
+
 
 ALGORITHMS: dict[str, Callable[[], Algorithm]] = {
     "naive": Naive,

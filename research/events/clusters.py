@@ -1,4 +1,4 @@
-"""Clusters of predicates, each predicate stored once, with the clauses it appears in (`pred_to_subs`)."""
+"""Clusters of predicates; each predicate is stored once, with the clauses that contain it (`pred_to_subs`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from research.events.shared import Comparison, Equality
-from research.events.view import EventView, Key
+from research.events.algorithm import Comparison, Equality
+from research.events.evaluation import EventView, Key
 from tidings.atoms import Column
 from tidings.matching.compiler.plan import Relation
 from tidings.values import Kind
@@ -18,7 +18,7 @@ Bound = tuple[Any, int]
 
 
 class EqualityPredicates:
-    """Equality predicates by attribute: `eqpredmatch` looks each value of the event up once."""
+    """Equality predicates by attribute: `eqpredmatch` looks up each value of the event once."""
 
     def __init__(self) -> None:
         self._clusters: dict[Column, dict[Key, Clauses]] = {}
@@ -41,14 +41,14 @@ class EqualityPredicates:
                     yield cluster[key]
 
     def __len__(self) -> int:
-        """How many different predicates there are."""
+        """Return the number of distinct predicates."""
         return sum(map(len, self._clusters.values()))
 
 
 class ComparisonPredicates:
-    """Comparisons by attribute and direction, in order of their bounds: `lesspredmatch`, `greaterpredmatch`.
+    """Comparisons by attribute and direction, sorted by bound: `lesspredmatch`, `greaterpredmatch`.
 
-    One binary search finds where the satisfied ones begin; all on that side hold and are not evaluated.
+    One binary search finds the first satisfied one; all on that side hold and are not evaluated.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class ComparisonPredicates:
 
 
 class Ladder:
-    """Bounds in ascending order; a 0 or 1 beside the value puts `< 5` before `<= 5`, `>= 5` before `> 5`."""
+    """Bounds in ascending order; a 0 or 1 beside the value puts `< 5` before `<= 5`, and `>= 5` before `> 5`."""
 
     def __init__(self) -> None:
         self._bounds: list[Bound] = []
@@ -91,12 +91,12 @@ class Ladder:
             del self._bounds[bisect_left(self._bounds, bound)]
 
     def above(self, value: Any) -> Iterator[Clauses]:
-        """Clauses of the less-than predicates a value satisfies."""
+        """Return the clauses of the less-than predicates that a value satisfies."""
         first = bisect_right(self._bounds, (value, 0))
         return map(self._clauses.__getitem__, self._bounds[first:])
 
     def below(self, value: Any) -> Iterator[Clauses]:
-        """Clauses of the greater-than predicates a value satisfies."""
+        """Return the clauses of the greater-than predicates that a value satisfies."""
         end = bisect_left(self._bounds, (value, 1))
         return map(self._clauses.__getitem__, self._bounds[:end])
 
@@ -105,10 +105,10 @@ class Ladder:
 
 
 class EqualityClusters:
-    """Clauses by the attributes of all their equalities (the cluster's *schema*), then by the values.
+    """Clauses by the attributes of all their equalities (the *schema* of the cluster), then by the values.
 
-    `eqsubmatch` visits the clusters whose schema the event has, one lookup in each; several values of an
-    attribute mean several lookups.
+    `eqsubmatch` visits the clusters whose schema the event has, with one lookup in each; several values of an
+    attribute need several lookups.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class EqualityClusters:
                         yield cluster[keys]
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Return the number of clusters."""
         return len(self._clusters)
 
 

@@ -1,8 +1,8 @@
 """Gough's algorithm (paper 004, figure 3): a tree in which every event has a single path.
 
-Time: the best possible: one binary search for each attribute, whatever the number of subscriptions.
-Space: explodes; a clause is stored on every path it does not exclude. Beyond `limit` cells it refuses.
-Change: the whole tree is built again (Gough and Smith propose the same); here before the next match.
+Time: optimal: one binary search per attribute, whatever the number of subscriptions. Space: explodes; a
+clause is stored on every path that it does not exclude. Beyond `limit` cells it is refused. Change: the whole
+tree is rebuilt (Gough and Smith propose the same); here before the next match.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from research.events.intervals import Axis, Interval, interval_of
-from research.events.shared import ClauseAlgorithm
-from research.events.view import EventView
+from research.events.algorithm import Axis, ClauseAlgorithm, Interval, interval_of
+from research.events.evaluation import EventView
 from tidings.errors import TooLarge
 from tidings.matching.compiler.plan import Clause, Test
 
@@ -25,10 +24,11 @@ Subset = frozenset[int]
 
 
 class Node:
-    """One attribute: its values cut into cells, before, at, between and after the bounds that clauses name.
+    """One attribute: its values divided into cells, before, at, between and after the bounds that clauses
+    name.
 
     bounds       10       20
-    cells     0   1   2   3   4       `elsewhere` is for events that do not have the attribute
+    cells     0   1   2   3   4       `elsewhere` is for events without the attribute
     """
 
     __slots__ = ("axis", "bounds", "cells", "elsewhere")
@@ -55,7 +55,7 @@ class Gough(ClauseAlgorithm):
         self._tree: Tree | None = None
 
     def _insert(self, number: int, clause: Clause) -> None:
-        self._intervals[number], self._residual[number] = _one_interval_an_axis(clause)
+        self._intervals[number], self._residual[number] = _split_by_axis(clause)
         self._tree = None
 
     def _delete(self, number: int) -> None:
@@ -72,16 +72,18 @@ class Gough(ClauseAlgorithm):
         return super().size()
 
     def tree(self) -> Tree:
-        """The tree of the present clauses, built if one was added or removed since the last time."""
+        """Return the tree of the present clauses; rebuild it after a change."""
         if self._tree is None:
             self._tree = _Builder(self._intervals, self._limit).build()
         return self._tree
 
 
-def _one_interval_an_axis(clause: Clause) -> tuple[dict[Axis, Interval], tuple[Test, ...]]:
-    """The first interval on each axis goes into the tree; whatever else there is, is verified at the leaf.
+def _split_by_axis(clause: Clause) -> tuple[dict[Axis, Interval], tuple[Test, ...]]:
+    """Return the first interval on each axis, for the tree, and the remaining tests, which are verified at
+    the leaf.
 
-    A second one cannot be intersected with the first: the values 1 and 9 satisfy `a < 3 and a > 7` together.
+    A second interval cannot be intersected with the first: the values 1 and 9 together satisfy `a < 3 and a >
+    7`.
     """
     intervals: dict[Axis, Interval] = {}
     residual: list[Test] = []
@@ -95,7 +97,7 @@ def _one_interval_an_axis(clause: Clause) -> tuple[dict[Axis, Interval], tuple[T
 
 
 def _leaves(tree: Tree, view: EventView) -> set[int]:
-    """The clauses at the end of the event's path; an attribute of several values has a path for each."""
+    """Return the clauses at the end of the event's path; an attribute with several values has a path for each."""
     pending: list[Tree] = [tree]
     found: set[int] = set()
     while pending:
@@ -109,8 +111,11 @@ def _leaves(tree: Tree, view: EventView) -> set[int]:
 
 
 class _Builder:
-    """Builds the tree attribute by attribute. Equal subtrees are one object: without that, neighbouring cells
-    that no clause tells apart would double it at every level."""
+    """Builds the tree attribute by attribute.
+
+    Equal subtrees are one object: otherwise neighbouring cells that no clause distinguishes would double it
+    at each level.
+    """
 
     def __init__(self, intervals: dict[int, dict[Axis, Interval]], limit: int) -> None:
         self._intervals = intervals
@@ -153,7 +158,7 @@ class _Builder:
 
 
 def _sweep(bounds: list[Any], intervals: dict[int, Interval]) -> Iterator[set[int]]:
-    """For each cell from left to right, the clauses whose interval contains it."""
+    """Yield for each cell from left to right the clauses whose interval contains it."""
     starts, stops = defaultdict(list), defaultdict(list)
     cell_of = {bound: 2 * at + 1 for at, bound in enumerate(bounds)}
     for number, each in intervals.items():

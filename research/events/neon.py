@@ -2,7 +2,7 @@
 
 Time: every stored predicate on an attribute of the event is evaluated, repeated ones again; then counted.
 Space: nothing is shared: each predicate of each subscription is a row of its own.
-Change: rows in three tables, none of which is kept in order.
+Change: rows in three tables, none of which is sorted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from research.events.shared import COMPARE, ClauseAlgorithm, Factored, factor
-from research.events.view import EventView, Key
+from research.events.algorithm import COMPARE, ClauseAlgorithm, Factored, factor
+from research.events.evaluation import EventView, Key
 from tidings.atoms import Column
 from tidings.matching.compiler.plan import Clause, Relation, Test
 from tidings.values import Kind
@@ -21,7 +21,7 @@ EVENT_TYPE = Column("event_type")
 
 
 class Operation(NamedTuple):
-    """A row of the operations table. The type is None for clauses that ask for no event type."""
+    """A row of the operations table. The type is None for clauses without an event type."""
 
     event_type: Key | None
     column: Column
@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 
 
 Row = tuple[Any, int]
-"""A row of the predicates table below its operation: the value compared with and the clause."""
+"""A row of the predicates table below its operation: the value to compare with and the clause."""
 
 
 class Neon(ClauseAlgorithm):
@@ -64,7 +64,7 @@ class Neon(ClauseAlgorithm):
     def _matching(self, view: EventView) -> Iterable[int]:
         satisfied: Counter[int] = Counter()
         for operation in self._operations_for(view):
-            satisfied.update(self._located(operation, view))
+            satisfied.update(self._evaluate_rows(operation, view))
         for number, needed in self.n_predicates.items():
             if satisfied[number] == needed and view.holds(self._residual[number]):
                 yield number
@@ -73,7 +73,7 @@ class Neon(ClauseAlgorithm):
         for event_type in (None, *view.keys(EVENT_TYPE)):
             yield from self.operations.get(event_type, ())
 
-    def _located(self, operation: Operation, view: EventView) -> Iterator[int]:
+    def _evaluate_rows(self, operation: Operation, view: EventView) -> Iterator[int]:
         """Evaluate each row of an operation: the index leads to the rows, not to the values in them."""
         if operation.comparison is Relation.EQ:
             values = set(view.values(operation.column, operation.kind))

@@ -1,1 +1,1 @@
-"""Matching algorithms of paper 002."""
+"""Matching algorithms for graphs: paper 002."""

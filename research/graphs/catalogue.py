@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from research.graphs.algorithm import GraphAlgorithm, NaiveGraphs
 from research.graphs.g_topss import GTopss
-from research.graphs.naive import NaiveGraphs
 from research.graphs.ops import Ops
-from research.graphs.protocol import GraphAlgorithm
 from tidings.graphs.taxonomy import Taxonomy
 
 GRAPH_ALGORITHMS: dict[str, Callable[[Taxonomy], GraphAlgorithm]] = {

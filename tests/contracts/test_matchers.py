@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.events.algorithm import Algorithm
 from research.events.catalogue import ALGORITHMS
-from research.events.protocol import Algorithm
-from research.events.truth import satisfies
+from research.events.evaluation import satisfies
 from tests.support.oracles.index_algorithm import Indexed, compiled_of
 from tests.support.strategies import events as generated
 from tests.support.strategies.effort import share

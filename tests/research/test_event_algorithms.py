@@ -7,17 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from research.events.aguilera import Aguilera
+from research.events.algorithm import Interval, deep_size
 from research.events.catalogue import ALGORITHMS
-from research.events.equality_preferred import EqualityPreferred
-from research.events.fair_predicate import FairPredicate
+from research.events.counting import EqualityPreferred, FairPredicate, Quarantining
+from research.events.evaluation import EventView
 from research.events.gough import Gough
-from research.events.hanson import Hanson
-from research.events.ibs_tree import IbsTree
-from research.events.intervals import Interval
+from research.events.hanson import Hanson, IbsTree
 from research.events.neon import Neon
-from research.events.quarantining import Quarantining
-from research.events.shared import deep_size
-from research.events.view import EventView
 from tests.support.strategies.plans import a_test
 from tidings.atoms import Column
 from tidings.errors import SchemaError, TooLarge

@@ -8,14 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from research.graphs.binding_tables import Table, in_order, joined
+from research.graphs.algorithm import Bindings, GraphAlgorithm, TaxonomyWalk
 from research.graphs.catalogue import GRAPH_ALGORITHMS
-from research.graphs.constraints import Walk
-from research.graphs.g_topss import GTopss
-from research.graphs.merged_graph import Label, MergedGraph, Row, Star
-from research.graphs.ops import Ops
-from research.graphs.protocol import Bindings, GraphAlgorithm
-from research.graphs.structures import Structure
+from research.graphs.g_topss import GTopss, Label, MergedGraph, Row, Star, Table, join_tables, order_tables
+from research.graphs.ops import Ops, Structure
 from tests.support.strategies.effort import share
 from tests.support.strategies.graphs import patterns, taxonomies, typed_graphs
 from tidings.graphs.explanation import bindings
@@ -295,11 +291,15 @@ class TestGTopss:
         g_topss = GTopss(NO_TAXONOMY)
         g_topss.add("s", gql("(:A, :a, ?x) (?x, :b, :B)"))
         published = graph("A a B", "A a C", "A a E", "C b B", "D b B", "E b B", "F b B", "G b B")
-        reached = g_topss.reached(published.edges)
+        reached = g_topss.reach_edges(published.edges)
         tables = {edge.property: Table(edge.columns(), rows) for edge, rows in reached.tables.items()}
         assert drawn_table(*tables[term("a")]) == ["A ⋆1", "A B", "A C", "A E"]
         assert drawn_table(*tables[term("b")]) == ["⋆1 B", "C B", "D B", "E B", "F B", "G B"]
-        assert drawn_table(*joined([tables[term("a")], tables[term("b")]])) == ["A ⋆1 B", "A C B", "A E B"]
+        assert drawn_table(*join_tables([tables[term("a")], tables[term("b")]])) == [
+            "A ⋆1 B",
+            "A C B",
+            "A E B",
+        ]
         assert reached.counts == {"s": 2}
         assert shown(g_topss.match(published)) == {"s": {"C", "E"}}
 
@@ -313,7 +313,7 @@ class TestGTopss:
         g_topss = GTopss(NO_TAXONOMY)
         for number in range(3):
             g_topss.add(f"s{number}", gql("(:A, :p, ?x)"))
-        ((_, rows),) = g_topss.reached(graph("A p B").edges).tables.items()
+        ((_, rows),) = g_topss.reach_edges(graph("A p B").edges).tables.items()
         assert rows == [(term("A"), term("B"))]
 
     def test_stars_go_with_the_last_subscription_that_has_them(self) -> None:
@@ -335,7 +335,7 @@ class TestGTopss:
         some = [(term("A"), term(each)) for each in "BCD"]
         from_a, from_b = Table((term("A"), x), some), Table((term("B"), y), some)
         between = Table((x, y), some * 2)
-        assert [table.columns for table in in_order([from_a, from_b, between])] == [
+        assert [table.columns for table in order_tables([from_a, from_b, between])] == [
             (term("A"), x),
             (x, y),
             (term("B"), y),
@@ -344,7 +344,7 @@ class TestGTopss:
 
 class TestWalk:
     def test_figure_6(self) -> None:
-        walk = Walk(figure_6())
+        walk = TaxonomyWalk(figure_6())
         assert walk.is_descendant(term("UofT"), term("Academia"))
         assert walk.is_descendant(term("UofT"), term("UofT"))
         assert not walk.is_descendant(term("Academia"), term("UofT"))
@@ -358,7 +358,7 @@ class TestWalk:
             for below in "LR"
             for above in "LR"
         ]
-        assert not Walk(taxonomy_of(Graph(tuple(edges)))).is_descendant(term("L0"), term("elsewhere"))
+        assert not TaxonomyWalk(taxonomy_of(Graph(tuple(edges)))).is_descendant(term("L0"), term("elsewhere"))
 
 
 class TestOps:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from research.events.truth import satisfies
+from research.events.evaluation import satisfies
 from tests.support.strategies.events import SCHEMA, events, schema_events, schema_texts, texts
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import CheckProblem, SubscriptionError, TooLarge

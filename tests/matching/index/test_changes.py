@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from research.events.truth import satisfies
+from research.events.evaluation import satisfies
 from tests.support.oracles.index_algorithm import compiled_of, loosened
 from tests.support.strategies.effort import share
 from tests.support.strategies.plans import events, plans

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from research.events.truth import satisfies
+from research.events.evaluation import satisfies
 from tests.contracts.test_matchers import FEWER
 from tests.support.oracles.index_algorithm import compiled_of
 from tests.support.strategies.plans import a_test, events, plans
