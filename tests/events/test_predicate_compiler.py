@@ -183,7 +183,7 @@ def test_later_subscriptions_with_a_taken_id_are_rejected() -> None:
 def test_what_is_no_string_is_rejected(bad: object) -> None:
     done = compile_columns(["1", "2"], ["ana"] * 2, ["predicates"] * 2, ["a = 1", bad])  # type: ignore[list-item]
     assert done.subscriptions["id"].to_pylist() == ["1"]
-    assert "the text is not a string of characters" in done.rejects[0].reason
+    assert "the text is not a valid string" in done.rejects[0].reason
 
 
 def test_columns_may_be_arrow_arrays() -> None:

@@ -98,6 +98,6 @@ def test_warnings_are_bounded_in_number_and_size() -> None:
     bounds = [f"a > {number}" for number in range(100, 140)] + [f"a < {number}" for number in range(40)]
     found = LANGUAGES["predicates"].warnings(Context(" and ".join(bounds)))
     assert len(found) == MOST_WARNINGS + 1
-    assert found[-1].what == f"there are more than these {MOST_WARNINGS} warnings"
+    assert found[-1].what == f"only the first {MOST_WARNINGS} warnings are shown"
     [long] = first_warnings([TextWarning("x" * 10_000, None, "y" * 10_000)])
     assert len(long.what) == len(long.hint or "") == LONGEST_WARNING

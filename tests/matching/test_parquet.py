@@ -34,7 +34,7 @@ def known(strings: list[str], numbers: list[int], cut: int = 0) -> EncodedColumn
     column = KnownColumn(Dictionary(pa.array(strings, pa.string())))
     for part in np.split(np.array(numbers, np.int32), [cut]):
         column.add(part)
-    return column.encoded()
+    return column.encode()
 
 
 def growing(strings: list[str], numbers: list[int], cut: int = 0) -> EncodedColumn:
@@ -44,7 +44,7 @@ def growing(strings: list[str], numbers: list[int], cut: int = 0) -> EncodedColu
         held = pa.array(strings, pa.string())
         for part in np.array_split(block, 2):
             column.add(held, part)
-    return column.encoded()
+    return column.encode()
 
 
 @st.composite

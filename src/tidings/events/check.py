@@ -1,8 +1,8 @@
 """Checks of a predicate tree against the event schema, which also resolve operators and literals.
 
-`contains` becomes equality where values are not free text; quoted dates become instants where instants are compared;
-`<` on a hierarchy becomes the hierarchy's order; a list of several kinds becomes one list per kind. After these steps
-a predicate no longer depends on the schema.
+`contains` becomes equality where values are not free text; quoted dates become instants where instants are
+compared; `<` on a hierarchy becomes the hierarchy's order; a list of several kinds becomes one list per kind.
+After these steps a predicate no longer depends on the schema.
 """
 
 from __future__ import annotations

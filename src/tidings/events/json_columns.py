@@ -4,8 +4,8 @@
     lines = split_lines(buffer)
     decoded = decode_many(buffer, lines.starts, lines.ends, table, "id")
 
-A kernel decodes the common cases and declines the rest, which the specification, `tidings.events.json_decoder`,
-decodes. The result is therefore that of the specification for every document.
+A kernel decodes the common cases and declines the rest, which the specification,
+`tidings.events.json_decoder`, decodes. The result is therefore that of the specification for every document.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Lines(NamedTuple):
 class DecodedLines:
     """The result for each document of a batch, in order.
 
-    `atoms.count` is the number of documents. A refused document has no atoms, a False in `ok`, and an entry in
-    `rejects` with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
-    atoms are in text order, so the values of one path need not be adjacent. `declined` counts the documents that the
-    kernel left to the specification: slower, with the same result.
+    `atoms.count` is the number of documents. A refused document has no atoms, a False in `ok`, and an entry
+    in `rejects` with its index and the reason. `ids` are strings, null where `publication_id` finds none. A
+    document's atoms are in text order, so the values of one path need not be adjacent. `declined` counts the
+    documents that the kernel left to the specification: slower, with the same result.
     """
 
     atoms: Atoms
@@ -91,8 +91,8 @@ def decode_many(
 ) -> DecodedLines:
     """Decode the atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`.
 
-    With a `conformity`, which must have the same paths, documents that are inconsistent with its schema are refused.
-    Without `labels`, documents with an audience label are refused.
+    With a `conformity`, which must have the same paths, documents that are inconsistent with its schema are
+    refused. Without `labels`, documents with an audience label are refused.
     """
     documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
     out = _run(documents, paths, id_field)

@@ -2,8 +2,8 @@
 
     {"price": 180, "seller": {"city": "Oslo"}, "tags": ["oak", "round"], "sold": null}
 
-is the event `price: 180`, `seller.city: 'Oslo'`, `tags: 'oak', 'round'`. Null, `[]` and `{}` have no value. Faster
-decoders are tested against this one.
+is the event `price: 180`, `seller.city: 'Oslo'`, `tags: 'oak', 'round'`. Null, `[]` and `{}` have no value.
+Faster decoders are tested against this one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def text_of(media_type: str, data: bytes) -> str | None:
 
 
 def check_envelope(content: Mapping[str, Any]) -> None:
-    """Refuse an invalid CloudEvent, naming the attribute."""
+    """Reject an invalid CloudEvent, naming the attribute.
+
+    CloudEvents 1.0.2, sections "Context Attributes" and "Type System". A null attribute counts as absent.
+    """
     if content["specversion"] != "1.0":
         received = printable(repr(content["specversion"]))
         what = "unsupported CloudEvents version"
@@ -111,8 +114,8 @@ def _check_attribute(name: object, value: object) -> None:
 Values = dict[str, tuple[Scalar, ...]]
 
 MOST_PATH_TEXT = 20_000_000
-"""Maximum total length of an event's nested paths. Each value below a long key repeats that key in its path: without a
-limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB."""
+"""Maximum total length of an event's nested paths. Each value below a long key repeats that key in its path:
+without a limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB."""
 
 ENVELOPE = "cloudevent"
 """Context attributes of a CloudEvent have the paths `cloudevent.id`, `cloudevent.type` ..."""
@@ -171,8 +174,8 @@ def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FI
 def cloud_event_id(event: Event, body: bytes) -> str | None:
     """Return the id of a CloudEvent, decoded from its body.
 
-    `{"cloudevent": {"specversion": ...}}` has the paths of a CloudEvent without being one, so the body is parsed again.
-    Other events have no such path and skip that.
+    `{"cloudevent": {"specversion": ...}}` has the paths of a CloudEvent without being one, so the body is
+    parsed again. Other events have no such path and skip that.
     """
     if _VERSION not in event:
         return None

@@ -1,4 +1,11 @@
-"""Lookup table of wanted paths for the JSON kernels."""
+"""Tables for the JSON kernels: wanted paths, and the rules of a schema.
+
+    conformity = Conformity(schema, wanted=["price"], id_field="id")
+    decode_many(buffer, starts, ends, conformity.paths, "id", conformity)
+
+An event that the kernel accepts is consistent. Every other one goes to the specification,
+`tidings.events.schema.consistency`, which accepts it after all or explains the violation.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +25,11 @@ _CLOUD_EVENT = "specversion"
 
 
 class PathTable:
-    """Wanted paths for `json_columns.decode_many`. Build it once per set of paths and use it for many batches.
+    """Wanted paths for `json_columns.decode_many`. Build it once per set of paths and use it for many
+    batches.
 
-    A path's number in the atoms is its place in `paths`. The strings of `loose` paths are never read, so one with an
-    escape may keep its raw bytes.
+    A path's number in the atoms is its place in `paths`. The strings of `loose` paths are never read, so one
+    with an escape may keep its raw bytes.
     """
 
     def __init__(self, paths: Iterable[str], loose: Collection[str] = ()) -> None:

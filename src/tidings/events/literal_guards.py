@@ -1,8 +1,8 @@
 """Which texts of a shape must be compiled individually, because their literals could change the result.
 
-A shape is compiled once, as if all its literals were distinct and valid. That is right for a text unless two of its
-predicates are equal, a range is empty, or the schema rejects a literal. A false alarm only costs time, so these checks
-err on that side.
+A shape is compiled once, as if all its literals were distinct and valid. That is right for a text unless two
+of its predicates are equal, a range is empty, or the schema rejects a literal. A false alarm only costs time,
+so these checks err on that side.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The operators of predicates, each declared once: spelling, meaning, operands and lowering.
 
-`holds` is the specification: whether one value satisfies the operator. The parser, the checks, the compiler, the
-reference matcher and the explanations all read this table, so a new operator is one declaration.
+`holds` is the specification: whether one value satisfies the operator. The parser, the checks, the compiler,
+the reference matcher and the explanations all read this table, so a new operator is one declaration.
 """
 
 from __future__ import annotations

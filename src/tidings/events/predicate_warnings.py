@@ -6,7 +6,8 @@ Texts that can never match are refused (`contradictions`). These are accepted wi
     price > 6 and price < 4   no single value satisfies both, so an event needs two prices
     colour contains 'red'     of several colours, 'darkred' matches: contains looks for characters, not a value
 
-Paper 004 binds one value of an attribute for all predicates of a conjunction, and its `contains` is membership.
+Paper 004 binds one value of an attribute for all predicates of a conjunction, and its `contains` is
+membership.
 """
 
 from __future__ import annotations

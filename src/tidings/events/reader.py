@@ -19,8 +19,8 @@ from tidings.reference_data.enrichment import MOST_ADDED, Added, enriched_event,
 class EventReader(Reader):
     """Decodes events at the paths that subscriptions look at, and finds their ids.
 
-    With an event schema every event is checked against it. Rows of reference tables are added afterwards: the schema is
-    about what publishers send.
+    With an event schema every event is checked against it. Rows of reference tables are added afterwards: the
+    schema is about what publishers send.
     """
 
     def __init__(self, environment: Environment) -> None:

@@ -1,7 +1,13 @@
 """Rewrites that bring a tree into clauses: an `or` of `and`s of predicates and negated predicates.
 
-Each is a pure function that keeps the meaning. They compare predicates for equality only, never by implication. So
-what they do to a shape without literals, they do to every text of that shape whose literals differ.
+Each is a pure function that keeps the meaning. They compare predicates for equality only, never by
+implication. So what they do to a shape without literals, they do to every text of that shape whose literals
+differ.
+
+Predicates that can never match are refused: `a = 1 and not a = 1`, `a = 1 and not exists a`, and, for
+attributes with one value, `price > 10 and price < 5`. A subscription is refused only if none of its clauses
+can hold. Distributing a sensible text also makes clauses that cannot, as in `(price < 5 or price > 10) and
+(price < 3 or price > 20)`.
 """
 
 from __future__ import annotations
@@ -58,8 +64,8 @@ def _tree_of(clauses: Clauses) -> Tree:
 def push_not_down(tree: Tree, _: Context) -> Tree:
     """Move `not` to the predicates.
 
-    A negated predicate stays negated: events without `a`, or with several values, satisfy `not a < 5` and `a >= 5`
-    differently.
+    A negated predicate stays negated: events without `a`, or with several values, satisfy `not a < 5` and `a
+    >= 5` differently.
     """
     return _push(tree, negated=False)
 

@@ -1,7 +1,9 @@
-"""Groups of texts that differ only in their literals, found without parsing: their *skeleton* is the common part.
+"""Groups of texts that differ only in their literals: the common part is their *skeleton*, the literals are
+columns.
 
-One pattern cuts a text into skeleton and literals. Texts of a frequent skeleton are then recognised by a pattern of
-their own, which is several times faster. Both cut every text at the same places.
+One pattern cuts a text into skeleton and literals, without parsing. Texts of a frequent skeleton are then
+recognised by a pattern of their own, which is several times faster. Both cut every text at the same places.
+The literals at one place of many texts are read together, exactly as the parser reads them.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _CUT = re.compile(
     re.DOTALL,
 )
 _ACTIVE, _OFTEN, _SHARE = 8, 16, 20
-"""How many skeletons are tried by their own pattern before a text is cut, after how many texts a skeleton is considered
-for that, and that it must make up at least every twentieth text: failed tries cost more than cutting."""
+"""How many skeletons are tried by their own pattern before a text is cut, after how many texts a skeleton is
+considered for that, and that it must make up at least every twentieth text: failed tries cost more than
+cutting."""
 
 Recognise = Callable[[str], "re.Match[str] | None"]
 Key = tuple[tuple[str, ...], tuple[bool, ...]]

@@ -30,8 +30,8 @@ def explain_slip(
 ) -> SyntaxProblem:
     """Return the error for a text in which a run of the parser stopped.
 
-    Without budget left (see `suggest.bounded_search`) it only gives the position. `schema` tells attributes from words
-    that were meant as strings.
+    Without budget left (see `suggest.bounded_search`) it only gives the position. `schema` tells attributes
+    from words that were meant as strings.
     """
     if not spend_budget(EXPLAINED + len(text) // LETTERS):
         return SyntaxProblem("unexpected input", place=Place.at(text, run.find_start(stopped)))

@@ -1,7 +1,7 @@
 """Syntax tree of a predicate text: comparisons joined by and, or and not.
 
-Nodes are frozen values that know their position in the text. Trees compare equal when they have the same meaning,
-whatever their positions.
+Nodes are frozen values that know their position in the text. Trees compare equal when they have the same
+meaning, whatever their positions.
 """
 
 from __future__ import annotations

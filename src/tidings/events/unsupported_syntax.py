@@ -1,7 +1,9 @@
-"""Errors for syntax that predicates do not support: functions, patterns, list positions, arithmetic, two attributes.
+"""Errors for syntax that predicates do not support: functions, patterns, list positions, arithmetic, two
+attributes.
 
-Each error says what is not supported and what is accepted. A hint is given only if the text it suggests can match:
-quotes for a bare word only if it cannot be an attribute, and no wildcard pattern as the characters to look for.
+Each error says what is not supported and what is accepted. A hint is given only if the text it suggests can
+match: quotes for a bare word only if it cannot be an attribute, and no wildcard pattern as the characters to
+look for.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     publication    e1 e1 e1 e2 e2      dictionary e1 e2            three times 0, twice 1
     subscription   s7 s2 s9 s2 s4      dictionary s2 s4 s7 s9      2 0 3 0 1, in two bits each
 
-Matching answers in numbers, and numbers are what such a column consists of: no string is looked at but those of the
-dictionaries. A general writer takes the strings, or hashes a dictionary that it is given, and needs several times
-as long (docs/decisions/0006-batch-output.md has the figures). Pages are encoded as numbers come: what is held until a
-row group is whole is a third of the numbers. Every reader of Parquet reads the result: pages of version 1, not
-compressed, encodings PLAIN and RLE_DICTIONARY.
+Matching returns numbers, and such a column consists of numbers: only the strings of the dictionaries are
+read. A general writer takes the strings, or hashes a given dictionary, and needs several times as long
+(docs/decisions/0006-batch-output.md has the figures). Pages are encoded as numbers arrive: what is held until
+a row group is complete is a third of the numbers. Every Parquet reader reads the result: pages of version 1,
+uncompressed, encodings PLAIN and RLE_DICTIONARY.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ PAGE = 1 << 17
 
 SAMPLE = 4096
 MOST_BYTES = (1 << 31) - 1
-"""Of a page: its header counts them in 32 bits."""
+"""The most bytes of a page: its header counts them in 32 bits."""
 
 MAGIC = b"PAR1"
 
 Numbers = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Page = tuple[bytes, Bytes]
-"""The header of a page, and its body."""
+"""The header and the body of a page."""
 
 
 class Sink(Protocol):
@@ -45,7 +45,7 @@ class Sink(Protocol):
 
 
 class EncodedColumn(NamedTuple):
-    """A column of a row group, ready to be written; `bounds` are strings between which all of it lies."""
+    """A column of a row group, ready to be written; all its strings are between `bounds`."""
 
     rows: int
     pages: Sequence[Page]
@@ -53,7 +53,7 @@ class EncodedColumn(NamedTuple):
 
 
 class Dictionary:
-    """Strings, of which columns hold the numbers. It may serve many row groups."""
+    """Strings that columns refer to by number. It may serve many row groups."""
 
     def __init__(self, strings: Any) -> None:
         self.size = len(strings)
@@ -61,7 +61,7 @@ class Dictionary:
 
     @cached_property
     def page(self) -> Page:
-        """All strings."""
+        """The page of all strings."""
         return self._page(self._starts, self._ends)
 
     @property
@@ -74,7 +74,7 @@ class Dictionary:
         return self._text[self._starts[number] : self._ends[number]].tobytes()
 
     def some(self, used: Bytes) -> Page:
-        """The strings whose place is marked."""
+        """Return the page of the marked strings."""
         where = np.flatnonzero(used.view(np.bool_))
         return self._page(self._starts[where], self._ends[where])
 
@@ -90,10 +90,11 @@ class Dictionary:
 
 
 class KnownColumn:
-    """A column of a row group whose strings are known beforehand.
+    """A column of a row group whose strings are known in advance.
 
-    While there are fewer rows than strings, the numbers wait: it may be that only the strings that occur are written.
-    Once there are as many, all strings make the dictionary, since sorting them out would cost more than writing them.
+    While there are fewer rows than strings, the numbers wait: perhaps only the strings that occur are
+    written. Once there are as many, the dictionary has all strings, since selecting them would cost more than
+    writing them.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -109,11 +110,11 @@ class KnownColumn:
             self._encode(self._waiting, self._dictionary.size)
             self._waiting = []
 
-    def encoded(self) -> EncodedColumn:
+    def encode(self) -> EncodedColumn:
         if not self._waiting:
             return EncodedColumn(self.rows, [self._dictionary.page, *self._pages])
-        used, ranks, count = _used(self._waiting, self._dictionary.size)
-        self._encode((_replaced(numbers, ranks) for numbers in self._waiting), count)
+        used, ranks, count = _find_used(self._waiting, self._dictionary.size)
+        self._encode((_apply_ranks(numbers, ranks) for numbers in self._waiting), count)
         return EncodedColumn(self.rows, [self._dictionary.some(used), *self._pages])
 
     def _encode(self, parts: Iterable[Numbers], size: int) -> None:
@@ -122,7 +123,7 @@ class KnownColumn:
 
 
 class GrowingColumn:
-    """A column of a row group whose strings come with the numbers, block by block."""
+    """A column of a row group whose strings arrive with the numbers, block by block."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -132,10 +133,10 @@ class GrowingColumn:
         self._pages: list[Page] = []
 
     def add(self, strings: Any, numbers: Numbers) -> None:
-        """Numbers of these strings. Of a block with fewer numbers than strings only those that occur are kept."""
+        """Add numbers of these strings. Of a block with fewer numbers than strings only those that occur are kept."""
         if len(numbers) < len(strings):
-            used, ranks, _ = _used([numbers], len(strings))
-            strings, numbers = strings.filter(pa.array(used.view(np.bool_))), _replaced(numbers, ranks)
+            used, ranks, _ = _find_used([numbers], len(strings))
+            strings, numbers = strings.filter(pa.array(used.view(np.bool_))), _apply_ranks(numbers, ranks)
         if strings is not self._block:
             self._block = strings
             self._strings.append(strings)
@@ -143,13 +144,13 @@ class GrowingColumn:
         self._pages.extend(_data_pages(numbers, self._size - len(strings), self._size))
         self.rows += len(numbers)
 
-    def encoded(self) -> EncodedColumn:
+    def encode(self) -> EncodedColumn:
         dictionary = Dictionary(pa.concat_arrays(self._strings))
         return EncodedColumn(self.rows, [dictionary.page, *self._pages], dictionary.bounds)
 
 
 class ParquetFile:
-    """Writes row groups to a sink, and the footer when it is closed. The columns are strings, and never null."""
+    """Writes row groups to a sink, and the footer when it is closed. Columns are strings, and never null."""
 
     def __init__(self, sink: Sink, names: Sequence[str]) -> None:
         self._sink = sink
@@ -180,31 +181,31 @@ class ParquetFile:
             self._at += len(part)
 
 
-def _used(parts: Iterable[Numbers], size: int) -> tuple[Bytes, Numbers, int]:
-    """Which of so many numbers occur, each one's place among those, and how many they are."""
+def _find_used(parts: Iterable[Numbers], size: int) -> tuple[Bytes, Numbers, int]:
+    """Return which of `size` numbers occur, the rank of each among those, and how many there are."""
     used, ranks = np.zeros(size, np.uint8), np.empty(size, np.int32)
     for numbers in parts:
         kernel.mark_numbers(numbers, used)
     return used, ranks, kernel.rank_used(used, ranks)
 
 
-def _replaced(numbers: Numbers, ranks: Numbers) -> Numbers:
+def _apply_ranks(numbers: Numbers, ranks: Numbers) -> Numbers:
     out = np.empty(len(numbers), np.int32)
     kernel.apply_ranks(numbers, ranks, out)
     return out
 
 
 def _data_pages(numbers: Numbers, first: int, size: int) -> Iterator[Page]:
-    """Pages of numbers, to each of which `first` has to be added; then they are below `size`."""
+    """Yield pages of numbers; with `first` added, they are below `size`."""
     bits = 4 * max(1, -(-(size - 1).bit_length() // 4))
     for at in range(0, len(numbers), PAGE):
         yield _data_page(numbers[at : at + PAGE], first, bits)
 
 
 def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
-    """A page; its header has all that comes before the body.
+    """Return a page; its header has everything before the body.
 
-    The first numbers tell whether runs are shorter. If the others are different the page is longer, and right.
+    The first numbers tell whether runs are shorter. If the others differ, the page is longer, but correct.
     """
     rows, sample, width = len(numbers), numbers[:SAMPLE], (bits + 7) // 8
     if 8 * (1 + width) * kernel.count_runs(sample) < bits * len(sample):

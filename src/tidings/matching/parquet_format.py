@@ -1,23 +1,22 @@
-"""The headers and the footer of a Parquet file of string columns. The numbers are those of the format's Thrift file."""
+"""Headers and footer of a Parquet file of string columns, in Thrift's compact protocol.
+
+    struct({1: i32(1), 4: binary(b"price")})        15 02 38 05 p r i c e 00
+
+A field is the distance to the number of the previous field, a kind, and a value; a zero ends the struct. The
+field numbers are those of the format's Thrift file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# Thrift's compact protocol, as much of it as the headers of Parquet need: numbers, strings, lists and structs.
-#
-#     struct({1: i32(1), 4: binary(b"price")})        15 02 38 05 p r i c e 00
-#
-# A field is the distance to the number of the field before it, a kind, and a value; a zero ends the struct.
-
-
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 _LONG_LIST = 15
 
 
 class Value(NamedTuple):
-    """A value and what kind of value it is."""
+    """An encoded value and its kind."""
 
     kind: int
     data: bytes
@@ -36,7 +35,7 @@ def binary(data: bytes) -> Value:
 
 
 def many(values: Sequence[Value], kind: int = _STRUCT) -> Value:
-    """A list of values of one kind; `kind` is that of a list without any."""
+    """Encode a list of values of one kind; `kind` is that of an empty list."""
     kind = values[0].kind if values else kind
     size = len(values)
     head = bytes([size << 4 | kind]) if size < _LONG_LIST else bytes([_LONG_LIST << 4 | kind]) + varint(size)
@@ -44,7 +43,7 @@ def many(values: Sequence[Value], kind: int = _STRUCT) -> Value:
 
 
 def struct(fields: Mapping[int, Value]) -> Value:
-    """A struct of fields by number, in ascending order, none of them more than 15 after the one before it."""
+    """Encode fields by number, in ascending order, each at most 15 after the previous one."""
     written, last = bytearray(), 0
     for number, value in fields.items():
         written.append((number - last) << 4 | value.kind)
@@ -54,7 +53,7 @@ def struct(fields: Mapping[int, Value]) -> Value:
 
 
 def varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; the eighth bit says that more follow."""
+    """Encode seven bits per byte, the lowest first; the eighth bit says that more follow."""
     written = bytearray()
     while number >= 128:
         written.append(number & 127 | 128)
@@ -74,7 +73,7 @@ _UNCOMPRESSED = 0
 
 
 class ColumnChunk(NamedTuple):
-    """A column of a row group: where it stands in the file, and strings between which all of it lies."""
+    """A column of a row group: its place in the file, and strings between which all of it lies."""
 
     name: str
     rows: int
@@ -85,22 +84,22 @@ class ColumnChunk(NamedTuple):
 
 
 def data_header(rows: int, size: int) -> bytes:
-    """Before a page of numbers, of so many bytes."""
+    """Return the header of a page of numbers with `size` bytes."""
     page = {1: i32(rows), 2: i32(_RLE_DICTIONARY), 3: i32(_RLE), 4: i32(_RLE)}
     return struct({1: i32(_DATA_PAGE), 2: i32(size), 3: i32(size), 5: struct(page)}).data
 
 
 def dictionary_header(strings: int, size: int) -> bytes:
-    """Before a page of strings, of so many bytes."""
+    """Return the header of a page of strings with `size` bytes."""
     page = struct({1: i32(strings), 2: i32(_PLAIN)})
     return struct({1: i32(_DICTIONARY_PAGE), 2: i32(size), 3: i32(size), 7: page}).data
 
 
 def footer(names: Sequence[str], groups: Sequence[Sequence[ColumnChunk]]) -> bytes:
-    """What a reader reads first: the columns, and where each of them stands in each row group."""
+    """Return the footer, which a reader reads first: the columns, and the place of each in each row group."""
     root = struct({4: binary(b"schema"), 5: i32(len(names))})
     rows = sum(group[0].rows for group in groups)
-    by_bytes = struct({1: struct({})})  # how bounds compare: as the type of the column says
+    by_bytes = struct({1: struct({})})  # bounds compare by the type of the column
     return struct(
         {
             1: i32(2),

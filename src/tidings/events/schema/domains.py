@@ -1,7 +1,7 @@
 """Domains: the values an attribute may have, and how they compare.
 
-A domain is validated when it is created, so its order is known to be an order: every value named as a parent is itself
-a value, and no value is above itself.
+A domain is validated when it is created, so its order is known to be an order: every value named as a parent
+is itself a value, and no value is above itself.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LISTED = (DomainKind.ENUMERATED, DomainKind.HIERARCHICAL)
 class Domain:
     """A named domain. For listed values, `below` maps each value to those directly above it.
 
-    The order is a DAG: `a <= b` if b can be reached from a, which includes `a` itself; `<` excludes it. In a hierarchy
-    that reads "a is a kind of b". A numeric domain may have a minimum and a maximum.
+    The order is a DAG: `a <= b` if b can be reached from a, which includes `a` itself; `<` excludes it. In a
+    hierarchy that reads "a is a kind of b". A numeric domain may have a minimum and a maximum.
     """
 
     name: str

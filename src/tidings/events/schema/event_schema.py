@@ -1,7 +1,7 @@
 """The integrated event schema of paper 004, section 2.1: domains, attributes and event types.
 
-An event may have several types. The *view* over them merges their declarations: an attribute is mandatory if one of
-them makes it mandatory, and multiple if one of them allows several values.
+An event may have several types. The *view* over them merges their declarations: an attribute is mandatory if
+one of them makes it mandatory, and multiple if one of them allows several values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Schema extension by the four rules of paper 004, section 2.2; every other change is refused.
 
-An extension never removes what publishers and subscribers rely on. Repeating an existing declaration changes nothing,
-so a publisher may submit its whole schema each time.
+An extension never removes what publishers and subscribers rely on. Repeating an existing declaration changes
+nothing, so a publisher may submit its whole schema each time.
 """
 
 from __future__ import annotations

@@ -184,7 +184,17 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def read_domain(document: Document, name: str, node: Node) -> Domain:
-    """Read the domain of that name; `name: numeric` is short for `name: {kind: numeric}`."""
+    """Read the domain of that name; `name: numeric` is short for `name: {kind: numeric}`.
+
+    period:   {values: [XVI, XVII, XVIII], ordered: true}             values in ascending order
+    repair:   {values: [new, mended, worn, broken],                   ascending chains of a partial order
+               order: [[broken, worn, new], [broken, mended, new]]}
+    category:                                                         inner concepts are kinds of the outer one;
+      concepts:                                                       a concept may occur in several places
+        dining room: {table: [dining table], chair: [folding chair]}
+        outdoor: [bench, folding chair]
+    amount:   {kind: numeric, minimum: 0}
+    """
     if not isinstance(node, MappingNode):
         return _checked(document, node, name, _kind(document, node), {}, None, None)
     known = ("kind", *(setting for settings in SETTINGS.values() for setting in settings))

@@ -7,8 +7,8 @@
     event_type  furniture           closed
     member      furniture           price          mandatory unique
 
-An extended schema has the old rows and more: extending is inserting. `position` keeps the order of declaration within
-the schema, the domain or the event type.
+An extended schema has the old rows and more: extending is inserting. `position` keeps the order of
+declaration within the schema, the domain or the event type.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From subscription texts to plans, singly and in bulk."""
+"""Compiler of subscription texts to plans, one by one and in bulk."""

@@ -1,4 +1,4 @@
-"""Plans as blocks: clauses of one shape together, their operands as columns; and back."""
+"""Blocks of clauses: clauses of one shape with their operands as columns; packing, joining, selecting, unpacking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Places = npt.NDArray[np.int64]
 
 
 def pack(plans: Mapping[int, Plan]) -> list[ClauseBlock]:
-    """The clauses of plans, by row, as one block for each shape."""
+    """Pack the clauses of plans, by row, into one block for each shape."""
     grouped: dict[tuple[TestShape, ...], list[tuple[int, Clause]]] = {}
     for row, plan in plans.items():
         for clause in plan.clauses:
@@ -47,7 +47,7 @@ def _block(shape: tuple[TestShape, ...], members: list[tuple[int, Clause]]) -> C
 
 
 def operands_of(test: TestShape, column: Sequence[Any]) -> Operands:
-    """The operands of one test in many clauses, as columns."""
+    """Return the operands of one test in many clauses, as columns."""
     if test.kind is None:
         return Operands()
     if test.relation is Relation.BETWEEN:
@@ -61,7 +61,7 @@ def operands_of(test: TestShape, column: Sequence[Any]) -> Operands:
 
 
 def literal_column(kind: Kind, literals: Sequence[Any]) -> Literals:
-    """Literals of one kind as a column."""
+    """Return literals of one kind as a column."""
     if kind is Kind.NUMBER:
         pairs = [split_number(number) for number in literals]
         return Numbers(
@@ -75,19 +75,19 @@ def literal_column(kind: Kind, literals: Sequence[Any]) -> Literals:
     return np.array(literals, np.bool_)
 
 
-LOOSE_BELOW = 32
-"""Fewer clauses of one shape are kept irregular: a million shapes shall not be a million blocks."""
+BLOCK_FROM = 32
+"""Fewer clauses of one shape are kept irregular: a million shapes must not become a million blocks."""
 
 
 def to_irregular(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], IrregularClauses]:
-    """The blocks that are worth being blocks, and the clauses of the others test by test."""
+    """Return the blocks that are large enough, and the clauses of the others test by test."""
     kept: list[ClauseBlock] = []
     rows: list[Any] = []
     twigs: list[Any] = []
     parts: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
     count = 0
     for block in blocks:
-        if len(block.rows) >= LOOSE_BELOW:
+        if len(block.rows) >= BLOCK_FROM:
             kept.append(block)
             continue
         clauses = np.arange(count, count + len(block.rows), dtype=np.int32)
@@ -100,37 +100,37 @@ def to_irregular(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Irre
         count += len(block.rows)
     if not rows:
         return kept, IrregularClauses()
-    tests = tuple(_loose_test(shape, found) for (shape, _), found in parts.items())
+    tests = tuple(_join_test(shape, pieces) for (shape, _), pieces in parts.items())
     return kept, IrregularClauses(np.concatenate(rows), tests, np.concatenate(twigs))
 
 
 def twigs_of(clauses: ClauseBlock | IrregularClauses) -> npt.NDArray[np.int32]:
-    """The number of each clause's twig; -1 for clauses about events."""
+    """Return the number of each clause's twig; -1 for clauses about events."""
     return clauses.twigs if len(clauses.twigs) else np.full(len(clauses.rows), -1, np.int32)
 
 
 def join_irregular(parts: Sequence[IrregularClauses]) -> IrregularClauses:
-    """Loose clauses of several compilations as one."""
+    """Join the irregular clauses of several compilations."""
     parts = [part for part in parts if len(part.rows)]
     if len(parts) == 1:
         return parts[0]
-    found: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
+    pieces: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
     first = 0
     for part in parts:
         seen: dict[TestShape, int] = {}
         for test in part.tests:
             again = seen[test.shape] = seen.get(test.shape, -1) + 1
-            found.setdefault((test.shape, again), []).append((test.operands, test.clauses + np.int32(first)))
+            pieces.setdefault((test.shape, again), []).append((test.operands, test.clauses + np.int32(first)))
         first += len(part.rows)
     rows = np.concatenate([np.empty(0, np.int32), *(part.rows for part in parts)])
     twigs = np.concatenate([NO_TWIGS, *(twigs_of(part) for part in parts)])
     return IrregularClauses(
-        rows, tuple(_loose_test(shape, held) for (shape, _), held in found.items()), twigs
+        rows, tuple(_join_test(shape, same) for (shape, _), same in pieces.items()), twigs
     )
 
 
 def take_irregular(irregular: IrregularClauses, kept: npt.NDArray[np.bool_]) -> IrregularClauses:
-    """The irregular clauses that are kept, numbered anew."""
+    """Select irregular clauses, and number them again."""
     numbers = (np.cumsum(kept) - 1).astype(np.int32)
     tests = []
     for test in irregular.tests:
@@ -141,20 +141,20 @@ def take_irregular(irregular: IrregularClauses, kept: npt.NDArray[np.bool_]) -> 
     return IrregularClauses(irregular.rows[kept], tuple(tests), twigs_of(irregular)[kept])
 
 
-def _loose_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> IrregularTest:
+def _join_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> IrregularTest:
     operands, clauses = zip(*parts, strict=True)
     return IrregularTest(shape, join_operands(operands), np.concatenate(clauses))
 
 
 def merge(blocks: Iterable[ClauseBlock]) -> list[ClauseBlock]:
-    """Blocks of the same shape made one."""
+    """Merge blocks of the same shape."""
     grouped: dict[tuple[TestShape, ...], list[ClauseBlock]] = {}
     for block in blocks:
         grouped.setdefault(block.shape, []).append(block)
-    return [found[0] if len(found) == 1 else _joined(found) for found in grouped.values()]
+    return [same[0] if len(same) == 1 else _join_blocks(same) for same in grouped.values()]
 
 
-def _joined(blocks: list[ClauseBlock]) -> ClauseBlock:
+def _join_blocks(blocks: list[ClauseBlock]) -> ClauseBlock:
     columns = zip(*(block.operands for block in blocks), strict=True)
     rows = np.concatenate([block.rows for block in blocks])
     twigs = np.concatenate([twigs_of(block) for block in blocks])
@@ -162,7 +162,7 @@ def _joined(blocks: list[ClauseBlock]) -> ClauseBlock:
 
 
 def join_operands(column: Sequence[Operands]) -> Operands:
-    """Operands of the same test in several lots of clauses, as one."""
+    """Join the operands of the same test in several lots of clauses."""
     return Operands(
         join_literals([each.values for each in column]),
         join_literals([each.upper for each in column]),
@@ -171,7 +171,7 @@ def join_operands(column: Sequence[Operands]) -> Operands:
 
 
 def join_literals(parts: Sequence[Any]) -> Any:
-    """Columns of one kind, one after the other."""
+    """Concatenate columns of one kind."""
     if parts[0] is None:
         return None
     if isinstance(parts[0], Numbers):
@@ -189,7 +189,7 @@ def _join_offsets(parts: Sequence[Any]) -> Any:
 
 
 def take(block: ClauseBlock, places: Places) -> ClauseBlock:
-    """The clauses at these places of a block."""
+    """Select the clauses at these places of a block."""
     operands = tuple(take_operands(each, places) for each in block.operands)
     return ClauseBlock(
         block.shape, operands, block.rows[places], block.twigs[places] if len(block.twigs) else NO_TWIGS
@@ -197,7 +197,7 @@ def take(block: ClauseBlock, places: Places) -> ClauseBlock:
 
 
 def take_operands(operands: Operands, places: Places) -> Operands:
-    """The operands of the clauses at these places."""
+    """Select the operands of the clauses at these places."""
     if operands.offsets is not None and operands.values is not None:
         counts = np.diff(operands.offsets)[places]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -210,14 +210,14 @@ def take_operands(operands: Operands, places: Places) -> Operands:
 
 
 def take_literals(column: Literals, places: Places) -> Literals:
-    """The literals at these places of a column."""
+    """Select the literals at these places of a column."""
     if isinstance(column, Numbers):
         return Numbers(column.nearest[places], column.rest[places])
     return column.take(pa.array(places)) if isinstance(column, pa.Array) else column[places]
 
 
 def unpack(compiled: Compiled) -> list[Plan]:
-    """The plan of each accepted subscription, by row: what a bulk compilation says, in readable form."""
+    """Return the plan of each accepted subscription, by row: the readable form of a bulk compilation."""
     clauses: list[list[Clause]] = [[] for _ in range(compiled.subscriptions.num_rows)]
     for block in compiled.blocks:
         columns = [_values(test, each) for test, each in zip(block.shape, block.operands, strict=True)]
@@ -226,17 +226,17 @@ def unpack(compiled: Compiled) -> list[Plan]:
             clauses[row].append(tuple(Test(shape, column[i] if column else None) for shape, column in tests))
     for row, clause in zip(compiled.irregular.rows, unpack_irregular(compiled.irregular), strict=True):
         clauses[row].append(clause)
-    return [Plan(tuple(found), compiled.domains) for found in clauses]
+    return [Plan(tuple(parts), compiled.domains) for parts in clauses]
 
 
 def unpack_irregular(irregular: IrregularClauses) -> list[Clause]:
-    """The clauses that are irregular, in readable form."""
+    """Return irregular clauses in readable form."""
     clauses: list[list[Test]] = [[] for _ in irregular.rows]
     for test in irregular.tests:
         column = _values(test.shape, test.operands)
         for i, clause in enumerate(test.clauses):
             clauses[clause].append(Test(test.shape, column[i] if column else None))
-    return [tuple(found) for found in clauses]
+    return [tuple(tests) for tests in clauses]
 
 
 def _values(test: TestShape, operands: Operands) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Subscription languages, and the result of compiling many texts of one."""
+"""Subscription languages: their protocol, the context of a compilation, and the result of compiling many texts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from tidings.matching.compiler.blocks import merge, pack
 from tidings.matching.compiler.plan import ClauseBlock, IrregularClauses, Plan, TwigWriter
 
 DEFAULT_LIMIT = 256
-"""How many clauses one subscription may become."""
+"""The most clauses of one subscription."""
 
 MOST_WARNINGS, LONGEST_WARNING = 10, 500
-"""How many warnings about one text are given, and how many characters each sentence of one has: a text with hundreds of
-bounds on one attribute has tens of thousands of pairs, each with its literals."""
+"""The most warnings about one text, and the most characters of each sentence: a text with hundreds of bounds
+on one attribute has tens of thousands of pairs, each with its literals.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The text of a subscription, the schema it is checked against, and how many clauses it may become."""
+    """The text of a subscription, the schema it is checked against, and the most clauses it may become."""
 
     text: str
     schema: EventSchema | None = None
@@ -39,35 +40,33 @@ class Context:
         accepted: str | None = None,
         hint: str | None = None,
     ) -> CheckProblem:
-        """An error with the span underlined."""
+        """Make an error with the span underlined."""
         place = Place.at(self.text, span.start, span.end)
         return CheckProblem(what, place=place, received=received, accepted=accepted, hint=hint)
 
     def warning(self, what: str, span: Span, hint: str | None = None) -> TextWarning:
-        """A warning with the span underlined."""
+        """Make a warning with the span underlined."""
         return TextWarning(what, Place.at(self.text, span.start, span.end), hint)
 
 
 def first_warnings(found: Iterable[TextWarning]) -> tuple[TextWarning, ...]:
-    """Return the first of the warnings about a text, each once; if there are more, the last one says so."""
+    """Return the first warnings about a text, each once; if there are more, the last one says so."""
     distinct: dict[TextWarning, None] = {}
     for warning in found:
-        shown = TextWarning(
-            _shortened(warning.what), warning.place, warning.hint and _shortened(warning.hint)
-        )
+        shown = TextWarning(_shorten(warning.what), warning.place, warning.hint and _shorten(warning.hint))
         if len(distinct) == MOST_WARNINGS and shown not in distinct:
-            return (*distinct, TextWarning(f"there are more than these {MOST_WARNINGS} warnings"))
+            return (*distinct, TextWarning(f"only the first {MOST_WARNINGS} warnings are shown"))
         distinct[shown] = None
     return tuple(distinct)
 
 
-def _shortened(sentence: str) -> str:
+def _shorten(sentence: str) -> str:
     return sentence if len(sentence) <= LONGEST_WARNING else sentence[: LONGEST_WARNING - 1] + "…"
 
 
 @dataclass(slots=True)
 class CompiledRows:
-    """Many compiled texts, by row: clauses in blocks, irregular clauses, and the problems of refused texts."""
+    """Many compiled texts, by row: clauses in blocks, irregular clauses, and the problems of rejected texts."""
 
     blocks: list[ClauseBlock] = field(default_factory=list)
     irregular: IrregularClauses = field(default_factory=IrregularClauses)
@@ -80,14 +79,14 @@ class CompiledRows:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What warnings about a text may consult: the loaded taxonomies, and recent publications of a kind, decoded."""
+    """What warnings may use: the loaded taxonomies, and recent publications of a kind, decoded."""
 
     taxonomy: Callable[[], Any]
     recent: Callable[[str], Iterable[Any]]
 
 
 class Language(ABC):
-    """A language that subscriptions are written in."""
+    """A language for subscriptions."""
 
     @abstractmethod
     def compile(self, context: Context) -> Plan:
@@ -98,7 +97,7 @@ class Language(ABC):
     ) -> CompiledRows:
         """Compile many texts; twigs and patterns go to `twigs`, which all languages share.
 
-        Languages without twigs may leave it at this, which compiles one by one.
+        This default compiles one by one, which is enough for languages without twigs.
         """
         rows = CompiledRows()
         rows.blocks = merge(pack(self.compile_each(range(len(texts)), texts, schema, limit, rows)))

@@ -1,4 +1,7 @@
-"""Compile subscriptions, each in its language, to the plans that an index is built from."""
+"""Compilation of subscriptions, each in its language, to the plans that an index is built from.
+
+`describe_access` tells how the index will find the clauses of a plan.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def compile_text(text: str, schema: EventSchema | None = None, limit: int = DEFA
 def compile_many(
     subscriptions: Iterable[Subscription], schema: EventSchema | None = None, limit: int = DEFAULT_LIMIT
 ) -> Compiled:
-    """Compile many subscriptions; refused ones are listed with their reasons."""
+    """Compile many subscriptions; rejected ones are listed with their reasons."""
     rows = list(subscriptions)
     for row in rows:
         if not isinstance(row, Subscription):
@@ -98,23 +101,23 @@ class Batch:
         ]
         arrays = [_strings(name, column, problems) for name, column in zip(COLUMNS, lists, strict=True)]
         batch = cls(pa.table(arrays, COLUMNS), lists[0], lists[2], lists[3], problems)
-        batch._refuse_repeated()
+        batch._reject_repeated()
         return batch
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def _refuse_repeated(self) -> None:
+    def _reject_repeated(self) -> None:
         if len(set(self.ids)) == len(self.ids):
             return
         first: dict[str, int] = {}
         for row, id in enumerate(self.ids):
             if first.setdefault(id, row) != row:
-                problem = SubscriptionError(f"the id {id!r} is already that of an earlier subscription")
+                problem = SubscriptionError(f"the id {id!r} is used twice")
                 self.problems.setdefault(row, problem)
 
     def by_language(self) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-        """The rows of each language, without those that have a problem already."""
+        """Yield the rows of each language, without those that have a problem already."""
         sound = np.ones(len(self), np.bool_)
         sound[list(self.problems)] = False
         for language in sorted(set(self.languages)):
@@ -124,17 +127,17 @@ class Batch:
 
 
 def _strings(name: str, column: list[Any], problems: dict[int, SubscriptionError]) -> pa.Array[Any]:
-    """A column as Arrow has it. Nulls, other values and halves of characters are shown in ASCII, and refused."""
+    """Return a column as an Arrow array. Nulls, other values and lone surrogates are shown in ASCII, and rejected."""
     try:
         array = pa.array(column, pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
-        array = None  # which rows it was is found below
+        array = None  # the rows are found below
     if array is not None and not array.null_count:
         return array
     for row, value in enumerate(column):
         if not _is_readable(value):
             column[row] = ascii(value)
-            problem = SubscriptionError(f"the {name} is not a string of characters", received=column[row])
+            problem = SubscriptionError(f"the {name} is not a valid string", received=column[row])
             problems.setdefault(row, problem)
     return pa.array(column, pa.string())
 
@@ -188,7 +191,7 @@ def _finish(
     twigs: Twigs,
     domains: Mapping[str, Domain],
 ) -> Compiled:
-    """Only accepted subscriptions keep a row; clauses are numbered accordingly."""
+    """Keep the rows of accepted subscriptions, and number their clauses accordingly."""
     accepted = np.ones(len(batch), np.bool_)
     accepted[list(batch.problems)] = False
     table = batch.table
@@ -198,9 +201,9 @@ def _finish(
         irregular = [replace(each, rows=numbers[each.rows]) for each in irregular]
         table = table.filter(pa.array(accepted))
     rejects = tuple(_reject(batch.ids[row], batch.problems[row]) for row in sorted(batch.problems))
-    kept, loosened = to_irregular(blocks)
-    together = join_irregular([*irregular, loosened])
-    return Compiled(table, tuple(kept), tuple(domains.values()), rejects, together, twigs)
+    large, small = to_irregular(blocks)
+    rest = join_irregular([*irregular, small])
+    return Compiled(table, tuple(large), tuple(domains.values()), rejects, rest, twigs)
 
 
 def _reject(id: str, problem: SubscriptionError) -> Reject:

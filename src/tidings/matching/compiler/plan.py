@@ -1,9 +1,9 @@
-"""Plans: what a subscription is compiled to, singly and in bulk.
+"""Plans: compiled subscriptions, one by one and in bulk.
 
 A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of
-atoms and an operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds
-such clauses once as a shape and their operands as columns, so that a million texts need no million trees. Clauses
-whose shape hardly any other has are kept as `Loose` ones: test by test, each with the clauses it stands in.
+atoms and an operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` has
+the shape of such clauses once and their operands as columns, so that a million texts do not need a million
+trees. Clauses with a rare shape are `IrregularClauses`: test by test, each with the clauses that contain it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Relation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TestShape:
-    """A test without its operand: `kind` says what the operand is made of (None for EXISTS)."""
+    """A test without its operand; `kind` is the kind of the operand (None for EXISTS)."""
 
     __test__ = False
 
@@ -90,9 +90,10 @@ Clause = tuple[Test, ...]
 class Plan:
     """A compiled subscription: a publication matches if it satisfies all tests of one clause.
 
-    `domains` are the ordered domains that the tests refer to. `twigs` has, for each clause, what to check after the
-    tests: the branches of a document (a `Twig` of `documents.twigs`) or the pattern of a graph (a `Pattern` of
-    `graphs.gql.gql_tree`). `exact` says where the tests alone decide. A plan for events has no twigs.
+    `domains` are the ordered domains that the tests refer to. `twigs` has, for each clause, what to check
+    after the tests: the branches of a document (a `Twig` of `documents.twigs`) or the pattern of a graph (a
+    `Pattern` of `graphs.gql.gql_tree`). `exact` marks clauses whose tests are sufficient. A plan for events
+    has no twigs.
     """
 
     clauses: tuple[Clause, ...]
@@ -103,7 +104,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers, exactly: the nearest doubles and what they leave over (see `values.split_number`)."""
+    """Exact numbers: the nearest doubles and the remainders (see `values.split_number`)."""
 
     nearest: npt.NDArray[np.float64]
     rest: npt.NDArray[np.int64]
@@ -134,7 +135,8 @@ NO_TWIGS = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class ClauseBlock:
-    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` it stands in.
+    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` that contains the
+    block.
 
     `twigs` has the number of each clause's twig; it is empty for clauses about events.
     """
@@ -156,7 +158,7 @@ class IrregularTest:
 
 @dataclass(frozen=True, slots=True)
 class IrregularClauses:
-    """Clauses of all sorts of shapes. Clause i belongs to subscription `rows[i]`; its twig is `twigs[i]`, or -1."""
+    """Clauses of many shapes. Clause i belongs to subscription `rows[i]`; its twig is `twigs[i]`, or -1."""
 
     rows: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     tests: tuple[IrregularTest, ...] = ()
@@ -165,9 +167,10 @@ class IrregularClauses:
 
 @dataclass(frozen=True, slots=True)
 class Twigs:
-    """Twigs in numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `documents.twig_words`).
+    """Twigs as numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `documents.twig_words`).
 
-    Its names and strings are numbers, too. `exact` says which twigs ask no more than the tests of their clauses do.
+    Its names and strings are numbers, too. `exact` marks twigs that are implied by the tests of their
+    clauses.
     """
 
     starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -182,10 +185,10 @@ class Twigs:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Subscriptions ready for an index, and those that were refused, with the reasons.
+    """Subscriptions ready for an index, and rejected ones with the reasons.
 
-    `subscriptions` are the accepted ones, a table with the columns id, subscriber, language and text (all
-    strings): a million objects would cost more than compiling their texts.
+    `subscriptions` are the accepted ones, a table with the string columns id, subscriber, language and text:
+    a million objects would cost more than compiling their texts.
     """
 
     subscriptions: pa.Table
@@ -205,7 +208,10 @@ _FLUSH = 1 << 20
 
 @dataclass(slots=True)
 class TwigWriter:
-    """Collects the words of twigs, and numbers the twigs in the order in which they are added."""
+    """Collects twigs and graph patterns as words, and numbers them, their names and their strings in order.
+
+    The words are defined where they are encoded: `documents.twig_words` and `graphs.pattern_words`.
+    """
 
     names: dict[str, int] = field(default_factory=dict)
     strings: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Files of arrays and hash tables of ids, opened by mapping them into memory.
 
-A file holds aligned arrays after a table of contents. All processes of a host that map it share one copy in the page
-cache.
+A file holds aligned arrays after a table of contents. All processes of a host that map it share one copy in
+the page cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Clause file: the compiled clauses of a segment, stored so that segments can be merged without compiling again.
+"""Clause file: the compiled clauses of a segment, stored so that segments can be merged without compiling
+again.
 
-Blocks are stored one after the other. Their operands go into one stream per type (numbers, strings, instants, booleans,
-lengths of lists), in the order of the tests: a million blocks of one row need no more files or arrays than one block of
-a million rows. Irregular tests follow as blocks of one test each, whose rows are numbers of irregular clauses.
+Blocks are stored one after the other. Their operands go into one stream per type (numbers, strings, instants,
+booleans, lengths of lists), in the order of the tests: a million blocks of one row need no more files or
+arrays than one block of a million rows. Irregular tests follow as blocks of one test each, whose rows are
+numbers of irregular clauses.
 """
 
 from __future__ import annotations

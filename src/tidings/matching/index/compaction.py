@@ -1,8 +1,8 @@
 """Compaction: chooses segments to merge, and merges them.
 
 Every segment costs each publication a visit, and every merge rewrites the segments it merges. Sizes that grow
-geometrically keep both small: with a ratio of 4, a million subscriptions added a thousand at a time are in four
-segments, and each was written about twelve times.
+geometrically keep both small: with a ratio of 4, a million subscriptions added a thousand at a time are in
+four segments, and each was written about twelve times.
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ def choose_merge(parts: Sequence[Part]) -> list[Part]:
 
 
 def choose_merge_to(parts: Sequence[Part], most: int) -> list[Part]:
-    """Return the parts to merge so that at most `most` remain: those with many dead rows first, then the smallest.
+    """Return the parts to merge so that at most `most` remain: those with many dead rows first, then the
+    smallest.
 
-    One dead row in a million is no reason to rewrite the million. If there are few enough parts, all parts with dead
-    rows are merged.
+    One dead row in a million is no reason to rewrite the million. If there are few enough parts, all parts
+    with dead rows are merged.
     """
     if len(parts) <= most:
         return [part for part in parts if part.dead]
@@ -247,7 +248,10 @@ SMALL_MERGE = 20_000
 
 
 class CompactionWorker:
-    """Changes an index and keeps the number of its segments small. Call it from one thread only."""
+    """Changes an index and keeps the number of its segments small. Call it from one thread only.
+
+    Large merges run in a thread while the index is used, small ones at once.
+    """
 
     def __init__(self, index: Index) -> None:
         self._index = index

@@ -1,9 +1,10 @@
 """Versioned index of subscriptions in a folder of immutable segments.
 
-Adding subscriptions writes one new segment; removing them marks their rows as dead; merging replaces several segments
-by one. Each change makes a new *version*: a small manifest that lists segments and marks of dead rows. Files that a
-version refers to never change, so readers of version 7 can continue while version 8 is written. The cost of a change
-depends on its size only: it looks up ids and writes the new segment, the new marks and the manifest.
+Adding subscriptions writes one new segment; removing them marks their rows as dead; merging replaces several
+segments by one. Each change makes a new *version*: a small manifest that lists segments and marks of dead
+rows. Files that a version refers to never change, so readers of version 7 can continue while version 8 is
+written. The cost of a change depends on its size only: it looks up ids and writes the new segment, the new
+marks and the manifest.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _check_events(given: Iterable[Event]) -> list[Event]:
 
 @checks_arguments
 class Index:
-    """Standing subscriptions, matched against batches of publications. One writer at a time, any number of readers.
+    """Standing subscriptions, matched against batches of publications. One writer at a time, any number of
+    readers.
 
     Other threads may match while the writer changes the index: each batch is matched with one version.
     """
@@ -221,8 +223,8 @@ class Index:
     def change(self, removed: Iterable[str] | str, added: Compiled, absorb: int = 0) -> int:
         """Remove and add subscriptions atomically; return the new version.
 
-        Small segments that would be merged with the new one anyway are absorbed into it at once, if the result has at
-        most `absorb` subscriptions.
+        Small segments that would be merged with the new one anyway are absorbed into it at once, if the
+        result has at most `absorb` subscriptions.
         """
         new_ids = added.subscriptions.column("id").combine_chunks().cast(pa.string())
         parts = self._remove_rows(pa.concat_arrays([pa.array(_check_ids(removed), pa.string()), new_ids]))
@@ -232,8 +234,8 @@ class Index:
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
         """Return all pairs of a publication of the batch and a subscription that it matches.
 
-        Finding a pattern in a graph can take very long, so the search stops at a step limit. Pairs that it leaves
-        undecided do not count as matches; they are in `Matches.undecided`.
+        Finding a pattern in a graph can take very long, so the search stops at a step limit. Pairs that it
+        leaves undecided do not count as matches; they are in `Matches.undecided`.
         """
         atoms = batch if isinstance(batch, Atoms) else Atoms.of(_check_events(batch))
         matches, undecided, numbers = [], [], read_document_numbers(atoms)
@@ -249,8 +251,9 @@ class Index:
     def match_parts(self, atoms: Atoms, most: int = 1_000_000) -> Iterator[tuple[int, Matches]]:
         """Match a batch part by part, each with at most about `most` pairs, so that memory stays bounded.
 
-        Yields the position of a part's first publication and its matches, whose publications count from there. The
-        number of publications per part adapts, also across batches: large parts are matched faster.
+        Yields the position of a part's first publication and its matches, whose publications count from
+        there. The number of publications per part adapts, also across batches: large parts are matched
+        faster.
         """
         first, size = 0, self._part
         while first < atoms.count:
@@ -280,8 +283,8 @@ class Index:
     def plan_merge(self, most: int | None = None) -> Merge | None:
         """Plan a merge of at most so many subscriptions; None if none is worth its cost.
 
-        Another thread may write it. Meanwhile the index can be matched and changed, and other segments merged. Call
-        `adopt` when it is written, or `abandon` if that fails.
+        Another thread may write it. Meanwhile the index can be matched and changed, and other segments
+        merged. Call `adopt` when it is written, or `abandon` if that fails.
         """
         busy = self._being_merged()
         parts = choose_merge([part for part in self._now.parts if part.name not in busy])

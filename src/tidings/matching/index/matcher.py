@@ -248,7 +248,8 @@ class Matcher:
         )
 
     def _order(self, coded: encode.Coded) -> Numbers:
-        """Return the order in which to match a batch: publications that read the same bucket follow each other.
+        """Return the order in which to match a batch: publications that read the same bucket follow each
+        other.
 
         The bucket is then in the processor's cache for all but the first of them.
         """

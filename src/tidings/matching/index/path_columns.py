@@ -1,4 +1,10 @@
-"""Path columns: which columns of a segment test which path of a batch."""
+"""Path columns: which columns of a segment test which path of a batch.
+
+For documents this is the PathMatch table of paper 003: which linear paths match which tag paths, computed
+once for each new path. Linear paths are in a trie, so that those with a common prefix are compared with a tag
+path together. A new tag path is matched against the trie; a new linear path is compared with all known tag
+paths. Linear paths that no segment uses any more are removed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +32,7 @@ MOST_TAG_PATHS = 100_000
 
 @dataclass(slots=True)
 class _State:
-    """A common prefix of linear paths; `ends` is the path that ends current."""
+    """A common prefix of linear paths; `ends` is the path that ends here."""
 
     children: dict[tuple[NodeKind, str], _State] = field(default_factory=dict)
     descendants: dict[tuple[NodeKind, str], _State] = field(default_factory=dict)
@@ -65,7 +71,8 @@ class PathMatch:
     def release(self, linear: Iterable[str]) -> None:
         """Release linear paths that a segment used.
 
-        The garbage collector may call this at any moment, even while this thread holds the lock, so it only queues.
+        The garbage collector may call this at any moment, even while this thread holds the lock, so it only
+        queues.
         """
         self._released.append(frozenset(linear))
 
@@ -177,8 +184,8 @@ class PathColumns(NamedTuple):
 class PathResolver:
     """The columns of a segment by path; for documents, by the linear paths that match a tag path.
 
-    `hidden` are linear paths without columns of their own, whose values count as values anywhere. `names` are the
-    names in the segment's twigs.
+    `hidden` are linear paths without columns of their own, whose values count as values anywhere. `names` are
+    the names in the segment's twigs.
     """
 
     def __init__(

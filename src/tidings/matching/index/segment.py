@@ -30,8 +30,8 @@ from tidings.matching.kernels.shapes.twig_arrays import Twigs
 class ClusterDescription:
     """How a cluster of clauses is found, which explains what matching costs.
 
-    `tests` is the mean number of tests of a clause beside its keys and cut. `rows_per_event` (clauses looked at) and
-    `nanoseconds` are the builder's estimates for one event.
+    `tests` is the mean number of tests of a clause beside its keys and cut. `rows_per_event` (clauses looked
+    at) and `nanoseconds` are the builder's estimates for one event.
     """
 
     layout: str
@@ -135,7 +135,8 @@ class Segment:
         return self.array_bytes + int(self.ids.nbytes)
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
-        """Return pairs of publication (its position in the batch) and subscription (its row), in no particular order.
+        """Return pairs of publication (its position in the batch) and subscription (its row), in no
+        particular order.
 
         For graphs, an undecided pair has the complement of the row, which is negative. `numbers` comes from
         `shape_checks.read_document_numbers`.

@@ -1,4 +1,4 @@
-"""Versions of an index on disk: manifests that list segments and their dead rows.
+"""Versions of an index on disk, and the open segments of one of them.
 
     CURRENT                  the number of the newest version
     manifest-00000007.json   version 7: its segments and their files of dead rows
@@ -141,8 +141,8 @@ def read_marks(folder: Path, part: Part) -> Rows:
 def write_marks(folder: Path, name: str, part: Part, rows: Rows) -> Part:
     """Write more dead rows of a part; return the changed part.
 
-    A few rows cost a small file, however many are dead already. Short files are merged into the new one, so that there
-    are few files, and each row is written a few dozen times at most.
+    A few rows cost a small file, however many are dead already. Short files are merged into the new one, so
+    that there are few files, and each row is written a few dozen times at most.
     """
     kept = list(part.marks)
     merged = [rows]

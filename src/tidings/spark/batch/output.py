@@ -106,7 +106,7 @@ class ChunkOutput:
 
     def _end_group(self) -> None:
         if self._publications.rows:
-            self._matches_file().write([self._publications.encoded(), self._subscriptions.encoded()])
+            self._matches_file().write([self._publications.encode(), self._subscriptions.encode()])
             self.report.matches += self._publications.rows
 
     def _matches_file(self) -> ParquetFile:

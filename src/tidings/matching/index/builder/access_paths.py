@@ -1,8 +1,8 @@
 """Access paths: how each clause is found and how its tests are stored, chosen by estimated cost.
 
-A clause is found through a *key* (an equality), perhaps a second key, or a *cut* (the bound of a range, by which the
-rows of a bucket are sorted). Only then is the rest of its tests checked, so the key should be the test that holds least
-often. Statistics decide, never the order of the text.
+A clause is found through a *key* (an equality), perhaps a second key, or a *cut* (the bound of a range, by
+which the rows of a bucket are sorted). Only then is the rest of its tests checked, so the key should be the
+test that holds least often. Statistics decide, never the order of the text.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ UNIFORM, EQUALITIES, GENERAL, TILES = "uniform", "equalities", "general", "tiles
 class AccessPath:
     """A future cluster: its clauses, and for each clause the test that is its key, its second key, its cut.
 
-    `column` leads to clauses that have none of these. `width` is the number of equalities per row of EQUALITIES. With
-    `any_second`, the second keys of clauses are in different columns, and -1 stands for none.
+    `column` leads to clauses that have none of these. `width` is the number of equalities per row of
+    EQUALITIES. With `any_second`, the second keys of clauses are in different columns, and -1 stands for
+    none.
     """
 
     layout: str
@@ -96,8 +97,8 @@ def _drop_costly_shapes(
 ) -> tuple[list[AccessPath], Numbers]:
     """Keep paths through two equalities only if they cost less together than pairs that many shapes share.
 
-    Each shape is a visit. Equalities by Zipf's law at ten million subscriptions had 252 shapes, each with enough
-    clauses for columns by itself; pairs were thirty times faster.
+    Each shape is a visit. Equalities by Zipf's law at ten million subscriptions had 252 shapes, each with
+    enough clauses for columns by itself; pairs were thirty times faster.
     """
     doubtful = [path for path in paths if _uses_two_equalities(clauses, path)]
     rows = np.concatenate([np.empty(0, np.int64), *(path.rows for path in doubtful)])

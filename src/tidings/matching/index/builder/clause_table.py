@@ -53,11 +53,10 @@ class ClauseTable:
     """Tests of many clauses; those of clause i are starts[i] to starts[i + 1], ordered by column and form.
 
     A code satisfies a test if it is between `low` and `high`; for MEMBER, if it is in
-    set_code[set_start[low]:set_start[low + 1]]. `share` estimates how often a test holds, assuming that values are
-    distributed like the constants.
-    `twig` is the number of the twig to check after the tests; -1 for clauses about events.
-    `signature` is equal for clauses whose tests have the same columns and forms. `plain` is set if all tests of a
-    clause are comparisons with bounds.
+    set_code[set_start[low]:set_start[low + 1]]. `share` estimates how often a test holds, assuming that
+    values are distributed like the constants. `twig` is the number of the twig to check after the tests; -1
+    for clauses about events. `signature` is equal for clauses whose tests have the same columns and forms.
+    `plain` is set if all tests of a clause are comparisons with bounds.
     """
 
     subscription: npt.NDArray[np.int32]
@@ -186,7 +185,8 @@ def _sort_tests(clauses: ClauseTable) -> ClauseTable:
 def hash_test(column: Any, form: Any) -> Any:
     """Hash a column and a form to 64 bits, so that sums of hashes tell sets of tests apart.
 
-    The steps are MurmurHash3's finalizer. Sums can collide: code that groups clauses by signature compares them.
+    The steps are MurmurHash3's finalizer. Sums can collide: code that groups clauses by signature compares
+    them.
     """
     with np.errstate(over="ignore"):
         bits = np.asarray(column).astype(np.uint64) << np.uint64(8) | np.asarray(form).astype(np.uint64)

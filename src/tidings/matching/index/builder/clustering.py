@@ -1,10 +1,11 @@
 """Clustering: groups clauses of many shapes that have equalities into few clusters.
 
-Each cluster is a visit per publication, so there should be few clusters, and each visit should find few clauses. A pair
-of equalities is selective. Pairs are chosen greedily, the one that saves the most first, until none saves enough to be
-worth its visit. With five equalities out of ten attributes, about ten of the 45 pairs serve all clauses. If some values
-are much more frequent than others, more pairs pay off, because a clause is best found through its rarest values. The
-remaining clauses are found through their best equality alone.
+Each cluster is a visit per publication, so there should be few clusters, and each visit should find few
+clauses. A pair of equalities is selective. Pairs are chosen greedily, the one that saves the most first,
+until none saves enough to be worth its visit. With five equalities out of ten attributes, about ten of the 45
+pairs serve all clauses. If some values are much more frequent than others, more pairs pay off, because a
+clause is best found through its rarest values. The remaining clauses are found through their best equality
+alone.
 """
 
 from __future__ import annotations
@@ -86,9 +87,11 @@ def estimate_pairs(clauses: ClauseTable, rows: Numbers) -> tuple[int, float]:
 def _order_pair(
     clauses: ClauseTable, first: Numbers, second: Numbers, derived: Sequence[bool]
 ) -> tuple[Numbers, Numbers]:
-    """Put the more selective of two columns first, but a column where values have many codes before any other.
+    """Put the more selective of two columns first, but a column where values have many codes before any
+    other.
 
-    If a pair has no bucket of its own, the second column is found by binary search, which needs a single code.
+    If a pair has no bucket of its own, the second column is found by binary search, which needs a single
+    code.
     """
     a, b = int(clauses.column[first[0]]), int(clauses.column[second[0]])
     before = (not derived[a], clauses.share[first].mean()) <= (not derived[b], clauses.share[second].mean())
@@ -96,11 +99,13 @@ def _order_pair(
 
 
 def group_by_best_equality(clauses: ClauseTable, group: ClauseGroup) -> Iterator[ClauseGroup]:
-    """Group clauses of documents and graphs by the column of their best equality; the second best is in any column.
+    """Group clauses of documents and graphs by the column of their best equality; the second best is in any
+    column.
 
-    Documents and graphs have many values in a column, and each value visits each cluster of that column. So there is
-    one cluster per column, and a clause is in the bucket of its own rarest value. If columns were ranked as a whole, a
-    paper by some Wang would read the bucket of all Wangs. A clause with only one equality has -1 as its second.
+    Documents and graphs have many values in a column, and each value visits each cluster of that column. So
+    there is one cluster per column, and a clause is in the bucket of its own rarest value. If columns were
+    ranked as a whole, a paper by some Wang would read the bucket of all Wangs. A clause with only one
+    equality has -1 as its second.
     """
     tests, starts = clauses.tests_of(group.rows)
     owner = np.repeat(np.arange(len(group.rows)), np.diff(starts))
@@ -163,10 +168,11 @@ class _Equalities:
             yield rows, self.starts[rows][:, None] + np.arange(count)
 
     def choose_pairs(self, total: int) -> tuple[list[Pair], Doubles]:
-        """Choose the pairs that are worth a cluster, best first; return how often each clause is then looked at, too.
+        """Choose the pairs that are worth a cluster, best first; return how often each clause is then looked
+        at, too.
 
-        These clauses are a sample of `total` clauses. `frequency` is how often a clause is looked at through its best
-        pair so far or its best equality alone. A pair gains what it takes off that.
+        These clauses are a sample of `total` clauses. `frequency` is how often a clause is looked at through
+        its best pair so far or its best equality alone. A pair gains what it takes off that.
         """
         pair, clause, share = self._instances()
         frequency = minimum_of_lists(self.share, self.starts).astype(np.float64)

@@ -224,10 +224,11 @@ def _number_codec(columns: Sequence[ColumnConstants]) -> kernel.NumberCodec:
 
 
 def _grid(nearest: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], float, float]:
-    """Divide the range of the constants into cells: first constant of each cell (and one past the end), low end, scale.
+    """Divide the range of the constants into cells: first constant of each cell (and one past the end), low
+    end, scale.
 
-    The cell of a constant is computed exactly as the kernel computes the cell of a value. A value is searched for from
-    the first constant of its cell up to and including the first of the next non-empty one.
+    The cell of a constant is computed exactly as the kernel computes the cell of a value. A value is searched
+    for from the first constant of its cell up to and including the first of the next non-empty one.
     """
     count = len(nearest)
     cells = int(min(max(1, 2 * count), _GRID_LIMIT))

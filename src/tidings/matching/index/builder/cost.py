@@ -1,9 +1,9 @@
 """Cost model: estimates of matching time by which the segment builder chooses between layouts.
 
-The constants are nanoseconds on one core of a server processor, rounded by hand from measurements of the layouts on the
-workloads S, E and H (decision 0010); only their ratios matter.
-Publications are unknown when a segment is built. The estimates assume that values are distributed like the constants,
-and that a publication has `ATTRIBUTES` attributes.
+The constants are nanoseconds on one core of a server processor, rounded by hand from measurements of the
+layouts on the workloads S, E and H (decision 0010); only their ratios matter. Publications are unknown when a
+segment is built. The estimates assume that values are distributed like the constants, and that a publication
+has `ATTRIBUTES` attributes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rare columns: linear paths that few clauses test get no column of their own.
 
-Subscriptions to varied documents name thousands of linear paths, and a value would be coded once for each linear path
-that its tag path matches. So only linear paths that many clauses share become columns. Of the other tests of a clause,
-equalities test one common column, the values *anywhere* in the document; the rest is dropped. The twig of the clause
-is then checked, which repeats all its tests.
+Subscriptions to varied documents name thousands of linear paths, and a value would be coded once for each
+linear path that its tag path matches. So only linear paths that many clauses share become columns. Of the
+other tests of a clause, equalities test one common column, the values *anywhere* in the document; the rest is
+dropped. The twig of the clause is then checked, which repeats all its tests.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Flags = npt.NDArray[np.bool_]
 class WithoutRareColumns:
     """Compiled subscriptions without rare columns.
 
-    `patterns` are the linear paths whose values count as values anywhere, `must_check` marks the twigs that have to be
-    checked because tests were dropped or moved.
+    `patterns` are the linear paths whose values count as values anywhere, `must_check` marks the twigs that
+    have to be checked because tests were dropped or moved.
     """
 
     compiled: Compiled

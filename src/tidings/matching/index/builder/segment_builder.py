@@ -100,7 +100,8 @@ def _lay_out(
 
 
 def lay_out_twigs(clauses: ClauseTable, reduced: WithoutRareColumns) -> tuple[ClauseTable, kernel.Twigs]:
-    """Return clauses whose subscriptions are replaced by clause numbers, and the twig to check of each clause.
+    """Return clauses whose subscriptions are replaced by clause numbers, and the twig to check of each
+    clause.
 
     If all clauses are about events, they stay as they are, and there are no twigs.
     """
@@ -134,7 +135,8 @@ def _clause_entries(
 def reorder_twigs(twigs: kernel.Twigs, rows: npt.NDArray[np.int32]) -> kernel.Twigs:
     """Renumber the clauses of twigs by the order of cluster rows.
 
-    Rows that one publication reaches are close to each other in clusters; this puts their twigs close to each other.
+    Rows that one publication reaches are close to each other in clusters; this puts their twigs close to each
+    other.
     """
     entries = twigs.clause.reshape(-1, kernel.ENTRIES)
     first_words = entries[:, kernel.FIRST_WORD].astype(np.int64)
