@@ -175,7 +175,7 @@ def test_later_subscriptions_with_a_taken_id_are_rejected() -> None:
     done = compile_columns(["1", "1", "2"], ["ana"] * 3, ["predicates"] * 3, ["a = 1", "a = 2", "a = 3"])
     assert done.subscriptions["text"].to_pylist() == ["a = 1", "a = 3"]
     assert [reject.id for reject in done.rejects] == ["1"]
-    assert "already that of an earlier subscription" in done.rejects[0].reason
+    assert "used twice" in done.rejects[0].reason
     assert [plan.clauses[0][0].operand for plan in unpack(done)] == [1, 3]
 
 
