@@ -86,11 +86,11 @@ class ParseRun:
     def finish(self) -> Any:
         """Return the result of the parser, or raise Lark's UnexpectedInput."""
         state = self._parsing.parser_state
-        for token in self._parsing.lexer_thread.lex(state):
+        for token in self._parsing.lexer_thread.lex(state):  # type: ignore[no-untyped-call]
             self._tokens.append(token)
             state.feed_token(token)
         self._stack_at_end = [*state.state_stack]  # the attempt to end the text changes the stack
-        return self._parsing.feed_eof(self._tokens[-1] if self._tokens else None)
+        return self._parsing.feed_eof(self._tokens[-1] if self._tokens else None)  # type: ignore[no-untyped-call]
 
     def find_start(self, unexpected: UnexpectedInput) -> int:
         """Return the position of an error; for an unexpected end, that after the last token."""
