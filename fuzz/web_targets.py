@@ -38,7 +38,7 @@ from tidings.core.limits import limits_in
 from tidings.core.text import escape_html
 from tidings.delivery.quiet_hours import parse_quiet_hours, quiet_until
 from tidings.errors import TidingsError
-from tidings.feeds.fetcher import FetchResponse, split_login
+from tidings.feeds.inbound.feed_client import split_login
 from tidings.feeds.inbound.response import discover_feeds
 from tidings.feeds.inbound.websub import find_hub
 from tidings.feeds.outbound import sanitize
@@ -63,6 +63,7 @@ from tidings.model import Publication
 from tidings.objects.cdc.debezium import parse_envelope
 from tidings.operations import kafka_address
 from tidings.operations.egress_policy import is_private, split_host, strip_credentials
+from tidings.operations.http_client import HttpResponse
 from tidings.operations.retry_after import parse_retry_after
 from tidings.operations.settings_sources import load_settings
 from tidings.values import parse_instant, show_instant
@@ -190,7 +191,7 @@ def read_date(data: bytes) -> None:
 def read_headers(data: bytes) -> None:
     """Headers of answers and requests: Link, Retry-After, Accept, If-None-Match, If-Modified-Since, Authorization."""
     link, retry, accept, tags, since, authorization = texts_of(data, 6)
-    find_hub(FetchResponse(200, "http://example.org/f", None, {"link": link}, b""), FEED)
+    find_hub(HttpResponse(200, "http://example.org/f", None, {"link": link}, b""), FEED)
     parse_retry_after({"retry-after": retry}, NOW)
     negotiate_format(accept)
     _password(authorization)

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from tests.support.servers.application import Served, served
-from tidings.feeds.fetcher import FetchResponse
 from tidings.feeds.inbound.response import parse_response
 from tidings.graphs.model import RDF
+from tidings.operations.http_client import HttpResponse
 from tidings.operations.settings import ServicePart
 from tidings.parsers.parser_pool import Lane, Limits, ParserPool
 
@@ -154,5 +154,5 @@ def test_what_is_sent_is_parsed_in_a_parser_process(
 def test_feed_of_a_site_is_parsed_in_a_parser_process(service: Served) -> None:
     """As it is when it is polled, or pushed by a hub: the pool of the service is installed in this process."""
     CALLS.clear()
-    facts, items = parse_response(FetchResponse(200, "http://example.org/feed", None, {}, FEED))
+    facts, items = parse_response(HttpResponse(200, "http://example.org/feed", None, {}, FEED))
     assert (facts.title, len(items), CALLS) == (None, 1, ["read_feed"])

@@ -20,13 +20,13 @@ from tests.support.servers.site import Response, Site, a_site, rss
 from tests.support.servers.websub_hub import Hub
 from tests.support.stores.notified_store import Told
 from tidings.api.xml_rpc.endpoints import router_for
-from tidings.feeds.fetcher import FetchResponse
 from tidings.feeds.hub.hub import HubPolicy
 from tidings.feeds.inbound import websub
 from tidings.feeds.inbound.poller import Poller
 from tidings.feeds.outbound.addresses import create_feed_urls
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.operations.http_client import HttpResponse
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import format_instant
 
@@ -286,7 +286,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 )
 def test_hubs_named_in_headers(header: str, hub: str | None, topic: str | None) -> None:
     facts, _ = items_of(rss("a"), "")
-    answer = FetchResponse(200, "http://a.example/x", None, {"link": header}, b"")
+    answer = HttpResponse(200, "http://a.example/x", None, {"link": header}, b"")
     found = websub.find_hub(answer, facts)
     assert found == (websub.HubLink(hub, topic or "") if hub else None)
 

@@ -100,9 +100,7 @@ def test_nobody_listens_at_the_address(tidings: Tidings) -> None:
         url = gone.url()
     done = tidings("feed", "add", url)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"error: nothing listens there: the connection was refused ({url}); does the server run, at this port?\n"
-    )
+    assert done.stderr == (f"error: connection refused ({url}); is the server running, on this port?\n")
     assert tidings("feed", "list").stdout == ""
 
 

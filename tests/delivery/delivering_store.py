@@ -20,11 +20,11 @@ from tidings.delivery.sql.destination_store import Destination
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription
 from tidings.operations.egress_policy import EgressPolicy
-from tidings.operations.http_pool import Timeouts
+from tidings.operations.http_client import HttpLimits
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store
 
-RULES = DeliveryPolicy(inside=True, jitter=0.0, times=Timeouts(2.0, 5.0, 10.0))
+RULES = DeliveryPolicy(inside=True, jitter=0.0, times=HttpLimits(2.0, 5.0, 10.0))
 OK = Response(204)
 
 

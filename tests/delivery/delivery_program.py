@@ -12,12 +12,12 @@ from tidings.delivery import retry_policy as delivery_rules
 from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.worker import DeliveryWorker
-from tidings.operations.http_pool import Timeouts
+from tidings.operations.http_client import HttpLimits
 from tidings.store.store import open_store
 
 delivery_rules.LEASE_MARGIN = timedelta(0)  # leases end soon, so that the next takes over
 SOON = replace(
-    RULES, retries=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=Timeouts(1, 1, 1)
+    RULES, retries=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=HttpLimits(1, 1, 1)
 )
 
 

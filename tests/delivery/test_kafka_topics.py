@@ -14,12 +14,12 @@ from tests.delivery.delivering_store import RULES, Delivering, delivering
 from tests.support.servers.kafka_broker import Broker
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.errors import InputError
-from tidings.operations.http_pool import Timeouts
+from tidings.operations.http_client import HttpLimits
 from tidings.store.database import sqlite_url
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
-PATIENT = replace(RULES, times=Timeouts(2, 5, 20))
+PATIENT = replace(RULES, times=HttpLimits(2, 5, 20))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(
 
 def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broker) -> None:
     url = sqlite_url(tmp_path / "s.db")
-    with delivering(url, replace(RULES, times=Timeouts(2, 5, 1))) as at:
+    with delivering(url, replace(RULES, times=HttpLimits(2, 5, 1))) as at:
         at.subscribe("ana", "s-1")
         to = at.destinations.add("ana", "kafka", "kafka://127.0.0.1:1/nowhere")
         at.tell("ana", "s-1", "p-1")

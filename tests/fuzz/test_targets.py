@@ -78,7 +78,7 @@ OWN = {
     "objects/outbox/tables.py": "reads rows of the outbox that triggers wrote",
     "reference_data/enrichment.py": "reads rows that reference_data/tables.py wrote",
     "service/backup.py": "reads backups, which the operator made and restores",
-    "operations/http_pool.py": "splits addresses after host_of, which has a target",
+    "operations/http_client.py": "splits addresses after host_of, which has a target",
 }
 OWN_FOLDERS = {
     "metadata/spark/": "checkpoints and reports of its own Spark jobs",

@@ -65,7 +65,7 @@ HIDDEN_FIELDS = ("number", "inside", "callback", "secret", "skips", "login")
 
 @contextmanager
 def _poller(home: Path, store: str | None, contact: str | None, public_url: str | None) -> Iterator[Poller]:
-    from tidings.feeds.fetcher import FetchPolicy
+    from tidings.feeds.inbound.feed_client import FetchPolicy
     from tidings.feeds.inbound.poller import Poller
     from tidings.operations.egress_policy import split_host
 
@@ -131,7 +131,7 @@ def remove(
     [dim]Example[/]
       tidings feed remove https://example.org/feed.xml
     """
-    from tidings.feeds.fetcher import split_login
+    from tidings.feeds.inbound.feed_client import split_login
 
     url, _ = split_login(url)
     with open_tidings(home, store) as tidings:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tidings.cloud_events import LARGEST
 from tidings.errors import InputError
-from tidings.operations.http_pool import Timeouts
+from tidings.operations.http_client import HttpLimits
 from tidings.operations.settings import NOTIFICATION_SERVICES
 
 LEASE_MARGIN = timedelta(seconds=60)
@@ -36,7 +36,7 @@ class DeliveryPolicy:
     retries: tuple[float, ...] = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000)
     jitter: float = 0.1
     patience: int = 86_400
-    times: Timeouts = field(default_factory=Timeouts)
+    times: HttpLimits = field(default_factory=HttpLimits)
     workers: int = 32
     per_host: int = 8
     run: int = 100

@@ -1,7 +1,7 @@
-"""Limits of time for requests as a whole, kept by one thread for all of them.
+"""Deadlines of requests, enforced by one thread for all of them.
 
-Timeouts of sockets are for each read: one byte in each, in the headers already, would do to hold a thread for days. A
-timer for each request would be a thread for each.
+Socket timeouts apply to each read: a server that sends one byte per read, even in the headers, could block a thread for
+days. A timer per request would be a thread per request.
 """
 
 from __future__ import annotations
@@ -16,60 +16,61 @@ from tidings.core.closeable import Closeable
 from tidings.operations.egress_policy import FetchProblem
 
 CHECK_SECONDS = 0.25
-"""How much too late the end of a request may come."""
+"""How much later than its deadline a request may end."""
 
 
 class DeadlineGuard:
-    """A request under way: the socket it has now, and whether it was ended."""
+    """A request in progress: its current socket, and whether it was ended."""
 
     def __init__(self, until: float) -> None:
         self.until, self.ended = until, False
         self._socket: socket.socket | None = None
 
-    def hold(self, found: socket.socket) -> None:
-        """Take the socket that the request has from now on: with TLS it is another one than before."""
-        self._socket = found
+    def hold(self, current: socket.socket) -> None:
+        """Set the socket of the request; TLS replaces it."""
+        self._socket = current
         if self.ended:  # while it was connecting
             self.end()
 
     def end(self) -> None:
         self.ended = True
         if self._socket is not None:
-            with suppress(OSError):  # it ended by itself just now
+            with suppress(OSError):  # it has just ended by itself
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Deadlines(Closeable):
-    """Ends requests whose time is over."""
+    """Ends requests at their deadlines."""
 
     def __init__(self) -> None:
         self._running: set[DeadlineGuard] = set()
         self._changed = Condition()
-        self._closed = False
+        self._closed = self._ended = False
         self._thread: Thread | None = None
 
     @contextmanager
     def within(self, seconds: float, url: str) -> Iterator[DeadlineGuard]:
-        """A request that is ended when its time is over, and fails then, however complete its answer looks."""
-        held = DeadlineGuard(monotonic() + seconds)
-        self._begin(held)
+        """End a request after some seconds. It fails then, however complete its response looks."""
+        guard = DeadlineGuard(monotonic() + seconds)
+        self._begin(guard)
         try:
-            yield held
-        except Exception as raised:
-            if held.ended:
-                raise _too_long(url, seconds) from raised
+            yield guard
+        except Exception as error:
+            if guard.ended:
+                raise _describe_end(guard, seconds, url) from error
             raise
         finally:
             with self._changed:
-                self._running.discard(held)
-        if held.ended:
-            raise _too_long(url, seconds)
+                self._running.discard(guard)
+        if guard.ended:
+            raise _describe_end(guard, seconds, url)
 
     def end(self) -> None:
-        """End all that are under way."""
+        """End all requests in progress; further ones end at once."""
         with self._changed:
-            for held in self._running:
-                held.end()
+            self._ended = True
+            for guard in self._running:
+                guard.end()
 
     def close(self) -> None:
         with self._changed:
@@ -78,24 +79,28 @@ class Deadlines(Closeable):
         if self._thread is not None:
             self._thread.join()
 
-    def _begin(self, held: DeadlineGuard) -> None:
+    def _begin(self, guard: DeadlineGuard) -> None:
         with self._changed:
             if self._thread is None:
                 self._thread = Thread(target=self._watch, name="deadlines", daemon=True)
                 self._thread.start()
             if not self._running:
                 self._changed.notify()
-            self._running.add(held)
+            self._running.add(guard)
+            if self._ended:
+                guard.end()
 
     def _watch(self) -> None:
         with self._changed:
             while not self._closed:
                 self._changed.wait(CHECK_SECONDS if self._running else None)
                 now = monotonic()
-                for held in self._running:
-                    if held.until <= now and not held.ended:
-                        held.end()
+                for guard in self._running:
+                    if guard.until <= now and not guard.ended:
+                        guard.end()
 
 
-def _too_long(url: str, seconds: float) -> FetchProblem:
-    return FetchProblem("the answer takes too long", where=url, accepted=f"{seconds:g} seconds")
+def _describe_end(guard: DeadlineGuard, seconds: float, url: str) -> FetchProblem:
+    if monotonic() < guard.until:
+        return FetchProblem("the request was cancelled", where=url)
+    return FetchProblem("the response takes too long", where=url, accepted=f"{seconds:g} seconds")

@@ -134,8 +134,8 @@ class EgressPolicy:
         except (OSError, UnicodeError):
             return False
 
-    def reach(self, url: str, inside_host: str | None = None) -> str:
-        """An address to connect to, if none of the host's is inside, or the host is the one that may be."""
+    def reach(self, url: str, inside_host: str | None = None) -> Sequence[str]:
+        """Return the addresses of a URL's host; raise if one is inside, unless the host is `inside_host`."""
         host, port = split_host(url)
         try:
             found = self.resolve(host, port)
@@ -148,7 +148,7 @@ class EgressPolicy:
                 received=", ".join(found),
                 accepted=PUBLIC_ADDRESSES,
             )
-        return found[0]
+        return found
 
 
 def _unknown_host(url: str, error: Exception) -> FetchProblem:
@@ -156,6 +156,10 @@ def _unknown_host(url: str, error: Exception) -> FetchProblem:
         hint = "is this machine on the network?"
         return FetchProblem("the host's name cannot be looked up now", where=url, hint=hint)
     return FetchProblem("there is no host of this name", where=url, hint="is the address spelled right?")
+
+
+_HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
+"""Parsers disagree about the host of `http://127.0.0.1:1-]&[::1`."""
 
 
 @lru_cache(maxsize=1_000)
@@ -167,6 +171,8 @@ def split_host(url: str) -> tuple[str, int]:
     except ValueError:
         raise _no_address(url) from None
     if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        raise _no_address(url)
+    if not _HOST_AND_PORT.fullmatch(parts.netloc.rpartition("@")[2]):
         raise _no_address(url)
     if parts.username is not None or parts.password is not None:
         hint = "everybody who sees the address would see them"

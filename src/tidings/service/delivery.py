@@ -12,7 +12,7 @@ from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.worker import DeliveryWorker
 from tidings.feeds.outbound.entries import build_entry
 from tidings.model import Publication
-from tidings.operations.http_pool import Timeouts
+from tidings.operations.http_client import HttpLimits
 from tidings.operations.settings import Settings
 from tidings.store.entries import SubscriptionEntry
 from tidings.store.store import Store
@@ -25,7 +25,7 @@ def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
         retries=said.retries,
         jitter=said.jitter,
         patience=said.patience,
-        times=Timeouts(min(5.0, said.timeout), said.timeout, said.timeout),
+        times=HttpLimits(min(5.0, said.timeout), said.timeout, said.timeout),
         workers=said.workers,
         per_host=said.per_host,
         letters=timedelta(days=said.letters),

@@ -19,9 +19,10 @@ from tests.support.servers.site import Response, Site
 from tests.support.stores.notified_store import PUBLIC, Told
 from tidings.api.feeds import FORM, hub_router_for
 from tidings.errors import InputError
-from tidings.feeds.hub.hub import CallbackClient, Hub, HubBusy, HubPolicy
+from tidings.feeds.hub.hub import CALLBACK_LIMITS, Hub, HubBusy, HubPolicy
 from tidings.feeds.hub.worker import HubWorker
 from tidings.operations.egress_policy import EgressPolicy
+from tidings.operations.http_client import HttpClient
 
 
 def test_a_client_that_goes_in_the_middle(told: Told) -> None:
@@ -201,7 +202,7 @@ def test_a_name_that_leads_inside_later_is_not_called(told: Told, site: Site) ->
     """DNS rebinding: public when it was asked for, loopback when it is called."""
     answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"], ["127.0.0.1"]])
     network = EgressPolicy(resolve=lambda host, port: next(answers))
-    loop = HubWorker(Hub(told.feeds, HubPolicy(), CallbackClient(network)))
+    loop = HubWorker(Hub(told.feeds, HubPolicy(), HttpClient(CALLBACK_LIMITS, network)))
     loop.hub.ask(form(told, site, callback=f"http://rebind.example:{site.port}/call"))
     site.pages["/call"] = echo
     loop.step()

@@ -12,9 +12,10 @@ import pytest
 from tests.feeds.conftest import Clock
 from tests.support.servers.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError
-from tidings.feeds.fetcher import authorization_header, split_login
+from tidings.feeds.inbound.feed_client import split_login
 from tidings.feeds.inbound.poller import Poller
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.operations.http_client import origin_of
 from tidings.store.store import Store
 
 PUBLIC = "127.0.0.2"
@@ -71,10 +72,10 @@ def test_a_name_that_no_server_could_read() -> None:
     "there",
     ["http://example.org/", "https://example.org:444/", "https://other.example/", "https://www.example.org/"],
 )
-def test_only_the_origin_that_was_typed_is_told(there: str) -> None:
-    assert authorization_header("ann:x", "https://example.org/feed", there) == {}
-    assert authorization_header("ann:x", "https://example.org/feed", "https://EXAMPLE.org:443/moved")
-    assert authorization_header(None, "https://example.org/", "https://example.org/") == {}
+def test_origin_differs_by_scheme_host_or_port(there: str) -> None:
+    """A login is sent to the origin for which it was typed only."""
+    assert origin_of(there) != origin_of("https://example.org/feed")
+    assert origin_of("https://EXAMPLE.org:443/moved") == origin_of("https://example.org/feed")
 
 
 def test_a_feed_with_a_password_is_read_and_polled(

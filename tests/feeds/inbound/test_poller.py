@@ -12,7 +12,7 @@ import pytest
 from tests.feeds.conftest import Clock
 from tests.support.servers.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError, TidingsError
-from tidings.feeds.fetcher import FetchPolicy
+from tidings.feeds.inbound.feed_client import FetchPolicy
 from tidings.feeds.inbound.items import PUBLICATION, REPLACES
 from tidings.feeds.inbound.poller import APART, Poller, PollResult
 from tidings.feeds.sql.polled_feeds import PolledFeed

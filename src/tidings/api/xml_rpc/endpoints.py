@@ -22,8 +22,8 @@ from tidings.api.routes import PlainTextRoute
 from tidings.api.xml_rpc import messages
 from tidings.api.xml_rpc.messages import WRONG_PARAMETERS
 from tidings.api.xml_rpc.service_methods import PUBLISH, XmlRpcService, may_call
-from tidings.feeds.fetcher import FetchPolicy
 from tidings.feeds.inbound import websub
+from tidings.feeds.inbound.feed_client import FetchPolicy
 from tidings.feeds.inbound.poller import Poller, PollWorker
 from tidings.feeds.outbound.addresses import FeedUrls
 from tidings.feeds.sql.polled_feeds import PolledFeed

@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from urllib.parse import urlsplit
@@ -31,7 +32,7 @@ from tidings.operations.egress_policy import (
     FetchProblem,
     split_host,
 )
-from tidings.operations.http_pool import HttpPool, PostResponse
+from tidings.operations.http_client import HttpClient, HttpResponse
 from tidings.operations.retry_after import parse_retry_after
 from tidings.store.encoding import format_instant, utc_now
 
@@ -39,8 +40,8 @@ SECRET_BYTES = 32
 MAX_URL_LENGTH = 2_000
 GONE = 410
 RETRY_AFTER_STATUSES = (429, 503)
-MAX_SHOWN = 200
-"""How many characters of a response the problem quotes."""
+MAX_READ_BYTES, MAX_SHOWN = 10_000, 200
+"""How many bytes of a response are read, and how many characters of it a problem quotes."""
 
 
 def generate_secret() -> str:
@@ -65,7 +66,8 @@ class Webhooks:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._policy, self._clock = policy, clock
-        self._poster = HttpPool(policy.times, network)
+        limits = replace(policy.times, size=MAX_READ_BYTES, truncate=True)
+        self._client = HttpClient(limits, network)
         self._agent = f"Tidings/{version('tidings')} (webhooks)"
 
     def check(self, target: str) -> str:
@@ -73,7 +75,7 @@ class Webhooks:
         if len(target) > MAX_URL_LENGTH or not target.isascii() or urlsplit(target).fragment:
             accepted = f"at most {MAX_URL_LENGTH:,} characters, all of them ASCII, without a fragment"
             raise InputError("invalid URL of a webhook", where="target", accepted=accepted)
-        if not self._policy.inside and self._poster.network.leads_inside(target):
+        if not self._policy.inside and self._client.egress.leads_inside(target):
             raise InputError(
                 "the webhook is in a private network",
                 where="target",
@@ -99,12 +101,12 @@ class Webhooks:
         return SendResult(len(messages), None, status)
 
     def end(self) -> None:
-        self._poster.end()
+        self._client.end()
 
     def close(self) -> None:
-        self._poster.close()
+        self._client.close()
 
-    def _post(self, to: Destination, message: Message) -> PostResponse | Refusal:
+    def _post(self, to: Destination, message: Message) -> HttpResponse | Refusal:
         moment = datetime.now(UTC)
         headers = {
             "content-type": MEDIA_TYPE,
@@ -118,12 +120,12 @@ class Webhooks:
         }
         inside = split_host(to.target)[0] if self._policy.inside else None
         try:
-            response = self._poster.post(to.target, headers, message.text.encode(), inside)
+            response = self._client.request("POST", to.target, headers, message.text.encode(), inside)
         except FetchProblem as problem:
             return Refusal(_summarize(problem))
         return response if 200 <= response.status < 300 else self._refusal(response)
 
-    def _refusal(self, response: PostResponse) -> Refusal:
+    def _refusal(self, response: HttpResponse) -> Refusal:
         body = " ".join(response.body[: 4 * MAX_SHOWN].decode("utf-8", "replace").split())[:MAX_SHOWN]
         location = response.headers.get("location") if 300 <= response.status < 400 else None
         problem = f"status {response.status}"

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from urllib.parse import urlencode, urlsplit
 
-import httpx
-
 from tidings.errors import InputError
-from tidings.feeds.fetcher import Fetcher, FetchPolicy, FetchResponse
 from tidings.feeds.outbound.formats import FORMATS
 from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, PersonalFeeds
 from tidings.feeds.sql.hub_store import (
@@ -32,7 +29,8 @@ from tidings.feeds.sql.hub_store import (
     HubRequest,
     HubSubscription,
 )
-from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
+from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
+from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse
 from tidings.operations.retry_after import parse_retry_after
 
 
@@ -61,18 +59,7 @@ class HubBusy(InputError):
     """Too many requests wait for verification."""
 
 
-class CallbackClient(Fetcher):
-    """Client for callbacks: redirects are failures, and responses must be short."""
-
-    def __init__(self, network: EgressPolicy | None = None) -> None:
-        super().__init__(FetchPolicy(connect=5.0, read=10.0, total=20.0, size=100_000, redirects=0), network)
-
-    def push(
-        self, url: str, headers: Mapping[str, str], body: bytes, inside_host: str | None
-    ) -> FetchResponse:
-        return self._ask("POST", url, headers, body, inside_host)
-
-
+CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, size=100_000)
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503
 LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
@@ -86,13 +73,13 @@ class Hub:
         self,
         feeds: PersonalFeeds,
         rules: HubPolicy | None = None,
-        caller: CallbackClient | None = None,
+        caller: HttpClient | None = None,
         chance: Random | None = None,
     ) -> None:
         self.feeds, self.store = feeds, feeds.store.hub
         self.rules, self.caller, self._chance = (
             rules or HubPolicy(),
-            caller or CallbackClient(),
+            caller or HttpClient(CALLBACK_LIMITS),
             chance or Random(),
         )
 
@@ -134,11 +121,11 @@ class Hub:
         return opened.address.hash, format
 
     def _callback(self, url: str) -> str:
-        is_one = len(url) <= LONGEST_CALLBACK and url.isascii() and _names_one_host(url)
+        is_one = len(url) <= LONGEST_CALLBACK and url.isascii() and is_web_address(url)
         if not is_one or urlsplit(url).fragment:
             accepted = f"at most {LONGEST_CALLBACK:,} characters, all of them ASCII, without a fragment"
             raise InputError("no callback", where="hub.callback", accepted=accepted)
-        if not self.rules.inside and self.caller.network.leads_inside(url):
+        if not self.rules.inside and self.caller.egress.leads_inside(url):
             accepted = "public addresses"
             raise InputError("a callback in a private network", where="hub.callback", accepted=accepted)
         return url
@@ -194,12 +181,12 @@ class Hub:
         if self._questioned(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
             self.store.drop(intent)
 
-    def _questioned(self, intent: HubRequest, asked: Mapping[str, str]) -> FetchResponse | None:
+    def _questioned(self, intent: HubRequest, asked: Mapping[str, str]) -> HttpResponse | None:
         """Return the answer of a callback; None if it failed and is retried later."""
         parts = urlsplit(intent.callback)
         url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
         try:
-            answer = self.caller.fetch(url, {}, self._inside(intent.callback))
+            answer = self.caller.request("GET", url, inside_host=self._inside(intent.callback))
         except FetchProblem:
             self._ask_later(intent, 0)
             return None
@@ -215,7 +202,7 @@ class Hub:
         else:
             self.store.drop(intent)
 
-    def _left_alone(self, answer: FetchResponse) -> int:
+    def _left_alone(self, answer: HttpResponse) -> int:
         """Return the Retry-After of a busy callback in seconds."""
         busy = answer.status in (TOO_MANY, UNAVAILABLE)
         return (parse_retry_after(answer.headers, self.store.now()) or 0) if busy else 0
@@ -257,7 +244,7 @@ class Hub:
         body = self.feeds.news(opened, one.format, one.first, one.last)
         headers = self._headers(opened, to, body)
         try:
-            answer = self.caller.push(to.callback, headers, body, self._inside(to.callback))
+            answer = self.caller.request("POST", to.callback, headers, body, self._inside(to.callback))
         except FetchProblem as problem:
             return self._failed(one, str(problem))
         if answer.status == 410:
@@ -289,17 +276,6 @@ class Hub:
         wait = max(waits[one.attempts], asked_for) * self._chance.uniform(1.0, 1.1)
         self.store.failed(one, problem[:500], wait)
         return "failed"
-
-
-def _names_one_host(url: str) -> bool:
-    """Return whether the egress check and the HTTP client see the same host in a URL.
-
-    They do not in `http://127.0.0.1:1-]&[::1`.
-    """
-    try:
-        return httpx.URL(url).host == split_host(url)[0]
-    except httpx.InvalidURL:
-        return False
 
 
 def _secret(given: str) -> str | None:

@@ -22,14 +22,15 @@ from threading import Event
 from tidings.core.closeable import Closeable
 from tidings.core.worker import Worker
 from tidings.errors import InputError, Overloaded, TidingsError
-from tidings.feeds.fetcher import Fetcher, FetchPolicy, FetchResponse, check_login, split_login
 from tidings.feeds.inbound import response, schedule, websub
+from tidings.feeds.inbound.feed_client import FeedClient, FetchPolicy, check_login, split_login
 from tidings.feeds.inbound.items import ItemsByKey, plan_items
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemCounts
 from tidings.graphs.feed_formats.feed_parser import Feed
 from tidings.graphs.feed_formats.omissions import show_omitted
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.operations.http_client import HttpResponse
 from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.store import Store
 
@@ -67,7 +68,7 @@ class Poller(Closeable):
     def __init__(
         self,
         store: Store,
-        manners: FetchPolicy | None = None,
+        policy: FetchPolicy | None = None,
         *,
         public_url: str | None = None,
         clock: Clock = utc_now,
@@ -75,7 +76,7 @@ class Poller(Closeable):
         chance: Random | None = None,
     ) -> None:
         self._store, self._clock, self._public_url = store, clock, public_url
-        self._fetcher = Fetcher(manners, network)
+        self._client = FeedClient(policy, network)
         self._chance = chance or Random()
         self._wake = Event()
         self._stopped = False
@@ -86,9 +87,9 @@ class Poller(Closeable):
         The URL was typed by the owner: it may lead to a private network, and contain a name and a password.
         """
         url, login = split_login(url)
-        inside, moment = self._fetcher.network.leads_inside(url), self._clock()
+        inside, moment = self._client.egress.leads_inside(url), self._clock()
         if login is not None:
-            check_login(url, self._fetcher.network)
+            check_login(url, self._client.egress)
         known = self._store.polled_feeds.find(url)
         polled = self._poll(
             self._store.polled_feeds.add(url, moment, inside, moment + CLAIMED, login), moment
@@ -105,7 +106,7 @@ class Poller(Closeable):
             for feed in self._store.polled_feeds.due(self._clock())
             if only is None or feed.number in only
         ]
-        pool = ThreadPoolExecutor(self._fetcher.manners.at_once)
+        pool = ThreadPoolExecutor(self._client.policy.at_once)
         try:
             jobs = [pool.submit(self._poll_all, feeds) for feeds in _by_host(due)]
             for job in as_completed(jobs):
@@ -147,7 +148,7 @@ class Poller(Closeable):
         """Stop `follow` and cancel requests; their feeds are due again when their claims end."""
         self._stopped = True
         self._wake.set()
-        self._fetcher.end()
+        self._client.end()
 
     def hasten(self, feeds: Iterable[PolledFeed]) -> None:
         """Make feeds due because a ping says that they have changed."""
@@ -178,16 +179,16 @@ class Poller(Closeable):
 
     def _fetched(
         self, feed: PolledFeed, moment: datetime
-    ) -> tuple[FetchResponse, tuple[Feed, ItemsByKey] | None]:
+    ) -> tuple[HttpResponse, tuple[Feed, ItemsByKey] | None]:
         """Fetch and parse a feed; the second value is None if it has not changed."""
         conditions, inside_host = response.conditional_headers(feed), response.inside_host(feed)
-        answer = self._fetcher.fetch(feed.url, conditions, inside_host, feed.login)
+        answer = self._client.fetch_feed(feed.url, conditions, inside_host, feed.login)
         if answer.status == 304:
             return answer, None
         response.check_status(answer, moment)
         return answer, response.parse_response(answer)
 
-    def _unchanged(self, feed: PolledFeed, answer: FetchResponse, moment: datetime) -> PollResult:
+    def _unchanged(self, feed: PolledFeed, answer: HttpResponse, moment: datetime) -> PollResult:
         due = self._next(feed, answer, feed.ttl, feed.skips, moment)
         changes = {**response.success_columns(moment), "next_poll": format_instant(due)}
         changes |= response.location_columns(feed, answer)
@@ -211,7 +212,7 @@ class Poller(Closeable):
         return PollResult(feed.url, self._store.polled_feeds.record(feed, changes), problem=problem)
 
     def _taken(
-        self, feed: PolledFeed, answer: FetchResponse, facts: Feed, items: ItemsByKey, moment: datetime
+        self, feed: PolledFeed, answer: HttpResponse, facts: Feed, items: ItemsByKey, moment: datetime
     ) -> PollResult:
         skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
         changes = {
@@ -238,7 +239,7 @@ class Poller(Closeable):
         )
 
     def _next(
-        self, feed: PolledFeed, answer: FetchResponse, ttl: int | None, skips: int | None, moment: datetime
+        self, feed: PolledFeed, answer: HttpResponse, ttl: int | None, skips: int | None, moment: datetime
     ) -> datetime:
         pushed = websub.is_pushed(feed, moment)
         due = schedule.after_success(moment, ttl, answer.headers, self._chance, pushed)
@@ -252,14 +253,14 @@ class Poller(Closeable):
         asking = self._store.polled_feeds.record(feed, websub.request_columns(feed, pushing))
         if asking is None:
             return None
-        problem = websub.request_push(self._fetcher, asking, self._public_url, response.inside_host(feed))
+        problem = websub.request_push(self._client, asking, self._public_url, response.inside_host(feed))
         # Read again: the hub may have called back by now.
         return self._store.polled_feeds.record(asking, {"problem": problem} if problem else {})
 
     def take_push(self, feed: PolledFeed, body: bytes, media_type: str) -> PollResult:
         """Publish the items of a push whose signature was checked."""
         moment, topic = self._clock(), feed.topic or feed.url
-        answer = FetchResponse(200, topic, None, {"content-type": media_type}, body)
+        answer = HttpResponse(200, topic, None, {"content-type": media_type}, body)
         try:
             facts, items = response.parse_response(answer)
         except InputError as problem:
@@ -273,7 +274,7 @@ class Poller(Closeable):
 
     def close(self) -> None:
         self.stop()
-        self._fetcher.close()
+        self._client.close()
 
 
 def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from tidings.core.iris import resolve_iri
 from tidings.errors import DecodeProblem, InputError
-from tidings.feeds.fetcher import FetchResponse, origin_of
 from tidings.feeds.inbound import schedule
 from tidings.feeds.inbound.items import ItemsByKey, index_items
 from tidings.feeds.sql.polled_feeds import PolledFeed
@@ -16,6 +15,7 @@ from tidings.graphs.feed_formats.feed_parser import Feed, read_feed
 from tidings.graphs.feed_formats.omissions import show_omitted
 from tidings.graphs.rdf.media_types import ATOM, JSON_FEED, RDF_XML, RSS
 from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
+from tidings.operations.http_client import HttpResponse, origin_of
 from tidings.operations.retry_after import parse_retry_after
 from tidings.parsers.parser_pool import Lane, isolated_for
 from tidings.store.encoding import format_instant
@@ -64,7 +64,7 @@ def conditional_headers(feed: PolledFeed) -> dict[str, str]:
     return {name: value for name, value in conditions.items() if value}
 
 
-def check_status(answer: FetchResponse, moment: datetime) -> None:
+def check_status(answer: HttpResponse, moment: datetime) -> None:
     """Refuse what is no feed by its status."""
     if answer.status == 410:
         what = "the feed is gone, and is not asked for any more"
@@ -76,7 +76,7 @@ def check_status(answer: FetchResponse, moment: datetime) -> None:
         raise FetchProblem("no feed", after=after, where=answer.url, received=received, hint=hint)
 
 
-def parse_response(answer: FetchResponse) -> tuple[Feed, ItemsByKey]:
+def parse_response(answer: HttpResponse) -> tuple[Feed, ItemsByKey]:
     """The feed and its items, those beyond a limit among them."""
     media_type = answer.headers.get("content-type", "")
     try:
@@ -95,7 +95,7 @@ def success_columns(moment: datetime) -> dict[str, object]:
     return {"polled": format_instant(moment), "failures": 0, "problem": None}
 
 
-def location_columns(feed: PolledFeed, answer: FetchResponse) -> dict[str, object]:
+def location_columns(feed: PolledFeed, answer: HttpResponse) -> dict[str, object]:
     """Where the feed is from now on. The owner has typed the first host only: another one may not be inside, and no
     other origin is told the password.
     """

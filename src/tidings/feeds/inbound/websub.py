@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidings.errors import TidingsError
-from tidings.feeds.fetcher import Fetcher, FetchResponse
+from tidings.feeds.inbound.feed_client import FeedClient
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.graphs.feed_formats.entry import resolved
 from tidings.graphs.feed_formats.feed_parser import Feed
 from tidings.operations.egress_policy import FetchProblem
+from tidings.operations.http_client import HttpResponse
 from tidings.store.encoding import format_instant
 
 LEASE = timedelta(days=10)
@@ -48,7 +49,7 @@ class HubLink:
     topic: str
 
 
-def find_hub(answer: FetchResponse, feed: Feed) -> HubLink | None:
+def find_hub(answer: HttpResponse, feed: Feed) -> HubLink | None:
     """Find the hub of a feed, in the headers or else in the feed."""
     links = dict(_links(answer))
     hub = links.get("hub") or next(iter(feed.hubs), None)
@@ -56,7 +57,7 @@ def find_hub(answer: FetchResponse, feed: Feed) -> HubLink | None:
     return HubLink(hub, topic) if hub else None
 
 
-def _links(answer: FetchResponse) -> list[tuple[str, str | None]]:
+def _links(answer: HttpResponse) -> list[tuple[str, str | None]]:
     """Return relations and URLs of the Link headers in reverse order."""
     found: list[tuple[str, str | None]] = []
     for address, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
@@ -92,7 +93,9 @@ def request_columns(feed: PolledFeed, pushing: HubLink) -> dict[str, object]:
     }
 
 
-def request_push(fetcher: Fetcher, feed: PolledFeed, public_url: str, inside_host: str | None) -> str | None:
+def request_push(
+    client: FeedClient, feed: PolledFeed, public_url: str, inside_host: str | None
+) -> str | None:
     """Request pushes from the hub of a feed; return the problem, or None."""
     form = {
         "hub.mode": "subscribe",
@@ -102,7 +105,7 @@ def request_push(fetcher: Fetcher, feed: PolledFeed, public_url: str, inside_hos
         "hub.lease_seconds": str(int(LEASE.total_seconds())),
     }
     try:
-        answer = fetcher.post(feed.hub or "", form, inside_host)
+        answer = client.post_form(feed.hub or "", form, inside_host)
         if not 200 <= answer.status < 300:
             raise FetchProblem("the hub refuses", where=feed.hub, received=f"status {answer.status}")
     except TidingsError as problem:

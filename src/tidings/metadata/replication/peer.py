@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from threading import Event, Lock
+from contextlib import contextmanager
+from math import inf
 from typing import Any
-from urllib.parse import urlsplit
-
-import httpx
+from urllib.parse import urlencode, urlsplit
 
 from tidings.core.closeable import Closeable
 from tidings.errors import Gone, InputError, TidingsError
 from tidings.metadata.log import LogDraft, LogPage, Operation, page_from_json
 from tidings.metadata.replication.log_protocol import ForwardedResponse
+from tidings.operations.egress_policy import FetchProblem
+from tidings.operations.http_client import HttpClient, HttpLimits, HttpStream
 
-CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 5.0, 30.0
+READ_TIMEOUT_SECONDS = 30.0
 MAX_RESPONSE_BYTES = 200_000_000
 """The limit of a response; a page of the log is smaller."""
+LIMITS = HttpLimits(connect=5.0, read=READ_TIMEOUT_SECONDS, total=inf, size=MAX_RESPONSE_BYTES)
 TOKEN_SETTING = "TIDINGS_RPC_TOKEN"
 """The environment variable with the token that the providers of a backbone share."""
 
@@ -42,11 +42,8 @@ class Peer(Closeable):
     def __init__(self, url: str, token: str | None = None) -> None:
         self.name = normalize_peer_url(url)
         known = token or os.environ.get(TOKEN_SETTING)
-        headers = {"Authorization": f"Bearer {known}"} if known else {}
-        times = httpx.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        self._client = httpx.Client(base_url=self.name, headers=headers, timeout=times, trust_env=False)
-        self._sockets: list[Any] = []
-        self._ended, self._guard = Event(), Lock()
+        self._headers = {"accept-encoding": "gzip"} | ({"authorization": f"Bearer {known}"} if known else {})
+        self._client = HttpClient(LIMITS)
 
     def status(self, seconds: float = READ_TIMEOUT_SECONDS) -> dict[str, Any]:
         """Fetch its id, position and leader."""
@@ -63,7 +60,7 @@ class Peer(Closeable):
     def snapshot(self) -> Iterator[Iterator[Mapping[str, Any]]]:
         """Stream a snapshot, line by line; a truncated response is an error."""
         with self._request("GET", "/metadata/snapshot") as response:
-            if response.status_code != 200:
+            if response.status != 200:
                 raise self._error(response)
             yield map(self._parsed, self._lines(response))
 
@@ -75,62 +72,47 @@ class Peer(Closeable):
         if draft.media_type:
             headers["Content-Type"] = draft.media_type
         with self._request(method, path, params=params, headers=headers, content=draft.body) as response:
-            if response.status_code in UNAVAILABLE_STATUSES:
+            if response.status in UNAVAILABLE_STATUSES:
                 raise self._error(response)
-            return ForwardedResponse(response.status_code, self._parsed(self._body(response)))
+            return ForwardedResponse(response.status, self._parsed(response.read()))
 
     def end(self) -> None:
         """Cancel the current request, and reject further ones."""
-        self._ended.set()
-        with self._guard, suppress(OSError):  # the connection may have ended by itself
-            for each in self._sockets:
-                each.shutdown(socket.SHUT_RDWR)
+        self._client.end()
 
     def close(self) -> None:
         self._client.close()
 
     def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         with self._request(method, path, **more) as response:
-            if response.status_code != 200:
+            if response.status != 200:
                 raise self._error(response)
-            return self._parsed(self._body(response))
+            return self._parsed(response.read())
 
     @contextmanager
-    def _request(self, method: str, path: str, **more: Any) -> Iterator[httpx.Response]:
-        if self._ended.is_set():
-            raise Unreachable("the connection is closed", where=self.name)
-        extensions = {"trace": self._remember_socket}
+    def _request(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        timeout: float = READ_TIMEOUT_SECONDS,
+    ) -> Iterator[HttpStream]:
+        url = self.name + path + (f"?{urlencode(params)}" if params else "")
+        host, sent = urlsplit(self.name).hostname, self._headers | dict(headers or {})
         try:
-            with self._client.stream(method, path, extensions=extensions, **more) as response:
+            with self._client.stream(method, url, sent, content, host, timeout) as response:
                 yield response
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except FetchProblem as problem:
             what, hint = "the provider does not respond", "is `tidings serve` running there?"
-            received = str(error) or type(error).__name__
-            raise Unreachable(what, where=self.name, received=received, hint=hint) from error
+            received = f"{problem.what}: {problem.received}" if problem.received else problem.what
+            raise Unreachable(what, where=self.name, received=received, hint=hint) from problem
 
-    def _remember_socket(self, name: str, info: Mapping[str, Any]) -> None:
-        """Trace the steps of a request: TLS replaces the socket of the connection."""
-        if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            with self._guard:
-                self._sockets = [info["return_value"].get_extra_info("socket")]
-            if self._ended.is_set():  # while it was connecting
-                self.end()
-
-    def _body(self, response: httpx.Response) -> bytes:
-        parts, size = [], 0
-        for chunk in response.iter_bytes():
-            parts.append(chunk)
-            size += len(chunk)
-            if size > MAX_RESPONSE_BYTES:
-                raise Unreachable(
-                    "the response is too large", where=self.name, accepted=f"{MAX_RESPONSE_BYTES:,} bytes"
-                )
-        return b"".join(parts)
-
-    def _lines(self, response: httpx.Response) -> Iterator[bytes]:
+    def _lines(self, response: HttpStream) -> Iterator[bytes]:
         """Yield lines, each limited to the size of a response."""
         parts, size = [], 0
-        for chunk in response.iter_bytes():
+        for chunk in response.chunks():
             first, *others = chunk.split(b"\n")
             parts.append(first)
             for other in others:
@@ -153,14 +135,14 @@ class Peer(Closeable):
             raise self._invalid_response(body)
         return record
 
-    def _error(self, response: httpx.Response) -> TidingsError:
-        body = self._body(response)
-        if response.status_code == 410:
+    def _error(self, response: HttpStream) -> TidingsError:
+        body = response.read()
+        if response.status == 410:
             problem = self._parsed(body)
             message = str(problem.get("message", problem))[:500]
             return Gone("the provider no longer has it", where=self.name, received=message)
-        shown = f"{response.status_code} {_error_message(body)}"
-        hint = f"set {TOKEN_SETTING} to the value it has there" if response.status_code == 401 else None
+        shown = f"{response.status} {_error_message(body)}"
+        hint = f"set {TOKEN_SETTING} to the value it has there" if response.status == 401 else None
         return Unreachable("the provider rejects the request", where=self.name, received=shown, hint=hint)
 
     def _invalid_response(self, body: bytes) -> Unreachable:

@@ -10,14 +10,13 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
-import httpx
-
 from tidings.errors import InputError, TidingsError
 from tidings.metadata.change_sets import ChangeSet, RepositoryState, changes_from_json, state_from_json
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.replication.peer import READ_TIMEOUT_SECONDS, Peer, Unreachable
 from tidings.metadata.resources import parse_natural
 from tidings.metadata.sql.repository_feeds import repository_scope
+from tidings.operations.http_client import HttpStream
 from tidings.store.store import Store
 
 
@@ -147,11 +146,11 @@ class HttpLink(Peer):
 
     def schema(self) -> SchemaSource:
         with self._request("GET", "/metadata/schema") as response:
-            if response.status_code != 200:
+            if response.status != 200:
                 raise self._error(response)
             kind = response.headers.get("content-type", "").partition(";")[0].strip()
             tag = response.headers.get("etag", "").strip('"')
-            body = self._body(response)
+            body = response.read()
         if not (tag.isascii() and tag.isdecimal() and len(tag) < MAX_NUMBER_DIGITS):
             raise self._invalid_response(body)
         return SchemaSource(int(tag), kind, body)
@@ -176,7 +175,7 @@ class HttpLink(Peer):
     def forget(self) -> None:
         """Delete this repository at the provider; one that is unknown there is already deleted."""
         with self._request("DELETE", self._base) as response:
-            if response.status_code not in (200, 404):
+            if response.status not in (200, 404):
                 raise self._error(response)
 
     def _parse(self, parse: Callable[[Mapping[str, Any]], T], response: Mapping[str, Any]) -> T:
@@ -185,9 +184,9 @@ class HttpLink(Peer):
         except InputError as problem:
             raise self._invalid_response(json.dumps(response).encode()) from problem
 
-    def _error(self, response: httpx.Response) -> TidingsError:
+    def _error(self, response: HttpStream) -> TidingsError:
         """Turn rejected rules into an InputError: trying again would not help."""
-        if response.status_code != 422:
+        if response.status != 422:
             return super()._error(response)
-        reason = self._parsed(self._body(response)).get("message", "no reason given")
+        reason = self._parsed(response.read()).get("message", "no reason given")
         return InputError(f"the provider at {self.name} rejects the rules: {reason}")
