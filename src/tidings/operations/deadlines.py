@@ -50,7 +50,7 @@ class Deadlines(Closeable):
 
     @contextmanager
     def within(self, seconds: float, url: str) -> Iterator[DeadlineGuard]:
-        """End a request after some seconds. It fails then, however complete its response looks."""
+        """End a request after some seconds; its errors then state that."""
         guard = DeadlineGuard(monotonic() + seconds)
         self._begin(guard)
         try:
@@ -62,8 +62,6 @@ class Deadlines(Closeable):
         finally:
             with self._changed:
                 self._running.discard(guard)
-        if guard.ended:
-            raise _describe_end(guard, seconds, url)
 
     def end(self) -> None:
         """End all requests in progress; further ones end at once."""

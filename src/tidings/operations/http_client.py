@@ -145,9 +145,16 @@ def _connect_first(
 class HttpStream:
     """A response whose body is read while it arrives."""
 
-    def __init__(self, connection: _Connection, response: HTTPResponse, url: str, limits: HttpLimits) -> None:
+    def __init__(
+        self,
+        connection: _Connection,
+        response: HTTPResponse,
+        url: str,
+        limits: HttpLimits,
+        guard: DeadlineGuard,
+    ) -> None:
         self.status, self.headers, self.url = response.status, _join_headers(response.msg), url
-        self._connection, self._response, self._limits = connection, response, limits
+        self._connection, self._response, self._limits, self._guard = connection, response, limits, guard
 
     def read(self) -> bytes:
         """Read the body up to its limit: a few compressed kilobytes may expand to gigabytes."""
@@ -189,7 +196,7 @@ class HttpStream:
         with _classify_errors(self.url, self._limits.read):
             while chunk := self._response.read1(CHUNK_BYTES):
                 yield chunk
-            if self._response.length:
+            if self._response.length or self._guard.ended:  # without a length, it looks complete
                 raise FetchProblem("the response was cut short", where=self.url)
             self._connection.is_reusable = not self._response.will_close
             self._response.close()
@@ -272,7 +279,7 @@ class HttpClient(Closeable):
             with _classify_errors(url, limits.read):
                 connection, response = self._send(request, limits, guard)
             try:
-                yield HttpStream(connection, response, url, limits)
+                yield HttpStream(connection, response, url, limits, guard)
             finally:
                 self._put_back(connection)
 

@@ -59,7 +59,7 @@ class HubBusy(InputError):
     """Too many requests wait for verification."""
 
 
-CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, size=100_000)
+CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, kept=0.0, size=100_000)
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503
 LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
