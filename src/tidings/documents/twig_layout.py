@@ -30,6 +30,7 @@ from tidings.documents.twig_words import (
     TESTS_SHIFT,
 )
 from tidings.documents.xpath.xpath_tree import ValueOperator
+from tidings.matching.array_functions import sum_before
 from tidings.matching.compiler.plan import Flags, IrregularTest, Numbers, Operands, Sizes, TestShape, Words
 from tidings.values import Kind
 
@@ -124,7 +125,7 @@ def _positions(trees: TwigTrees, depth: Integers) -> Integers:
     position = np.arange(len(depth))
     for level in levels[1:]:
         ordered = level[np.lexsort((selectivity[level], parent[level]))]
-        position[ordered] = position[parent[ordered]] + 1 + _before(parent[ordered], size[ordered])
+        position[ordered] = position[parent[ordered]] + 1 + sum_before(parent[ordered], size[ordered])
     return position
 
 
@@ -141,20 +142,12 @@ def _words(trees: TwigTrees, position: Integers, flags: Integers, name: Integers
     words[start], words[start + 1] = flags, name
     by_node = np.argsort(trees.node, kind="stable")
     at = np.empty(len(by_node), np.int64)
-    at[by_node] = start[trees.node[by_node]] + 2 + _before(trees.node[by_node], widths[by_node])
+    at[by_node] = start[trees.node[by_node]] + 2 + sum_before(trees.node[by_node], widths[by_node])
     strings = np.where(is_number, 0, trees.operand).astype(np.int64)
     words[at] = trees.flags | strings << STRING_SHIFT
     bits, at = trees.operand[is_number].view(np.uint64), at[is_number]
     words[at + 1], words[at + 2] = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)
     return words, width
-
-
-def _before(groups: Integers, sizes: Integers) -> Integers:
-    """Return the total size before each item in its group; groups are contiguous."""
-    before: Integers = np.cumsum(sizes) - sizes
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    before -= np.repeat(before[first], np.diff(first, append=len(groups)))
-    return before
 
 
 def irregular_tests(
@@ -189,7 +182,7 @@ def _repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integ
     kept = np.ones(len(groups), np.bool_)
     kept[by_operand[1:][again]] = False
     places = np.flatnonzero(kept)
-    return _before(groups[places], np.ones(len(places), np.int64)), places
+    return sum_before(groups[places], np.ones(len(places), np.int64)), places
 
 
 def _shape(paths: Sequence[Steps], test: int) -> TestShape:

@@ -22,6 +22,7 @@ from tidings.documents.model import Node, NodeKind, show_node
 from tidings.documents.tag_paths import TagPaths, too_many_tag_paths
 from tidings.documents.xml_decoder import DEFAULT, Limits, WellFormedness, beyond, decode_utf8
 from tidings.errors import DecodeProblem, PublicationError
+from tidings.matching.array_functions import read_only
 from tidings.matching.kernels.decode import xml_documents as kernel
 from tidings.matching.kernels.decode import xml_tags
 from tidings.parsers.xml_bytes import as_utf8, place_in, refuse_declarations
@@ -106,7 +107,7 @@ def decode_documents(
 
 def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
     """Convert the documents to UTF-8. Those that are too large or in an unknown encoding become problems."""
-    text, starts, ends = (_read_only(array) for array in documents)
+    text, starts, ends = (read_only(array) for array in documents)
     for i in np.flatnonzero(ends - starts > limits.document).tolist():
         problems[i] = beyond("document", limits, received=f"{ends[i] - starts[i]:,} bytes")
     foreign = np.zeros(len(starts), np.bool_)
@@ -129,14 +130,7 @@ def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems
         added.append(np.frombuffer(body, np.uint8))
         starts[i], ends[i] = size, size + len(body)
         size += len(body)
-    return kernel.Documents(*map(_read_only, (np.concatenate(added), starts, ends)))
-
-
-def _read_only(array: Any) -> Any:
-    """Return a contiguous read-only view, so that one compiled kernel serves files, Arrow and NumPy."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    return kernel.Documents(*map(read_only, (np.concatenate(added), starts, ends)))
 
 
 def _body(documents: kernel.Documents, i: int) -> bytes:

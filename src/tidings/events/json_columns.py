@@ -21,6 +21,7 @@ from tidings.atoms import AtomKind, Atoms, Event
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.events.json_decoder import audience_of, event_of, publication_id
 from tidings.events.kernel_tables import Conformity, PathTable
+from tidings.matching.array_functions import read_only, starts_of
 from tidings.matching.kernels.bytes import find_lines, gather
 from tidings.matching.kernels.decode import conformity as conform
 from tidings.matching.kernels.decode import json_objects as kernel
@@ -60,7 +61,7 @@ class DecodedLines:
 
 def split_lines(buffer: Bytes) -> Lines:
     """Split a buffer into its non-blank lines; they end with \\n or \\r\\n, the last one also with the buffer."""
-    text = _read_only(buffer)
+    text = read_only(buffer)
     return Lines(*find_lines(text, text[: len(text) // 8 * 8].view(np.uint64)))
 
 
@@ -94,7 +95,7 @@ def decode_many(
     With a `conformity`, which must have the same paths, documents that are inconsistent with its schema are
     refused. Without `labels`, documents with an audience label are refused.
     """
-    documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
+    documents = kernel.Documents(read_only(buffer), read_only(starts), read_only(ends))
     out = _run(documents, paths, id_field)
     atoms = Atoms(paths.paths, out.starts, *_filled(out), documents.text)
     if conformity is not None:
@@ -104,13 +105,6 @@ def decode_many(
         return _with_declined(documents, out, atoms, slow)
     ids = _ids(documents.text, out.id_start, out.id_length)
     return DecodedLines(atoms, ids, ~out.declined, [])
-
-
-def _read_only(array: Any) -> Any:
-    """Return a contiguous read-only view, so that one compiled kernel serves files, Arrow and NumPy."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) -> kernel.Out:
@@ -137,7 +131,7 @@ def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
     if not counts[out.declined].any():
         return atoms
     kept = np.repeat(~out.declined, counts)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(out.declined, 0, counts))])
+    starts = starts_of(np.where(out.declined, 0, counts))
     path, kind, payload = atoms.path[kept], atoms.kind[kept], atoms.payload[kept]
     return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[kept], atoms.text)
 
@@ -257,7 +251,7 @@ def _spliced(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
     payload = added.payload + np.where(added.kind == AtomKind.STRING, len(atoms.text), 0)
     return Atoms(
         atoms.paths,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        starts_of(counts),
         np.insert(atoms.path, at, added.path),
         np.insert(atoms.kind, at, added.kind),
         np.insert(atoms.payload, at, payload),

@@ -23,6 +23,7 @@ from tidings.graphs.pattern_words import (
     WORTH_OF_ENDS,
     WORTH_OF_PROPERTY,
 )
+from tidings.matching.array_functions import sum_before
 from tidings.matching.compiler.plan import Flags, IrregularTest, Operands, Sizes, Words
 
 Integers = npt.NDArray[Any]
@@ -124,20 +125,12 @@ class _Variables(NamedTuple):
         as_written = np.argsort(first)
         counts = np.bincount(owner[first], minlength=patterns)
         numbers = np.empty(len(found), np.int64)
-        numbers[as_written] = _before(owner[first[as_written]], np.ones(len(found), np.int64))
+        numbers[as_written] = sum_before(owner[first[as_written]], np.ones(len(found), np.int64))
         number = np.full(len(codes), -1)
         number[at] = numbers[which]
         asked = numbers[np.searchsorted(found, given.asked_of * given.names - 1 - given.asked)]
         occurrences = np.bincount(owner, minlength=patterns)
         return cls(number.reshape(-1, _PLACES), asked, counts, occurrences)
-
-
-def _before(groups: Integers, sizes: Integers) -> Integers:
-    """The sizes before each one in its group; groups stand one after the other."""
-    before: Integers = np.cumsum(sizes) - sizes
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    before -= np.repeat(before[first], np.diff(first, append=len(groups)))
-    return before
 
 
 def _words(given: PatternTable, pattern: Integers, variables: _Variables) -> tuple[Words, Sizes]:
@@ -153,7 +146,7 @@ def _words(given: PatternTable, pattern: Integers, variables: _Variables) -> tup
     for place in range(_PLACES):
         words[at + place] = ends[:, place]
     words[at + _PLACES] = BEGINS * begins
-    last = np.repeat(start + sizes - given.sizes, given.sizes) + _before(
+    last = np.repeat(start + sizes - given.sizes, given.sizes) + sum_before(
         np.repeat(np.arange(len(sizes)), given.sizes), np.ones(len(given.words), np.int64)
     )
     words[last] = given.words
@@ -177,8 +170,8 @@ def _joined_in_order(given: PatternTable, pattern: Integers, number: Integers) -
         worth = _JOINED * ((binds[left] & seen) != 0) + known
         owner, left, worth = _best_first(pattern[left], worth, left, given.first)
         news = (binds[left] & ~bound[owner]) != 0
-        earlier = _before(owner, news.astype(np.int64))
-        place = _before(owner, np.ones(len(owner), np.int64))
+        earlier = sum_before(owner, news.astype(np.int64))
+        place = sum_before(owner, np.ones(len(owner), np.int64))
         taken = earlier == 0
         rank[left[taken]] = (placed[owner] + place)[taken]
         begins[left[taken]] = worth[taken] < _JOINED
@@ -239,7 +232,7 @@ def irregular_tests(
     kept[1:] |= np.diff(operand) != 0
     group = np.cumsum(news)[kept]
     shape, operand, pattern = shape[kept], operand[kept], pattern[kept]
-    again = _before(group, np.ones(len(group), np.int64))
+    again = sum_before(group, np.ones(len(group), np.int64))
     order = np.lexsort((again, shape))
     starts = np.flatnonzero(np.diff(shape[order], prepend=-1) | np.diff(again[order], prepend=-1))
     return tuple(

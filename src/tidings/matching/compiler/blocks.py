@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.matching.array_functions import list_index, starts_of
 from tidings.matching.compiler.plan import (
     NO_TWIGS,
     Clause,
@@ -55,8 +56,7 @@ def operands_of(test: TestShape, column: Sequence[Any]) -> Operands:
         return Operands(literal_column(test.kind, lows), literal_column(test.kind, highs))
     if test.relation is Relation.IN:
         flat = [literal for literals in column for literal in literals]
-        offsets = np.concatenate([[0], np.cumsum([len(literals) for literals in column])]).astype(np.int64)
-        return Operands(literal_column(test.kind, flat), offsets=offsets)
+        return Operands(literal_column(test.kind, flat), offsets=starts_of([len(each) for each in column]))
     return Operands(literal_column(test.kind, column))
 
 
@@ -199,9 +199,7 @@ def take(block: ClauseBlock, places: Places) -> ClauseBlock:
 def take_operands(operands: Operands, places: Places) -> Operands:
     """Select the operands of the clauses at these places."""
     if operands.offsets is not None and operands.values is not None:
-        counts = np.diff(operands.offsets)[places]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        inside = np.arange(offsets[-1]) + np.repeat(operands.offsets[places] - offsets[:-1], counts)
+        inside, offsets = list_index(operands.offsets, places)
         return Operands(take_literals(operands.values, inside), offsets=offsets)
     values, upper = (
         None if each is None else take_literals(each, places) for each in (operands.values, operands.upper)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidings.atoms import Column
 from tidings.events.schema.domains import Domain
+from tidings.matching.array_functions import starts_of
 from tidings.model import Reject
 from tidings.values import Kind, Literal
 
@@ -266,8 +267,7 @@ class TwigWriter:
         if not self._parts:
             return Twigs()
         words, sizes, exact = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return Twigs(starts, words, exact, tuple(self.names), self.all_strings())
+        return Twigs(starts_of(sizes), words, exact, tuple(self.names), self.all_strings())
 
 
 def split_double(number: float) -> tuple[int, int]:

@@ -81,11 +81,6 @@ def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str =
     )
 
 
-def starts_of(counts: Any) -> npt.NDArray[np.int64]:
-    """Return where each of several consecutive lists starts, and where the last one ends."""
-    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)
-
-
 IDS_FILE = "ids.bin"
 Rows = npt.NDArray[np.int32]
 

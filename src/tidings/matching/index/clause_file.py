@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tidings.atoms import Aspect, AtomShape, Column
 from tidings.events.schema.domains import Domain, DomainKind
+from tidings.matching.array_functions import starts_of
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import (
     ClauseBlock,
@@ -35,7 +36,7 @@ from tidings.matching.compiler.plan import (
     TestShape,
     Twigs,
 )
-from tidings.matching.index.arrays import map_arrays, starts_of, write_arrays
+from tidings.matching.index.arrays import map_arrays, write_arrays
 from tidings.values import Kind
 
 FILE = "clauses.bin"

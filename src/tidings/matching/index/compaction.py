@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 
 from tidings.errors import TidingsError
 from tidings.events.schema.domains import Domain
+from tidings.matching.array_functions import list_index, starts_of
 from tidings.matching.compiler import plan
 from tidings.matching.compiler.blocks import join_irregular, merge, take, take_irregular, twigs_of
 from tidings.matching.compiler.plan import ClauseBlock, Compiled, IrregularClauses
-from tidings.matching.index.arrays import Rows, starts_of
-from tidings.matching.index.builder.clause_table import Numbers, list_index
+from tidings.matching.index.arrays import Rows
+from tidings.matching.index.builder.clause_table import Numbers
 from tidings.matching.index.clause_file import read_clauses
 from tidings.matching.index.segment import write_segment
 from tidings.matching.index.versions import Part, View

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tidings.atoms import Aspect, AtomShape, Column
 from tidings.documents.linear_paths import ANYWHERE
 from tidings.documents.model import Axis, LinearStep, NodeKind, steps_of
-from tidings.matching.index.arrays import starts_of
+from tidings.matching.array_functions import starts_of
 from tidings.matching.kernels.codes import DENSE_NUMBERS
 from tidings.matching.kernels.encode import Codecs
 from tidings.matching.kernels.small_batch import Paths

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.index.arrays import starts_of
+from tidings.matching.array_functions import starts_of
 from tidings.matching.index.builder.clause_table import ClauseTable, Numbers
 from tidings.matching.kernels import clusters as kernel
 from tidings.matching.kernels.bitmap_filter import MOST_SLOTS, LineTests, Tiles, build_bitmaps

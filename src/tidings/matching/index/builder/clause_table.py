@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.index.arrays import starts_of
+from tidings.matching.array_functions import list_index, starts_of
 from tidings.matching.index.builder.codecs import BOUNDS, Codes
 from tidings.matching.kernels import clusters as kernel
 from tidings.values import Kind
@@ -203,11 +203,3 @@ def minimum_of_lists(values: Shares, starts: Numbers) -> Shares:
     if len(filled):
         least[filled] = np.minimum.reduceat(values, starts[filled])
     return least
-
-
-def list_index(offsets: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the positions of the items of these rows' lists, and where each list starts among them."""
-    counts = offsets[rows + 1] - offsets[rows]
-    starts = starts_of(counts)
-    index = np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], counts)
-    return index, starts

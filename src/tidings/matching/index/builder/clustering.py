@@ -16,14 +16,13 @@ from itertools import combinations
 
 import numpy as np
 
-from tidings.matching.index.arrays import starts_of
+from tidings.matching.array_functions import list_index, starts_of
 from tidings.matching.index.builder import cost
 from tidings.matching.index.builder.clause_table import (
     ClauseTable,
     Doubles,
     Numbers,
     Shares,
-    list_index,
     minimum_of_lists,
 )
 

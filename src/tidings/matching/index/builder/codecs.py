@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from tidings.atoms import Aspect, Column
 from tidings.errors import TidingsError
 from tidings.events.schema.domains import Domain
+from tidings.matching.array_functions import starts_of
 from tidings.matching.compiler.plan import Literals, Relation
-from tidings.matching.index.arrays import starts_of
 from tidings.matching.kernels import codes as kernel
 from tidings.matching.kernels import strings as tries
 from tidings.matching.kernels.encode import Codecs

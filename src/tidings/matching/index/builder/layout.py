@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
-from tidings.matching.index.arrays import starts_of
+from tidings.matching.array_functions import starts_of
 from tidings.matching.index.builder import access_paths
 from tidings.matching.index.builder.access_paths import AccessPath
 from tidings.matching.index.builder.clause_table import ClauseTable, Numbers, form_bounds, op_of

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Aspect, AtomShape, Column
+from tidings.matching.array_functions import starts_of
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import Compiled, Operands, Relation, TestShape
-from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.builder.clause_table import (
     ANY_KIND,
     ODD_FORM,

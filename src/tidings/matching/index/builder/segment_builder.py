@@ -13,13 +13,13 @@ from tidings.documents.linear_paths import ANYWHERE
 from tidings.documents.model import ANY
 from tidings.errors import TidingsError
 from tidings.graphs.pattern_words import GRAPH
+from tidings.matching.array_functions import list_index, starts_of
 from tidings.matching.compiler import plan
 from tidings.matching.compiler.plan import Compiled
-from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.builder import access_paths
 from tidings.matching.index.builder.access_paths import AccessPath, choose_access_paths
 from tidings.matching.index.builder.bitmap_tiles import empty_tiles, pack_tiles
-from tidings.matching.index.builder.clause_table import ClauseTable, Numbers, expand_in, list_index
+from tidings.matching.index.builder.clause_table import ClauseTable, Numbers, expand_in
 from tidings.matching.index.builder.codecs import build_codecs, string_codec
 from tidings.matching.index.builder.layout import ClusterLayout
 from tidings.matching.index.builder.lowering import collect_constants, lower_clauses
