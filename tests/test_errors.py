@@ -10,7 +10,7 @@ from tidings.errors import CheckProblem, ConsistencyProblem, InputError, Place, 
 
 
 def drawn(text: str, start: int, end: int, note: str = "") -> list[str]:
-    return Place.at(text, start, end).drawn(note).split("\n")
+    return Place.at(text, start, end).draw(note).split("\n")
 
 
 def test_the_place_is_underlined_with_a_note_beside_it() -> None:
@@ -24,7 +24,7 @@ def test_a_place_in_a_later_line() -> None:
     text = "price < 200 and\n  prise > 5"
     place = Place.at(text, 18, 23)
     assert (place.line, place.column, place.describe()) == (2, 3, "line 2, column 3")
-    assert place.drawn() == "    prise > 5\n    ^^^^^"
+    assert place.draw() == "    prise > 5\n    ^^^^^"
 
 
 def test_a_place_at_the_end_is_still_shown() -> None:

@@ -1,8 +1,9 @@
-"""Atoms: what publications are taken apart into, as columns.
+"""Atoms: publications decomposed into values at paths, as columns.
 
-An atom is a value at a path of one publication. A batch of publications is one `Atoms`: flat arrays, publication after
-publication, no Python object per atom. Predicates look at atoms through *columns*: the value itself, the moment it
-names, the text patterns it begins with, the concepts it is a kind of. Both sides share this vocabulary.
+An atom is a value at a path of one publication. A batch of publications is one `Atoms`: flat arrays,
+publication after publication, without a Python object per atom. Predicates test atoms through *columns*: the
+value itself, the instant it names, the text patterns it contains, the concepts it is a kind of. Publications
+and subscriptions share this vocabulary.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from tidings.values import INT64_MAX, INT64_MIN, Scalar
 MAX_DOUBLE = sys.float_info.max
 
 Event = Mapping[str, Sequence[Scalar]]
-"""One publication by path: the readable form, used by the definition of matching and by explanations."""
+"""One publication by path: the readable form, used by the specification of matching and by explanations."""
 
 
 class Aspect(IntEnum):
-    """Which property of a value a predicate looks at. NUMBER is the number that a text names, as XPath reads it."""
+    """The property of a value that a predicate tests. NUMBER is the number that a text names, as XPath reads it."""
 
     VALUE = 0
     INSTANT = 1
@@ -53,10 +54,10 @@ class AtomShape(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Column:
-    """A path seen through an aspect; the order aspects also name the domain whose order it is.
+    """A path seen through an aspect; the order aspects also name the domain whose order applies.
 
-    A path of documents is a linear path, which looks at every tag path it matches. One of graphs is a key that edges
-    are kept under (see `graph_keys`).
+    A path of documents is a linear path, which applies to every tag path that it matches. A path of graphs is
+    a key of edges (see `graphs.keys`).
     """
 
     path: str
@@ -66,7 +67,7 @@ class Column:
 
 
 class AtomKind(IntEnum):
-    """How an atom's payload is to be read."""
+    """The type of an atom's payload."""
 
     INTEGER = 0
     DOUBLE = 1
@@ -75,11 +76,13 @@ class AtomKind(IntEnum):
 
 
 class Edges(NamedTuple):
-    """The edges of a batch of graphs, and the terms at their ends; those of graph i are `starts[i]:starts[i + 1]`.
+    """The edges of a batch of graphs, and the terms at their ends; those of graph i are `starts[i]:starts[i +
+    1]`.
 
-    Equal terms of a graph are one term. A term is a text of `length` bytes from `text` on (see `graph_keys.written`),
-    the string in it `string_length` bytes from `string` on; `meaning` says what it is, `number` and `rest` which number
-    or moment. `class_start` leads to what the taxonomy says of it: a relation, and to which term.
+    Equal terms of a graph are one term. A term is a text of `length` bytes from `text` on (see
+    `graphs.keys`), its string is `string_length` bytes from `string` on; `meaning` is its type, `number` and
+    `rest` its number or instant. `class_start` leads to the taxonomy's statements about it: a relation, and
+    to which term.
     """
 
     starts: npt.NDArray[np.int64]
@@ -102,13 +105,14 @@ class Edges(NamedTuple):
 class Atoms:
     """The atoms of a batch of publications; those of publication i are `starts[i]:starts[i + 1]`.
 
-    The payload is an integer, the bits of a double, 0 or 1, or the offset of a string of `length` bytes in `text`.
+    The payload is an integer, the bits of a double, 0 or 1, or the offset of a string of `length` bytes in
+    `text`.
 
-    Of documents every node is an atom, in the order of the document: an element, its attributes, its content. Its value
-    is a string, its path a tag path, and `parent` says where in its publication the element stands that it belongs to
+    For documents every node is an atom, in document order: an element, its attributes, its content. Its value
+    is a string, its path a tag path, and `parent` is the position of its parent element in the publication
     (-1 for the document element). Events have no `parent`.
 
-    Of graphs every edge is several atoms, one for each key it is kept under; `edges` has the edges themselves.
+    For graphs every edge is several atoms, one for each of its keys; `edges` has the edges themselves.
     """
 
     paths: tuple[str, ...]
@@ -132,7 +136,7 @@ class Atoms:
         return AtomShape.TREE if len(self.parent) else AtomShape.FLAT
 
     def part(self, first: int, last: int) -> Atoms:
-        """The publications from `first` to before `last`, without copying their atoms."""
+        """Return the publications from `first` up to but excluding `last`, without copying their atoms."""
         starts = self.starts[first : last + 1]
         held = slice(int(starts[0]), int(starts[-1]))
         return Atoms(
@@ -149,7 +153,7 @@ class Atoms:
 
     @classmethod
     def of(cls, events: Iterable[Event], paths: Sequence[str] | None = None) -> Atoms:
-        """Atoms of events in their readable form; with `paths`, only of those."""
+        """Return the atoms of events in their readable form; with `paths`, only those at these paths."""
         ids = {path: i for i, path in enumerate(paths or ())}
         starts, path_ids, kinds, payloads, lengths = [0], [], [], [], []
         text = bytearray()
@@ -159,7 +163,9 @@ class Atoms:
                     continue
                 path_id = ids.setdefault(path, len(ids))
                 if isinstance(values, str) or not isinstance(values, Sequence):
-                    raise InputError("an event has lists of values", where=path, received=repr(values)[:80])
+                    raise InputError(
+                        "the values of an event must be lists", where=path, received=repr(values)[:80]
+                    )
                 for value in values:
                     kind, payload, length = _atom(path, value, text)
                     path_ids.append(path_id)
@@ -179,7 +185,7 @@ class Atoms:
 
 
 def _atom(path: str, value: Scalar, text: bytearray) -> tuple[int, int, int]:
-    """Kind, payload and length of a value; what the language has no values for is refused."""
+    """Return kind, payload and length of a value; reject values that the language does not have."""
     if isinstance(value, bool | np.bool_):
         return AtomKind.BOOLEAN, int(value), 0
     if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
@@ -189,7 +195,9 @@ def _atom(path: str, value: Scalar, text: bytearray) -> tuple[int, int, int]:
     try:
         data = value.encode()  # type: ignore[union-attr]
     except (AttributeError, UnicodeEncodeError):
-        accepted = "finite numbers, strings without half a surrogate, booleans"
-        raise InputError("not a value", where=path, received=repr(value)[:80], accepted=accepted) from None
+        accepted = "finite numbers, valid Unicode strings, booleans"
+        raise InputError(
+            "invalid value in an event", where=path, received=repr(value)[:80], accepted=accepted
+        ) from None
     text.extend(data)
     return AtomKind.STRING, len(text) - len(data), len(data)

@@ -1,31 +1,31 @@
-"""Everything Tidings refuses or warns about: errors with their places, and warnings.
+"""Errors and warnings, with their places in texts.
 
     TidingsError
-    ├── InputError                 something a person or a publisher wrote
-    │   ├── SubscriptionError      a subscription's text
+    ├── InputError                 input of a user or a publisher
+    │   ├── SubscriptionError      the text of a subscription
     │   │   ├── SyntaxProblem      does not parse                      (column underlined)
-    │   │   │   └── NotSupported   is of the language, but of a part that subscriptions do not have
+    │   │   │   └── NotSupported   valid in the language, but not supported in subscriptions
     │   │   ├── CheckProblem       parses, but contradicts the schema  (column underlined)
     │   │   └── TooLarge           would compile to more clauses than the limit
-    │   ├── PublicationError       a publication's bytes
-    │   │   ├── DecodeProblem      not JSON, not an object, a number nobody can hold ...
+    │   ├── PublicationError       the bytes of a publication
+    │   │   ├── DecodeProblem      not JSON, not an object, a number out of range ...
     │   │   ├── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
-    │   │   └── BudgetExceeded     takes more time, memory or steps than one publication may take
+    │   │   └── BudgetExceeded     needs more time, memory or steps than one publication may use
     │   ├── SchemaError            a schema or an extension of one
-    │   ├── IdTaken                an id that already stands for something else
+    │   ├── IdTaken                an id that is already used for something else
     │   ├── OverLimit              more of something than the limit allows
-    │   ├── Absent                 something that is asked for by name is not there
-    │   └── Gone                   it was there once: whoever reads on from there has to begin anew
-    ├── NotAllowed                 whoever asks may not do this
-    ├── TooOften                   whoever asks does so more often than the limit allows
-    ├── Overloaded                 the service has too much to do; it can be tried again
-    ├── StoreError                 the store cannot be reached, or is of another version
-    ├── NotTold                    a change is committed, and whom it concerns could not be told
+    │   ├── Absent                 something named in a request does not exist
+    │   └── Gone                   it existed once: a reader has to start again
+    ├── NotAllowed                 the caller has no permission
+    ├── TooOften                   the caller exceeds a rate limit
+    ├── Overloaded                 the service is busy; the request can be retried
+    ├── StoreError                 the store cannot be reached, or has another version
+    ├── NotTold                    a change is committed, but its subscribers could not be notified
     └── SetupError                 Java, Spark or a folder is missing
-        └── SlowStart              a Python process of Spark did not start in time: it can be tried again
+        └── SlowStart              a Python process of Spark did not start in time; it can be retried
 
-Each carries the same facts as fields, so that an API can hand them over and the command line can draw them. A
-`TextWarning` is no error: the text is accepted, and its author should know something about it.
+Each error has the same facts as fields: the API returns them and the command line draws them. A `TextWarning`
+is not an error: the text is accepted, and its author should know something about it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from typing import Self, TypeGuard, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a text: line and column count from one, `length` characters are underlined."""
+    """A place in a text: line and column count from one, `length` characters are underlined."""
 
     text: str
     line: int
@@ -48,7 +48,7 @@ class Place:
 
     @classmethod
     def at(cls, text: str, start: int, end: int | None = None) -> Place:
-        """The place of the characters `start` to `end` (counted from zero) of `text`."""
+        """Return the place of the characters `start` to `end` (counted from zero) of `text`."""
         line = text.count("\n", 0, start) + 1
         column = start - (text.rfind("\n", 0, start) + 1) + 1
         return cls(text, line, column, max(1, (start + 1 if end is None else end) - start))
@@ -58,13 +58,13 @@ class Place:
         return f"line {self.line}, column {self.column}" if several else f"column {self.column}"
 
     def facts(self) -> dict[str, int]:
-        """The fields of the place, for machines."""
+        """Return the fields of the place, for machines."""
         return {"line": self.line, "column": self.column, "length": self.length}
 
-    def drawn(self, note: str = "") -> str:
-        """The line of the text, with the place underlined and `note` beside the underline.
+    def draw(self, note: str = "") -> str:
+        """Return the line of the text, with the place underlined and `note` beside the underline.
 
-        Of a long line only the surroundings of the place are shown.
+        Of a long line only the part around the place is shown.
         """
         lines = self.text.split("\n")
         line = lines[self.line - 1] if self.line <= len(lines) else ""
@@ -82,18 +82,18 @@ _SHOWN = 120
 
 
 def _width(character: str) -> int:
-    """How many columns of a terminal a character takes: none for accents put on another, two for wide scripts."""
+    """Return the terminal columns of a character: none for combining marks, two for wide scripts."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class TidingsError(Exception):
-    """What was wrong (`what`), where, what was received, what would be accepted, and a hint."""
+    """What is wrong (`what`), where, what was received, what is accepted, and a hint."""
 
     exit_code = 1
     pointer: str | None = None
-    """Which member of a request it is about, as a JSON pointer; where there is no request, there is none."""
+    """The member of a request that is wrong, as a JSON pointer; None without a request."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class TidingsError(Exception):
         super().__init__(self.message())
 
     def __reduce__(self) -> tuple[object, ...]:
-        """An error may travel between processes: Spark's workers report theirs."""
-        return restored, (type(self), self.__dict__)
+        """Pickle the error: Spark's workers send theirs to the driver."""
+        return restore_error, (type(self), self.__dict__)
 
     def headline(self) -> str:
         where = self.place.describe() if self.place else self.where
@@ -123,26 +123,26 @@ class TidingsError(Exception):
     def message(self) -> str:
         if self.place is None:
             return self.headline() + (f"; {self.hint}" if self.hint else "")
-        return f"{self.headline()}\n{self.place.drawn(self.hint or '')}"
+        return f"{self.headline()}\n{self.place.draw(self.hint or '')}"
 
-    def hinted(self, hint: str) -> Self:
-        """The same with another hint."""
-        return restored(type(self), self.__dict__ | {"hint": hint})
+    def with_hint(self, hint: str) -> Self:
+        """Return the same error with another hint."""
+        return restore_error(type(self), self.__dict__ | {"hint": hint})
 
-    def located(self, where: str) -> Self:
-        """The same with another `where`."""
-        return restored(type(self), self.__dict__ | {"where": where})
+    def with_where(self, where: str) -> Self:
+        """Return the same error with another `where`."""
+        return restore_error(type(self), self.__dict__ | {"where": where})
 
-    def nowhere(self) -> Self:
-        """The same without saying where, for those whose business that is not."""
-        return restored(type(self), self.__dict__ | {"where": None})
+    def without_where(self) -> Self:
+        """Return the same error without `where`, for callers who may not know internal addresses."""
+        return restore_error(type(self), self.__dict__ | {"where": None})
 
-    def moved(self, what: str, place: Place | None) -> Self:
-        """The same at another place, that of its text in a longer one."""
-        return restored(type(self), self.__dict__ | {"what": what, "place": place})
+    def with_place(self, what: str, place: Place | None) -> Self:
+        """Return the same error at another place: that of its text in a longer one."""
+        return restore_error(type(self), self.__dict__ | {"what": what, "place": place})
 
     def facts(self) -> dict[str, object]:
-        """The same as fields, for machines."""
+        """Return the fields of the error, for machines."""
         place = self.place and self.place.facts()
         named = {"place": place, "where": self.where, "received": self.received}
         named |= {"accepted": self.accepted, "hint": self.hint, "pointer": self.pointer}
@@ -151,7 +151,7 @@ class TidingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TextWarning:
-    """A warning about an accepted text: it can never match, or it means something else than it seems to."""
+    """A warning about an accepted text: it can never match, or it may not mean what it seems to."""
 
     what: str
     place: Place | None = None
@@ -163,10 +163,10 @@ class TextWarning:
     def message(self) -> str:
         if self.place is None:
             return self.headline() + (f"; {self.hint}" if self.hint else "")
-        return f"{self.headline()}\n{self.place.drawn(self.hint or '')}"
+        return f"{self.headline()}\n{self.place.draw(self.hint or '')}"
 
     def facts(self) -> dict[str, object]:
-        """The fields of the warning, for machines."""
+        """Return the fields of the warning, for machines."""
         named = {"place": self.place and self.place.facts(), "hint": self.hint}
         return {"what": self.what} | {name: value for name, value in named.items() if value}
 
@@ -174,8 +174,8 @@ class TextWarning:
 _E = TypeVar("_E", bound=TidingsError)
 
 
-def restored(kind: type[_E], facts: dict[str, object]) -> _E:
-    """The error of a kind that has these facts."""
+def restore_error(kind: type[_E], facts: dict[str, object]) -> _E:
+    """Make an error of a class from its facts."""
     error = kind.__new__(kind)
     error.__dict__.update(facts)
     Exception.__init__(error, error.message())
@@ -184,7 +184,7 @@ def restored(kind: type[_E], facts: dict[str, object]) -> _E:
 
 @contextmanager
 def pointing(pointer: str) -> Iterator[None]:
-    """What goes wrong inside is about this member of what was asked, unless it says of another one."""
+    """Set the JSON pointer of errors that are raised inside and have none."""
     try:
         yield
     except TidingsError as problem:
@@ -193,13 +193,13 @@ def pointing(pointer: str) -> Iterator[None]:
 
 
 class InputError(TidingsError):
-    """Something a person or a publisher wrote cannot be taken as it is."""
+    """Input of a user or a publisher cannot be accepted."""
 
     exit_code = 2
 
 
 class SubscriptionError(InputError):
-    """A subscription's text cannot be taken."""
+    """The text of a subscription cannot be accepted."""
 
 
 class SyntaxProblem(SubscriptionError):
@@ -207,7 +207,7 @@ class SyntaxProblem(SubscriptionError):
 
 
 class NotSupported(SyntaxProblem):
-    """The text uses a part of its language that subscriptions do not have; `accepted` is what they have."""
+    """The text uses a part of its language that subscriptions do not support; `accepted` is the supported part."""
 
     def headline(self) -> str:
         where = f" ({self.place.describe()})" if self.place else ""
@@ -223,15 +223,15 @@ class TooLarge(SubscriptionError):
 
 
 class PublicationError(InputError):
-    """A publication cannot be taken."""
+    """A publication cannot be accepted."""
 
 
 class DecodeProblem(PublicationError):
-    """The bytes are not what they are said to be."""
+    """The bytes do not match their media type."""
 
 
 class ConsistencyProblem(PublicationError):
-    """An event breaks one of the event schema's rules; `rule` is R1, R2 or R3."""
+    """An event breaks a rule of the event schema; `rule` is R1, R2 or R3."""
 
     def __init__(self, rule: str, what: str, **more: str | None) -> None:
         self.rule = rule
@@ -242,37 +242,37 @@ class ConsistencyProblem(PublicationError):
 
 
 class BudgetExceeded(PublicationError):
-    """Matching or explaining a publication takes more than its budget of time, memory or steps."""
+    """Matching or explaining a publication exceeds its budget of time, memory or steps."""
 
 
 class SchemaError(InputError):
-    """A schema contradicts itself, or an extension is not one."""
+    """A schema contradicts itself, or an extension is invalid."""
 
 
 class IdTaken(InputError):
-    """An id was used before, for something else."""
+    """An id is already used for something else."""
 
 
 class OverLimit(InputError):
-    """There would be more of something than the limit allows; `accepted` is the limit."""
+    """More of something than the limit allows; `accepted` is the limit."""
 
 
 class Absent(InputError):
-    """What is asked for by its name is not there."""
+    """Something named in a request does not exist."""
 
 
 class Gone(InputError):
-    """What is asked for was there, and is kept no more: who reads on from there has to begin anew."""
+    """The requested data existed, but is no longer stored: a reader has to start again."""
 
 
 class NotAllowed(TidingsError):
-    """Whoever asks may not do this."""
+    """The caller has no permission."""
 
     exit_code = 2
 
 
 class TooOften(TidingsError):
-    """Whoever asks does so more often than the limit allows; `seconds` is how long to wait."""
+    """The caller exceeds a rate limit; `seconds` is how long to wait."""
 
     def __init__(self, what: str, *, seconds: int, **more: str | None) -> None:
         self.seconds = seconds
@@ -280,7 +280,7 @@ class TooOften(TidingsError):
 
 
 class Overloaded(TidingsError):
-    """The service has too much to do at the moment: the same can be tried again."""
+    """The service is busy; the same request can be retried."""
 
 
 class StoreError(TidingsError):
@@ -288,7 +288,7 @@ class StoreError(TidingsError):
 
 
 class NotTold(TidingsError):
-    """Changes are committed, and telling whom they concern went wrong; `noticed` are the changes."""
+    """Changes are committed, but notifying their subscribers failed; `noticed` are the changes."""
 
     def __init__(self, what: str, *, noticed: Sequence[object], **more: str | None) -> None:
         self.noticed = tuple(noticed)
@@ -296,32 +296,32 @@ class NotTold(TidingsError):
 
 
 class SetupError(TidingsError):
-    """Something the machine should have is not there."""
+    """The machine lacks something that is required."""
 
     exit_code = 4
 
 
 class SlowStart(SetupError):
-    """A Python process of Spark did not answer within the ten seconds that Spark gives it: the machine is busy."""
+    """A Python process of Spark did not answer within the ten seconds that Spark allows: the machine is busy."""
 
 
 def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsError:
-    """The error that has these facts: what `facts` made of it, again where it was sent to.
+    """Rebuild an error from its `facts`, where it was sent to.
 
-    `text` is the text that its place is in; without it the place is told in words. A kind that is not known here is a
-    plain TidingsError.
+    `text` is the text that its place refers to; without it the place is described in words. An unknown class
+    becomes a plain TidingsError.
     """
-    kind = _kinds().get(str(facts.get("error")), TidingsError)
+    kind = _error_classes().get(str(facts.get("error")), TidingsError)
     fields: dict[str, object] = {"what": str(facts.get("what", "unknown")), "place": None}
     fields |= {name: facts.get(name) for name in ("where", "received", "accepted", "hint")}
     fields |= {name: facts[name] for name in ("pointer", "rule") if name in facts}
     if (at := _place_from(facts, text)) is not None:
         fields |= {"place": at} if text else {"where": f"line {at.line}, column {at.column}"}
-    return restored(kind, fields)
+    return restore_error(kind, fields)
 
 
 def warning_from(facts: Mapping[str, object], text: str) -> TextWarning:
-    """The warning about a text that `TextWarning.facts` wrote these facts of."""
+    """Rebuild a warning about a text from its `facts`."""
     hint = facts.get("hint")
     what, place = str(facts.get("what", "unknown")), _place_from(facts, text)
     return TextWarning(what, place, None if hint is None else str(hint))
@@ -334,9 +334,9 @@ def _place_from(facts: Mapping[str, object], text: str | None) -> Place | None:
     return Place(text or "", *(int(place.get(name, 1)) for name in ("line", "column", "length")))
 
 
-def _kinds() -> dict[str, type[TidingsError]]:
-    return {kind.__name__: kind for kind in globals().values() if _is_kind(kind)}
+def _error_classes() -> dict[str, type[TidingsError]]:
+    return {kind.__name__: kind for kind in globals().values() if _is_error_class(kind)}
 
 
-def _is_kind(found: object) -> TypeGuard[type[TidingsError]]:
-    return isinstance(found, type) and issubclass(found, TidingsError)
+def _is_error_class(value: object) -> TypeGuard[type[TidingsError]]:
+    return isinstance(value, type) and issubclass(value, TidingsError)

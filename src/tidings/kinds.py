@@ -3,17 +3,17 @@
     kind_of("application/xml").decode(body, "application/xml")     the readable form of a publication
     LANGUAGES["xpath"].compile(context)                            the plan of a subscription
 
-Events, documents and graphs are the built-in kinds, each a package with a module `kind`. A further one is a subclass of
-`Kind` in any importable module. It is registered by its address, `module:attribute`, so that worker processes of Spark
-can load it as well:
+Events, documents and graphs are the built-in kinds, each a package with a module `kind`. A further one is a
+subclass of `Kind` in any importable module. It is registered by its address, `module:attribute`, so that
+worker processes of Spark can load it as well:
 
     register("my_kinds.csv_rows:CSV_ROWS")                  in a program
     TIDINGS_KINDS=my_kinds.csv_rows:CSV_ROWS tidings serve  for the command line
     [project.entry-points."tidings.kinds"]                  for an installed package
     csv_rows = "my_kinds.csv_rows:CSV_ROWS"
 
-Jobs on Spark carry the addresses of further kinds to their tasks: the module has to be importable there. Reasons are in
-docs/decisions/0045-kinds.md.
+Jobs on Spark carry the addresses of further kinds to their tasks: the module has to be importable there.
+Reasons are in docs/decisions/0045-kinds.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Claims(NamedTuple):
-    """What a publication says about itself: its id, the source that issued the id, and its audience."""
+    """What a publication states about itself: its id, the source that issued the id, and its audience."""
 
     id: str | None = None
     source: str | None = None
@@ -78,8 +78,8 @@ class Explanation(NamedTuple):
 class PublicationSummary:
     """Title, link, text and date of a publication, for feeds.
 
-    The values are as published: nothing is removed yet. `description` and `content` are HTML, and of `dates` the first
-    that is a date counts.
+    The values are as published, not sanitized yet. `description` and `content` are HTML; the first valid date
+    of `dates` counts.
     """
 
     title: str | None = None
@@ -126,10 +126,10 @@ def _no_enrichment() -> Enrichment:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What publications are read and matched with.
+    """What publications are decoded and matched with.
 
-    `paths` are those that subscriptions look at, by the shape of atoms; nothing else needs decoding. `id_field` is
-    where events have their ids. Without `allow_labels`, publications that name an audience are rejected.
+    `paths` are those that subscriptions test, by the shape of atoms; nothing else needs decoding. `id_field`
+    is the path of the ids of events. Without `allow_labels`, publications that name an audience are rejected.
     """
 
     paths: Mapping[AtomShape, Collection[str]] = field(default_factory=dict)
@@ -144,8 +144,8 @@ class Environment:
 class DecodedPublications:
     """Publications as atoms, their ids (null where they have none), and the rejected ones by their place.
 
-    `added` are the rows of reference tables that publications are matched with, by place. `plain` are publications that
-    are matched without them, since they would become too large.
+    `added` are the rows of reference tables that publications are matched with, by place. `plain` are
+    publications that are matched without them, since they would become too large.
     """
 
     atoms: Atoms
@@ -191,8 +191,8 @@ class Reader(ABC):
 class Kind(ABC):
     """A kind of publications: media types, decoding, subscription languages, evaluation.
 
-    Subclasses define the class attributes without a default and the abstract methods; the rest is for kinds with more
-    to offer.
+    Subclasses define the class attributes without a default and the abstract methods; the rest is for kinds
+    with more to offer.
     """
 
     name: str
@@ -251,7 +251,7 @@ class Kind(ABC):
     def resolve(self, body: bytes, media_type: str, base: str) -> Part:
         """Resolve the relative references of a publication against a base IRI."""
         accepted = ", ".join(each for kind in kinds() if kind.has_base for each in kind.media_types)
-        raise InputError("only graphs have a base", received=media_type, accepted=accepted)
+        raise InputError("this media type has no base", received=media_type, accepted=accepted)
 
     @property
     def has_base(self) -> bool:

@@ -1,4 +1,4 @@
-"""The words everything shares: publications, subscriptions, matches, notifications. Frozen values, no behaviour."""
+"""Shared values: publications, subscriptions, matches, notifications. Frozen, without behaviour."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidings.values import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What somebody asked for: a text in a language.
+    """A standing query: a text in a language.
 
-    `within` is the delay they accept, in seconds: what is found is gathered and handed over together, no later than
-    that. Without one they are told at once.
+    `within` is the accepted delay in seconds: notifications are batched and delivered together, no later than
+    that. Without it they are delivered at once.
     """
 
     id: str
@@ -33,12 +33,11 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What somebody published: bytes of a kind, and its place in the journal once it has one.
+    """A published body with its media type, and its position in the journal once it has one.
 
-    `audience` is a label: only those see it who were granted that label. Without one it is for everybody.
-    `traceparent` is the trace in which it was made, if there is one: what is published together, for the sake of one
-    commit, may come from several. `source` is that of a CloudEvent which goes by its own id: others may count from one,
-    too.
+    `audience` is a label: only subscribers with a grant for it see the publication; without one, everybody
+    does. `traceparent` is the trace of the publisher; publications of one commit may belong to several.
+    `source` is the source of a CloudEvent that uses its own id: other sources may use the same ids.
     """
 
     id: str
@@ -61,7 +60,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One predicate that held, the value that made it hold, and where that value stands in the publication."""
+    """One predicate that held, the value that satisfied it, and the place of that value in the publication."""
 
     predicate: str
     value: Scalar | None
@@ -69,19 +68,20 @@ class Reason:
 
 
 MATCHED, WITHHELD, SUSPENDED = "matched", "withheld", "suspended"
-"""Kinds of notifications: a publication matched; it did, but its subscriber may not see it any more; the subscription
-was paused by the service, because it exceeded its budget again and again."""
+"""Kinds of notifications: a publication matched; it did, but its subscriber may no longer see it; the service
+paused the subscription, because it exceeded its budget repeatedly.
+"""
 
 
 OBJECT_NOTIFICATION_PREFIX = "o-"
-"""Ids of notifications about changed objects start with it, and no other ids do."""
+"""Prefix of the ids of notifications about changed objects, and of no other ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A match made durable: it has an id, and a place in its subscriber's gapless sequence.
+    """A durable match: it has an id, and a place in the gapless sequence of its subscriber.
 
-    One that is withheld keeps its place and tells nothing: no publication, no reasons, no bindings.
+    A withheld one keeps its place without any content: no publication, no reasons, no bindings.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Something that was refused: a subscription or a publication, with the reason and the facts behind it."""
+    """A rejected subscription or publication, with the reason and the facts behind it."""
 
     what: str
     id: str
@@ -110,6 +110,6 @@ def _is_text(value: object) -> bool:
 
 
 def notification_id(publication: str, subscription: str) -> str:
-    """The same pair always gives the same id: repeating work after a crash cannot notify twice."""
+    """Return the id of a notification, which depends on the pair only: repeated work cannot notify twice."""
     pair = f"{len(publication)}:{publication}{subscription}".encode()
     return "n-" + hashlib.blake2b(pair, digest_size=10).hexdigest()

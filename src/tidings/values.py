@@ -1,8 +1,8 @@
-"""Values: what a publication carries and what a subscription compares it with.
+"""Values: what a publication contains and what a subscription compares it with.
 
-A publication's value is a number (int or float), a string or a boolean. A subscription's literal may also be an
-`Instant`. A number is never equal to a string and a boolean is neither; a string is read as an instant when it is
-compared with one.
+A value of a publication is a number (int or float), a string or a boolean. A literal of a subscription may
+also be an `Instant`. A number never equals a string, and a boolean equals neither; a string is read as an
+instant when it is compared with one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 class Kind(IntEnum):
-    """What sort of thing a literal is."""
+    """The kind of a literal."""
 
     NUMBER = 0
     STRING = 1
@@ -30,9 +30,9 @@ class Kind(IntEnum):
 class Instant:
     """A moment, as microseconds since 1970-01-01T00:00:00Z; `text` is its original spelling.
 
-    Subscriptions name whole microseconds, publications any moment. One that lies between two microseconds, because it
-    has more digits or is in a leap second, is the earlier one with `between`: it equals no whole microsecond, and is on
-    the right side of each of them. Cut off, 12:00:00.0000001 would equal 12:00:00.
+    Subscriptions name whole microseconds, publications any moment. A moment between two microseconds, with
+    more digits or in a leap second, is the earlier one with `between`: it equals no whole microsecond, and
+    orders correctly with each of them. Truncated, 12:00:00.0000001 would equal 12:00:00.
     """
 
     micros: int
@@ -41,13 +41,13 @@ class Instant:
 
     @property
     def ticks(self) -> int:
-        """The moment as one number, for arrays: twice the microseconds, and one more for what lies between two."""
+        """The moment as one number, for arrays: twice the microseconds, plus one for a moment between two."""
         return 2 * self.micros + self.between
 
 
-BETWEEN_MICROSECONDS = "an instant is compared to the microsecond, and this one lies between two"
-WHOLE_MICROSECONDS = "at most six digits of a second that are not zero, and no leap second"
-"""What is wrong with a literal that `Instant` cannot hold exactly, and what is accepted."""
+BETWEEN_MICROSECONDS = "instants are compared to the microsecond, and this one is between two"
+WHOLE_MICROSECONDS = "at most six decimal places of a second, apart from zeros, and no leap second"
+"""The error for a literal that `Instant` cannot represent exactly, and what is accepted."""
 
 Literal = Scalar | Instant
 
@@ -60,10 +60,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_instant(text: str) -> Instant | None:
-    """Read a date or date-time of ISO 8601 or RFC 3339; None for any other string.
+    """Parse a date or date-time of ISO 8601 or RFC 3339; None for any other string.
 
-    A date is its midnight, and a missing zone is UTC. A second may have any number of digits, and may be the leap
-    second at the end of a month in UTC.
+    A date is its midnight, and a missing zone is UTC. A second may have any number of digits, and may be the
+    leap second at the end of a month in UTC.
     """
     found = _INSTANT.fullmatch(text)
     if found is None:
@@ -85,7 +85,7 @@ def parse_instant(text: str) -> Instant | None:
 
 
 _CALENDAR_DAYS = 146_097
-"""The calendar repeats every 400 years, which may lead out of the years that `date` has."""
+"""The calendar repeats every 400 years; the day itself may be outside the range of `date`."""
 
 
 def _begins_month(seconds: int) -> bool:
@@ -116,7 +116,7 @@ def kind_of(literal: Literal) -> Kind:
 
 
 def to_number(text: str) -> int | float | None:
-    """A JSON number as an int where 64 bits hold it and as the nearest double elsewhere; None if it is infinite."""
+    """Parse a JSON number as an int if 64 bits hold it, else as the nearest double; None if that is infinite."""
     try:
         value: int | float = int(text)
     except ValueError:
@@ -131,7 +131,7 @@ def to_number(text: str) -> int | float | None:
 
 
 def split_number(number: int | float) -> tuple[float, int]:
-    """A number as its nearest double and what the double leaves over.
+    """Return the nearest double of a number and the remainder.
 
     Pairs order exactly as the numbers do, which doubles alone do not: 2**53 and 2**53 + 1 are one double.
     """
@@ -140,7 +140,7 @@ def split_number(number: int | float) -> tuple[float, int]:
 
 
 def show(value: Literal) -> str:
-    """A value as a person would write it in a subscription."""
+    """Format a value as in a subscription."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Instant):

@@ -21,7 +21,7 @@ PAGE = "/problems"
 def problem_members(problem: TidingsError, status: int, instance: str | None = None) -> dict[str, Any]:
     """Return the members of a response. `message` is the whole error in one text, with the place underlined."""
     if isinstance(problem, StoreError):
-        problem = problem.nowhere()  # a path of this machine, or the address of a database server
+        problem = problem.without_where()  # a path of this machine, or the address of a database server
     kind = type(problem)
     return {
         "type": f"{PAGE}#{problem_name(kind)}",

@@ -51,7 +51,7 @@ class LimitedRequest(Request):
             value = parse_value(body, "a JSON object")
         except DecodeProblem as problem:
             hint = problem.hint or hint_json_lines(await self.body())
-            raise HttpError(400, problem.hinted(hint) if hint else problem) from problem
+            raise HttpError(400, problem.with_hint(hint) if hint else problem) from problem
         try:
             check_members(value)
         except InputError as problem:

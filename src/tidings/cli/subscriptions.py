@@ -127,7 +127,7 @@ def _hint_to_quote(words: list[str]) -> Iterator[None]:
         yield
     except SyntaxProblem as problem:
         if problem.hint is None and re.fullmatch(r"\w+", words[0]):
-            raise problem.hinted(QUOTE) from None
+            raise problem.with_hint(QUOTE) from None
         raise
 
 

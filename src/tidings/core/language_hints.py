@@ -68,7 +68,7 @@ def hints_elsewhere(
                 hint = hint_to_language(text, language)
                 if hint is None:
                     raise
-                hinted = problem.hinted(hint)
+                hinted = problem.with_hint(hint)
             raise hinted  # out here, as it would keep the one before
 
         return hinting

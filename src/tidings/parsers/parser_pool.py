@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tidings.core.closeable import Closeable
 from tidings.core.limits import check_limits, limits_from
-from tidings.errors import DecodeProblem, Overloaded, restored
+from tidings.errors import DecodeProblem, Overloaded, restore_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -294,7 +294,7 @@ class _Answers(pickle.Unpickler):
         found = (
             super().find_class(module, name) if module.startswith("tidings.") and "." not in name else None
         )
-        if not isinstance(found, type) and found is not restored:
+        if not isinstance(found, type) and found is not restore_error:
             raise pickle.UnpicklingError(f"{module}.{name} in an answer of a parser process")
         return found
 

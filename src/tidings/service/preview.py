@@ -104,7 +104,7 @@ def preview_subscription(
         try:
             why = readers.explain(_whole(entry), text)
         except PublicationError as problem:  # the stream would have made it a dead letter
-            skipped[problem.nowhere().headline()] += 1
+            skipped[problem.without_where().headline()] += 1
             continue
         if why is not None:
             found.append(PreviewMatch(entry, *why))

@@ -147,7 +147,7 @@ def parse_submission(sent: Submission, schema: EventSchema | None) -> list[Submi
         return [_checked(_one(sent, media_type, kind), schema, sent.audience)]
     except DecodeProblem as problem:
         hint = hint_json_lines(sent.body) if media_type == JSON else None
-        raise problem.hinted(hint) if hint else problem from None
+        raise problem.with_hint(hint) if hint else problem from None
 
 
 def _line_type(media_type: str) -> str | None:
@@ -218,7 +218,7 @@ def _refuse_empty(sent: Submission, kind: Kind) -> None:
         kind.refuse_empty(sent.body)
     except DecodeProblem as problem:
         hint = "curl -d '@...' sends what is in a file; --data-binary @page.ttl sends one as it is"
-        raise problem.hinted(hint) from None
+        raise problem.with_hint(hint) from None
 
 
 def _binary(sent: Submission, media_type: str) -> Publication:

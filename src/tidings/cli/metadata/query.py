@@ -102,7 +102,7 @@ def _hint_at_other_language(asked: str, sparql: bool) -> Iterator[None]:
         if (_SEARCH if sparql else _SPARQL).match(asked) is None:
             raise
         hint = "this is no SPARQL: leave --sparql out" if sparql else "SPARQL is asked with --sparql"
-        raise problem.hinted(hint) from problem
+        raise problem.with_hint(hint) from problem
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class RuleProgram:
             if self._new.keys() == {rule.name}:
                 raise
             name = rule.name.removeprefix(rule.scope)
-            raise problem.moved(f"rule '{name}': {problem.what}", problem.place) from problem
+            raise problem.with_place(f"rule '{name}': {problem.what}", problem.place) from problem
 
     def _find_searched(self, rules: Iterable[StoredRule], trees: Mapping[str, Rule]) -> dict[str, StoredRule]:
         """Return all rules that names in these may refer to: new, read before, or stored."""

@@ -123,9 +123,9 @@ class RuleFile:
         """Move a problem to its place in the file."""
         what = f"{self._name}, rule '{name}': {problem.what}"
         if problem.place is None:
-            return problem.moved(what, Place.at(self._text, self._written[name].at))
+            return problem.with_place(what, Place.at(self._text, self._written[name].at))
         start = self._written[name].file_offset(problem.place.column - 1)
-        return problem.moved(what, Place.at(self._text, start, start + problem.place.length))
+        return problem.with_place(what, Place.at(self._text, start, start + problem.place.length))
 
 
 def parse_rule_file(file: Path) -> RuleFile:

@@ -34,7 +34,7 @@ def read_model(spec: str) -> MappedModel:
     except TidingsError as problem:
         if spec in problem.what:
             raise
-        raise problem.moved(f"{spec}: {problem.what}", problem.place) from None
+        raise problem.with_place(f"{spec}: {problem.what}", problem.place) from None
 
 
 def resolve_model_path(spec: str) -> str:

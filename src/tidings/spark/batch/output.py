@@ -89,7 +89,7 @@ class ChunkOutput:
         self, block: Block, ids: Any, place: int, subscription: str, problem: PublicationError
     ) -> None:
         """Add a pair of a publication and a subscription of which it is unknown whether it matches."""
-        located = problem.located(f"subscription {subscription}")
+        located = problem.with_where(f"subscription {subscription}")
         self._reject(ids[place].as_py(), {**block.place(place), "subscription": subscription}, located)
 
     def refuse_file(self, file: str, problem: PublicationError) -> None:
