@@ -20,8 +20,8 @@ from fuzz.target import Run, Target, fields_of, joined, text_of
 from tests.support.oracles.json_decoders import same_as_definition
 from tidings.api.v1.ingest import read_header_attributes
 from tidings.atoms import Atoms
-from tidings.console.highlight import highlight_publication
-from tidings.console.sniff import sniff_media_type
+from tidings.console.pages import highlight_publication
+from tidings.console.publish import sniff_media_type
 from tidings.documents import xml_decoder
 from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_columns import atoms_of, decode_documents

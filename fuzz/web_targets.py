@@ -20,19 +20,18 @@ from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, encoded, fields_of, joined, of_text, text_of, texts_of
 from tidings import cloud_events
-from tidings.api.authentication import _password
-from tidings.api.feeds import _has
-from tidings.api.http_error import HttpError
-from tidings.api.metadata.replication import _rules
-from tidings.api.middleware.csrf import is_same_origin
-from tidings.api.middleware.request_guard import _own
+from tidings.api.authentication import _read_password, is_same_origin
+from tidings.api.feeds import _is_cached
+from tidings.api.metadata.replication import _parse_rules
+from tidings.api.middleware import _resolve_absolute_target
 from tidings.api.objects import _parse_watch
 from tidings.api.parameters import check_parameters
-from tidings.api.xml_rpc.messages import parse_call, render_fault
+from tidings.api.problem_details import HttpError
+from tidings.api.xml_rpc.service_methods import parse_call, render_fault
 from tidings.cli.metadata.registration import _of_line as read_document_line
-from tidings.client.responses import check_url as checked_service
-from tidings.client.retry import RetryPolicy
 from tidings.client.stream import NotificationStream
+from tidings.client.transport import RetryPolicy
+from tidings.client.transport import check_url as checked_service
 from tidings.core import durations
 from tidings.core.limits import limits_in
 from tidings.core.text import escape_html
@@ -194,10 +193,10 @@ def read_headers(data: bytes) -> None:
     find_hub(HttpResponse(200, "http://example.org/f", None, {"link": link}, b""), FEED)
     parse_retry_after({"retry-after": retry}, NOW)
     negotiate_format(accept)
-    _password(authorization)
+    _read_password(authorization)
     for name, value in (("if-none-match", tags), ("if-modified-since", since)):
         raw = [(name.encode(), value.encode("latin-1", "replace"))]
-        _has(Request({"type": "http", "headers": raw}), '"tag"', NOW)
+        _is_cached(Request({"type": "http", "headers": raw}), '"tag"', NOW)
 
 
 def read_url(data: bytes) -> None:
@@ -263,12 +262,12 @@ def read_request(data: bytes) -> None:
         "headers": headers,
     }
     is_same_origin(Request(scope))
-    check_parameters(Request(_own(scope)))
+    check_parameters(Request(_resolve_absolute_target(scope)))
 
 
 def read_bodies(data: bytes) -> None:
     """Bodies of requests that are read by hand: watches of objects, rules of a repository, documents a line."""
-    for read in (_parse_watch, _rules, read_document_line):
+    for read in (_parse_watch, _parse_rules, read_document_line):
         try:
             read(data)
         except HttpError:

@@ -12,7 +12,7 @@ import httpx
 
 from tests.support.paths import ROOT
 from tests.support.servers.api_server import Service, served_api
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
 from tidings.service.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 

@@ -64,10 +64,10 @@ REFUSED: list[tuple[str, object, int, str]] = [
     (WATCHES, {"as": "Student:3", "watches": "Curse:1"}, 422, "the model has no such class"),
     (WATCHES, {"as": "Student:3", "watches": "Course:Trees"}, 422, "there is no such Course"),
     (WATCHES, {"as": "Course:1", "watches": "Course"}, 422, "objects of this class cannot be told"),
-    (WATCHES, {"as": "Student:3"}, 400, "who watches what?"),
-    (WATCHES, {"as": "Student:3", "watches": 2}, 400, "who watches what?"),
-    (WATCHES, ["Student:3"], 400, "who watches what?"),
-    (WATCHES, {**MINE, "key": "1"}, 400, "who watches what?"),
+    (WATCHES, {"as": "Student:3"}, 400, "not a watch"),
+    (WATCHES, {"as": "Student:3", "watches": 2}, 400, "not a watch"),
+    (WATCHES, ["Student:3"], 400, "not a watch"),
+    (WATCHES, {**MINE, "key": "1"}, 400, "not a watch"),
 ]
 
 

@@ -118,7 +118,7 @@ def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Pla
 def test_a_token_that_is_revoked_ends_following(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
     lost = place.access.make("lost", ["subscribe"], name)
     place.tell(name)
     with Client(place.address, lost.secret, EAGER) as client:

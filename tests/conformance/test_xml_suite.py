@@ -20,7 +20,7 @@ import pytest
 from lxml import etree
 
 from tests.conformance.suites import unexplained, xml_suite
-from tidings.api.xml_rpc.messages import parse_call
+from tidings.api.xml_rpc.service_methods import parse_call
 from tidings.atoms import Atoms
 from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_columns import atoms_of, decode_documents

@@ -9,8 +9,8 @@ import pytest
 from tests.browser.filled import fill
 from tests.console.place import Clock, Place
 from tests.support.processes.console_visitor import console
-from tidings.api.middleware.rate_limiter import RateLimiter
-from tidings.console.login import FAILURES
+from tidings.api.limits import RateLimiter
+from tidings.console.tokens import FAILURES
 from tidings.service.tidings import Tidings
 
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from tests.console.place import FORMS, PAGES, Place
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
 from tidings.console.pages import HOME, SECURITY_HEADERS
 from tidings.console.router import list_routers
 from tidings.service.delivery import open_destinations

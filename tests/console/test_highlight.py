@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.console.highlight import LONGEST, highlight_place, highlight_publication
-from tidings.console.sniff import list_titles, sniff_media_type
+from tidings.console.pages import LONGEST, highlight_place, highlight_publication
+from tidings.console.publish import list_titles, sniff_media_type
 from tidings.errors import Place
 from tidings.model import Publication
 from tidings.service.submission import accepted_media_types

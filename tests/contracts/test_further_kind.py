@@ -15,7 +15,7 @@ from tests.support.processes.streams import told
 from tests.support.servers.api_server import served_api
 from tidings import kinds
 from tidings.cli.main import app
-from tidings.console.sniff import list_titles
+from tidings.console.publish import list_titles
 from tidings.errors import SetupError
 from tidings.service.tidings import Tidings
 from tidings.spark.stream.runner import run_stream

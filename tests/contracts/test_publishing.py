@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.processes.console_visitor import Visitor
 from tests.support.servers.application import Served, served
-from tidings.api.v1.limits import VARIABLE
+from tidings.api.limits import VARIABLE
 
 TRIG = "@prefix e: <http://e.example/> . e:one { e:a e:b 1 } e:two { e:a e:b 2 }"
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:f</id><title>f</title><updated>2026-01-01T00:00:00Z</updated>

@@ -19,7 +19,7 @@ from tests.support.servers.notification_server import Place, bearing, events_of,
 from tests.support.servers.ports import free_port
 from tests.support.servers.proxies import PROXIES, Proxy, program, proxied
 from tidings.api.server import SEND_TIMEOUT_SECONDS
-from tidings.console.login import FAILURES
+from tidings.console.tokens import FAILURES
 from tidings.service.authorization import Access
 
 

@@ -18,8 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.documents.test_xml_columns import decoded, same_as_definition
-from tidings.api.xml_rpc import messages
-from tidings.console.highlight import highlight_publication
+from tidings.api.xml_rpc import service_methods
+from tidings.console.pages import highlight_publication
 from tidings.documents.xml_decoder import decode
 from tidings.errors import DecodeProblem, InputError
 from tidings.graphs.feed_formats.feed_parser import items_of
@@ -56,7 +56,7 @@ ENTRANCES: dict[str, Callable[[bytes], object]] = {
         else None
     ),
     "feeds": lambda body: items_of(body, "application/rss+xml"),
-    "XML-RPC": lambda body: messages.parse_call(body, "text/xml"),
+    "XML-RPC": lambda body: service_methods.parse_call(body, "text/xml"),
     "XMI": draft_xmi,
     "console": _console,
 }

@@ -11,31 +11,23 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from tidings.api import feeds, objects, probes
-from tidings.api import feeds as hub
 from tidings.api.authentication import Authenticator, TrustPolicy
-from tidings.api.metadata import browse, provider_routes
-from tidings.api.middleware.cancellation import CancellationMiddleware
-from tidings.api.middleware.head_requests import HeadRequestMiddleware
-from tidings.api.middleware.rate_limiter import RateLimiter
-from tidings.api.middleware.request_log import RequestLogMiddleware
+from tidings.api.limits import Limits, RateLimiter, load_limits
+from tidings.api.metadata.provider_routes import build_provider_api
+from tidings.api.middleware import CancellationMiddleware, HeadRequestMiddleware
 from tidings.api.request_body import UploadBudget
+from tidings.api.request_log import RequestLogMiddleware
 from tidings.api.routes import handle_not_found, handle_server_error, join_routers
 from tidings.api.v1 import (
-    asyncapi,
-    audiences,
     destinations,
-    feed_addresses,
     notifications,
     openapi,
-    pipeline,
-    preferences,
-    preview,
     publications,
+    subscribers,
     subscriptions,
+    websocket,
 )
-from tidings.api.v1.limits import Limits, load_limits
-from tidings.api.v1.streams import websocket
-from tidings.api.v1.streams.fanout import NotificationFanout
+from tidings.api.v1.fanout import NotificationFanout
 from tidings.api.xml_rpc import endpoints
 from tidings.console import metadata as metadata_pages
 from tidings.console.router import router_for as console_for
@@ -52,10 +44,8 @@ def add_v1_routes(app: FastAPI, tidings: Tidings, limits: Limits | None = None) 
     app.state.limits = limits
     app.state.rates = RateLimiter(limits.rate, limits.burst, limits.tokens)
     app.state.uploads = UploadBudget(limits.uploads)
-    join_routers(
-        app, *(module.router_for(tidings, limits) for module in (publications, subscriptions, preview))
-    )
-    join_routers(app, openapi.router)
+    routers = [module.router_for(tidings, limits) for module in (publications, subscriptions)]
+    join_routers(app, *routers, openapi.router)
 
 
 def create_app(context: ServiceContext) -> FastAPI:
@@ -91,35 +81,38 @@ def create_app(context: ServiceContext) -> FastAPI:
 
 def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
     """Add all routes of the API and the console."""
-    tidings, public_url = context.tidings, context.public_url
-    given = context.settings.rpc_token
-    token = given.get_secret_value() if given else None
+    tidings, store, public_url = context.tidings, context.tidings.store, context.public_url
+    settings, personal_feeds = context.settings, context.hub.feeds
+    token = settings.rpc_token.get_secret_value() if settings.rpc_token else None
     trust = TrustPolicy(token, public_url is not None, context.access)
     own = replace(trust, is_public=True)  # subscribers' data needs a token on this machine as well
+    fanout = NotificationFanout(store)
+    provider = build_provider_api(store, trust, context.following)
+    targets = open_destinations(store, build_delivery_policy(settings))
     add_v1_routes(app, tidings)  # first: routes are tried in order, and most requests are for these
-    fanout = NotificationFanout(tidings.store)
-    join_routers(app, notifications.router_for(tidings.store, fanout))
-    join_routers(app, metadata_pages.problem_types_router())
-    join_routers(app, feeds.router_for(context.hub.feeds))
-    join_routers(app, hub.hub_router_for(context.hub))
-    contact = context.settings.contact
-    places = context.hub.feeds.places
     join_routers(
         app,
-        endpoints.router_for(tidings, places, public_url, token=token, always_token=True, contact=contact),
+        notifications.router_for(store, fanout),
+        websocket.router_for(store, fanout),
+        destinations.router_for(targets),
+        subscribers.preferences_router_for(store),
+        subscribers.feed_addresses_router_for(personal_feeds),
+        subscribers.audiences_router_for(store),
+        probes.pipeline_router_for(context),
+        feeds.router_for(personal_feeds),
+        feeds.hub_router_for(context.hub),
+        endpoints.router_for(
+            tidings,
+            personal_feeds.places,
+            public_url,
+            token=token,
+            always_token=True,
+            contact=settings.contact,
+        ),
+        provider.router,
+        objects.router_for(store, own),
+        metadata_pages.problem_types_router(),
+        metadata_pages.router_for(store, trust),
+        console_for(tidings, targets, personal_feeds, app.state.limits, public_url),
     )
-    provider = provider_routes.build_provider_api(tidings.store, trust, context.following)
-    join_routers(app, provider.router)
-    join_routers(app, browse.router_for(tidings.store, trust))
-    join_routers(app, metadata_pages.router_for(tidings.store, trust))
-    join_routers(app, objects.router_for(tidings.store, own))
-    join_routers(app, websocket.router_for(tidings.store, fanout))
-    join_routers(app, asyncapi.router)
-    join_routers(app, audiences.router_for(tidings.store))
-    join_routers(app, pipeline.router_for(context))
-    made = open_destinations(tidings.store, build_delivery_policy(context.settings))
-    join_routers(app, destinations.router_for(made))
-    join_routers(app, feed_addresses.router_for(context.hub.feeds))
-    join_routers(app, console_for(tidings, made, context.hub.feeds, app.state.limits, public_url))
-    join_routers(app, preferences.router_for(tidings.store))
-    app.state.at_end += [provider.news.end, fanout.end, made.close]
+    app.state.at_end += [provider.news.end, fanout.end, targets.close]

@@ -14,18 +14,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
-from tidings.api.batcher import Batcher
-from tidings.api.http_error import HttpError
-from tidings.api.middleware.csrf import build_csrf_error, is_same_origin, is_state_changing
-from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.concurrency import Batcher
+from tidings.api.limits import RateLimiter
+from tidings.api.problem_details import HttpError
 from tidings.api.routes import refuse_unknown_parameters
 from tidings.errors import Absent, NotAllowed
 from tidings.service.authorization import Access, Caller, Scope
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+
+OWN_SITE = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site`; `none` means that the person typed the address."""
 
 COOKIE = "tidings"
 """The console's cookie: the token itself. Scripts cannot read it."""
@@ -38,17 +44,44 @@ INVALID_TOKEN_HINT = (
 _scheme = HTTPBearer(auto_error=False, description="A token that `tidings token make` created")
 
 
+# CSRF: browsers send cookies with requests of any page. `SameSite=Strict` prevents that for other sites already; this
+# check covers browsers that ignore it, and other ports and subdomains, which count as the same site.
+
+
+def is_state_changing(connection: HTTPConnection) -> bool:
+    """Return whether a request may change something. A WebSocket counts: its opener could read the messages."""
+    return connection.scope["type"] == "websocket" or connection.scope["method"] not in SAFE_METHODS
+
+
+def is_same_origin(connection: HTTPConnection) -> bool:
+    """Return whether a request comes from our own page. Over plain http, browsers send `Origin` only."""
+    site = connection.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in OWN_SITE
+    try:
+        origin = urlsplit(connection.headers.get("origin", "")).netloc.lower()
+    except ValueError:  # such as http://[
+        return False
+    return bool(origin) and origin == connection.headers.get("host", "").lower()
+
+
+def build_csrf_error(connection: HTTPConnection) -> NotAllowed:
+    """Return the error for a request from a page of another site."""
+    origin = connection.headers.get("origin") or "no origin"
+    hint = "programs send Authorization: Bearer TOKEN instead of the cookie"
+    return NotAllowed("cross-site request refused", received=origin[:200], hint=hint)
+
+
 class Authenticator:
     """Finds the callers of requests; concurrent lookups share one query."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._batcher: Batcher[str, Caller | None] = Batcher(self._found, "requests")
+        self._batcher: Batcher[str, Caller | None] = Batcher(self._find_callers, "requests")
 
     async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
         """Return the caller of a request or a WebSocket, or raise 401 or 403."""
-        secret = find_token(connection)
-        return self._checked(await self._by(secret), scope, secret)
+        return await self.allowed_by(find_token(connection), scope)
 
     def presumed(self, connection: HTTPConnection, scope: Scope) -> Caller | None:
         """Return the caller if the token was valid when it was last checked; `None` otherwise. Reads no store.
@@ -56,38 +89,36 @@ class Authenticator:
         The transaction that follows has to check the token again, before anything that is not in the request itself
         is answered.
         """
-        found = self._access.presumably(find_token(connection))
-        return found if found is not None and found.may(scope) else None
+        caller = self._access.presumably(find_token(connection))
+        return caller if caller is not None and caller.may(scope) else None
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
-        """Return the caller of a token that was sent in another way, such as in a message."""
-        return self._checked(await self._by(secret), scope, secret)
-
-    def _checked(self, found: Caller | None, scope: Scope, secret: str) -> Caller:
-        if found is None and secret:
+        """Return the caller of a token that was sent in another way, such as in a message; or raise 401 or 403."""
+        caller = await self._find_caller(secret)
+        if caller is None and secret:
             raise HttpError(401, NotAllowed("invalid token", hint=INVALID_TOKEN_HINT))
-        if found is None:
+        if caller is None:
             raise HttpError(401, NotAllowed("a token is needed", hint=TOKEN_HINT))
-        if not found.may(scope):
-            received = ", ".join(sorted(found.token.scopes))
+        if not caller.may(scope):
+            received = ", ".join(sorted(caller.token.scopes))
             raise HttpError(403, NotAllowed("this token lacks a scope", received=received, accepted=scope))
-        return found
+        return caller
 
     async def who(self, connection: HTTPConnection) -> Caller | None:
         """Return the caller if the token is valid. Cookies count only for requests from our own pages."""
-        return await self._by(find_token(connection))
+        return await self._find_caller(find_token(connection))
 
-    async def _by(self, secret: str) -> Caller | None:
+    async def _find_caller(self, secret: str) -> Caller | None:
         return await self._batcher.add(secret) if secret else None
 
-    def _found(self, secrets: Sequence[str]) -> list[Caller | None]:
-        found = self._access.who_all(secrets)
-        return [found.get(secret) for secret in secrets]
+    def _find_callers(self, secrets: Sequence[str]) -> list[Caller | None]:
+        callers = self._access.who_all(secrets)
+        return [callers.get(secret) for secret in secrets]
 
 
 def get_authenticator(connection: HTTPConnection) -> Authenticator:
-    found: Authenticator = connection.app.state.authenticator
-    return found
+    authenticator: Authenticator = connection.app.state.authenticator
+    return authenticator
 
 
 def find_token(connection: HTTPConnection) -> str:
@@ -97,8 +128,8 @@ def find_token(connection: HTTPConnection) -> str:
 
 def read_bearer_token(connection: HTTPConnection) -> str:
     """Return the token in the `Authorization` header."""
-    kind, _, given = connection.headers.get("authorization", "").partition(" ")
-    return given.strip() if kind.lower() == "bearer" else ""
+    kind, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
 
 
 def read_cookie_token(connection: HTTPConnection) -> str:
@@ -109,39 +140,30 @@ def read_cookie_token(connection: HTTPConnection) -> str:
     return secret
 
 
-def require_scope(scope: Scope) -> Callable[..., Awaitable[Caller]]:
-    """Return a dependency that requires a scope, counts the request and refuses unknown parameters."""
+def require_scope(
+    scope: Scope, may_presume: Callable[[Request], bool] = lambda _: False
+) -> Callable[..., Awaitable[Caller]]:
+    """Return a dependency that requires a scope, counts the request and refuses unknown parameters.
 
-    async def caller(
-        request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
-    ) -> Caller:
-        return _admit_caller(request, await get_authenticator(request).allowed(request, scope))
-
-    return caller
-
-
-def presume_scope(scope: Scope, is_quick: Callable[[Request], bool]) -> Callable[..., Awaitable[Caller]]:
-    """Return the same for routes that check the token again later, as `Authenticator.presumed` requires.
-
-    For requests that are not quick to read the token is checked first, so that callers without one cost little.
+    A route with `may_presume` checks the token again later, as `Authenticator.presumed` requires. For requests that are
+    not quick to read it returns false: the token is checked first, so that callers without one cost little.
     """
 
     async def caller(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
-        found = get_authenticator(request).presumed(request, scope) if is_quick(request) else None
-        return _admit_caller(request, found or await get_authenticator(request).allowed(request, scope))
+        authenticator = get_authenticator(request)
+        presumed = authenticator.presumed(request, scope) if may_presume(request) else None
+        caller = presumed or await authenticator.allowed(request, scope)
+        if not getattr(
+            request.state, "is_counted", False
+        ):  # with a body, callers are checked before and after
+            count_request(request, caller.token.id)
+            request.state.is_counted = True
+        refuse_unknown_parameters(request)
+        return caller
 
     return caller
-
-
-def _admit_caller(request: Request, found: Caller) -> Caller:
-    """Count a request once: where a body is read, the caller is checked before and after."""
-    if not getattr(request.state, "is_counted", False):
-        count_request(request, found.token.id)
-        request.state.is_counted = True
-    refuse_unknown_parameters(request)
-    return found
 
 
 def count_request(connection: HTTPConnection, token: str) -> None:
@@ -169,7 +191,6 @@ def require_owner(caller: Caller, subscriber: str, what: str) -> None:
 
 # Trust: routes for callers who know the service's token, for administrators, or for this machine only.
 
-
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN_VARIABLE = "TIDINGS_RPC_TOKEN"
 """The environment variable with the service's token."""
@@ -191,26 +212,22 @@ class TrustPolicy:
     is_public: bool = False
     access: Access | None = None
 
-    def holds(self, request: Request) -> bool:
-        """Return whether the caller is trusted."""
-        return self.known(request).may
-
-    def known(self, request: Request) -> TrustDecision:
+    def decide(self, request: Request) -> TrustDecision:
         """Decide about a caller. XML-RPC clients and browsers send the token as a password.
 
         Behind a proxy every caller seems to be this machine, and with DNS rebinding a page of another site may reach
         it: so proxy headers and other host names are refused.
         """
-        given = _password(request.headers.get("authorization", ""))
-        caller = self.access.who(given) if self.access and given else None
+        secret = _read_password(request.headers.get("authorization", ""))
+        caller = self.access.who(secret) if self.access and secret else None
         if caller is not None:  # a valid token decides, also for callers on this machine
             return TrustDecision(caller.is_administrator, caller, caller.token.id)
         if self.token:
-            is_it = hmac.compare_digest(given.encode(), self.token.encode())
-            return TrustDecision(is_it, token=TOKEN_VARIABLE if is_it else None)
-        proxied = self.is_public or any(name in request.headers for name in PROXY_HEADERS)
-        here = _is_loopback(request.client.host if request.client else "")
-        return TrustDecision(here and not proxied and _is_loopback(request.url.hostname or ""))
+            is_valid = hmac.compare_digest(secret.encode(), self.token.encode())
+            return TrustDecision(is_valid, token=TOKEN_VARIABLE if is_valid else None)
+        is_proxied = self.is_public or any(name in request.headers for name in PROXY_HEADERS)
+        is_local = _is_loopback(request.client.host if request.client else "")
+        return TrustDecision(is_local and not is_proxied and _is_loopback(request.url.hostname or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,34 +248,33 @@ def require_trust(trust: TrustPolicy, what: str) -> Callable[[Request], None]:
     """Return a dependency that admits trusted callers only: 401 without a valid token, 403 with another one."""
 
     def trusted(request: Request) -> None:
-        known = trust.known(request)
-        known.count(request)
-        if not known.may:
-            raise build_trust_error(known, what)
+        decision = trust.decide(request)
+        decision.count(request)
+        if not decision.may:
+            raise _build_trust_error(decision, what)
 
     return trusted
 
 
-def build_trust_error(known: TrustDecision, what: str) -> HttpError:
-    """Return the refusal of a caller who may not do everything; 403 if a valid token says who it is."""
-    if known.caller is None:
+def _build_trust_error(decision: TrustDecision, what: str) -> HttpError:
+    if decision.caller is None:
         return HttpError(401, NotAllowed(f"{what} needs the token of the service", hint=SEND_TOKEN_HINT))
-    received = ", ".join(sorted(known.caller.token.scopes))
+    received = ", ".join(sorted(decision.caller.token.scopes))
     problem = f"{what} needs an administrator's token"
     return HttpError(
         403, NotAllowed(problem, received=received, accepted=Scope.ADMINISTER, hint=MAKE_TOKEN_HINT)
     )
 
 
-def _password(authorization: str) -> str:
+def _read_password(authorization: str) -> str:
     """Return the token in `Bearer token`, or the password of `Basic ...`, which XML-RPC clients send."""
-    kind, _, given = authorization.partition(" ")
+    kind, _, credentials = authorization.partition(" ")
     if kind.lower() == "bearer":
-        return given.strip()
+        return credentials.strip()
     if kind.lower() != "basic":
         return ""
     try:
-        return b64decode(given, validate=True).decode().partition(":")[2]
+        return b64decode(credentials, validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
 

@@ -1,7 +1,7 @@
-"""Feeds over HTTP: each at an address that nobody can guess, with conditional requests, archives, and no list of them.
+"""Outgoing feeds at secret addresses, with conditional requests and archives, and the WebSub hub.
 
-An address is a secret. So nothing here is logged, caches that others share may not keep an answer, and links that a
-reader follows do not tell where they were found.
+An address is a secret: requests are not logged, shared caches may not store responses, and links in a feed do not
+disclose where they were found.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
+from tidings.api import problem_details
 from tidings.api.authentication import count_request
-from tidings.api.request_body import read_body
+from tidings.api.parameters import media_type_of
+from tidings.api.request_body import FORM, read_body
 from tidings.api.routes import PlainTextRoute, ProblemRoute
 from tidings.errors import InputError, TidingsError
 from tidings.feeds.hub.hub import Hub, HubBusy
@@ -32,33 +34,35 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
-"""A browser that is shown a feed runs nothing in it, tells nobody its address, and search engines do not list it."""
+"""A browser runs nothing in a feed and discloses its address to no other site; search engines do not list it."""
+
+MAX_HUB_REQUEST_BYTES = 20_000
 
 _NAME = re.compile(rf"(?P<token>{TOKEN})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
 _ARCHIVE = re.compile(rf"(?P<number>[1-9][0-9]{{0,17}})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
 
 
 class FeedRoute(ProblemRoute):
-    """A route for readers: what is wrong is said in a few words."""
+    """A route for feed readers, with short errors."""
 
     def wrong(self, problem: TidingsError, status: int) -> Response:
         return _problem(status, problem.what)
 
     def check(self, request: Request) -> None:
-        """Every address that is not of a feed looks the same; what has no form of one never reaches the store."""
+        """Check nothing: all unknown addresses get the same response, and malformed ones never reach the store."""
 
 
 def router_for(feeds: PersonalFeeds) -> APIRouter:
-    """The endpoints of feeds out. An address is a token: whoever asks too often with one is told when to come back."""
+    """Return the routes of feeds. An address counts as a token of the rate limiter."""
     router = APIRouter(tags=["feeds"], route_class=FeedRoute)
 
     @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def home(request: Request) -> Response:
-        """Browsers, which ask for HTML, are led to the console."""
+        """Redirect browsers, which accept HTML, to the console."""
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse("/console", 303, {"Vary": "Accept"})
         return PlainTextResponse(
-            "Tidings. `tidings feeds --as NAME` and, with a token, /v1/feeds tell the addresses of feeds.\n"
+            "Tidings. `tidings feeds --as NAME` and, with a token, /v1/feeds list the addresses of feeds.\n"
             f"The console is at {feeds.places.public_url}/console, "
             f"metadata is shown at {feeds.places.public_url}/browse.\n",
             headers={"Vary": "Accept"},
@@ -67,12 +71,12 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     @router.get("/feeds/{name}")
     @router.head("/feeds/{name}", include_in_schema=False)
     def feed(name: str, request: Request) -> Response:
-        return _answered(feeds, _NAME.fullmatch(name), None, request)
+        return _feed_response(feeds, _NAME.fullmatch(name), None, request)
 
     @router.get("/feeds/{token}/archive/{number}")
     @router.head("/feeds/{token}/archive/{number}", include_in_schema=False)
     def archive(token: str, number: str, request: Request) -> Response:
-        return _answered(feeds, _NAME.fullmatch(token), _ARCHIVE.fullmatch(number), request)
+        return _feed_response(feeds, _NAME.fullmatch(token), _ARCHIVE.fullmatch(number), request)
 
     @router.get("/opml/{token}")
     @router.head("/opml/{token}", include_in_schema=False)
@@ -81,91 +85,83 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
             count_request(request, hash_token(token))
         found = feeds.opml(token)
         if not isinstance(found, bytes):
-            return _gone() if found else _unknown()
+            return _gone() if found else _not_found()
         headers = SECURITY_HEADERS | {"Cache-Control": "private, no-cache", "ETag": entity_tag(found)}
-        if _has(request, entity_tag(found), None):
+        if _is_cached(request, entity_tag(found), None):
             return Response(status_code=304, headers=headers)
         return Response(found, media_type="text/x-opml; charset=utf-8", headers=headers)
 
     return router
 
 
-def _answered(
+def _feed_response(
     feeds: PersonalFeeds, name: re.Match[str] | None, archive: re.Match[str] | None, request: Request
 ) -> Response:
     is_archive = "/archive/" in request.url.path
     if name is None or (is_archive and (archive is None or name["format"])):
-        return _unknown()
+        return _not_found()
     opened = feeds.open(name["token"])
     if opened is None or isinstance(opened, Gone):
-        return _gone() if opened else _unknown()
+        return _gone() if opened else _not_found()
     count_request(request, opened.address.hash)
-    given = (archive or name)["format"]
-    format = given or negotiate_format(request.headers.get("accept")).suffix
+    suffix = (archive or name)["format"]
+    format = suffix or negotiate_format(request.headers.get("accept")).suffix
     page = feeds.page(opened, format, int(archive["number"]) if archive else 0)
     if page is None:
-        return _unknown()
-    return _page(feeds, page, request, {} if given else {"Vary": "Accept"})
+        return _not_found()
+    return _page_response(feeds, page, request, {} if suffix else {"Vary": "Accept"})
 
 
-def _page(feeds: PersonalFeeds, page: FeedPage, request: Request, more: Mapping[str, str]) -> Response:
-    """The page, or that the reader has it already: then it is not even rendered, if it was before."""
-    modified, known = feeds.modified(page), feeds.tag(page)
-    body = None if known else feeds.render(page)
-    tag = known or entity_tag(body or b"")
-    headers = SECURITY_HEADERS | dict(more) | {"ETag": tag, "Link": _links(feeds, page)}
+def _page_response(
+    feeds: PersonalFeeds, page: FeedPage, request: Request, more: Mapping[str, str]
+) -> Response:
+    """Return a page, or 304 if the reader has it; a page whose tag is known is not rendered for that."""
+    modified, known_tag = feeds.modified(page), feeds.tag(page)
+    body = None if known_tag else feeds.render(page)
+    tag = known_tag or entity_tag(body or b"")
+    links = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in feeds.links(page).related())
+    headers = SECURITY_HEADERS | dict(more) | {"ETag": tag, "Link": links}
     headers["Last-Modified"] = format_datetime(modified, usegmt=True)
     headers["Cache-Control"] = "private, max-age=86400" if page.is_archive else "private, no-cache"
-    if _has(request, tag, modified):
+    if _is_cached(request, tag, modified):
         return Response(status_code=304, headers=headers)
     content = feeds.render(page) if body is None else body
     return Response(content, media_type=page.format.content_type, headers=headers)
 
 
-def _links(feeds: PersonalFeeds, page: FeedPage) -> str:
-    return ", ".join(f'<{address}>; rel="{relation}"' for relation, address in feeds.links(page).related())
-
-
-def _has(request: Request, tag: str, modified: datetime | None) -> bool:
-    """Whether the reader has what there is (RFC 9110, section 13): a tag decides, a date only where there is no tag."""
+def _is_cached(request: Request, tag: str, modified: datetime | None) -> bool:
+    """Return whether the reader has the current version (RFC 9110, section 13): a tag takes precedence over a date."""
     tags = request.headers.get("if-none-match")
     if tags is not None:
-        return any(each.strip().removeprefix("W/") in (tag, "*") for each in tags.split(","))
+        return any(known.strip().removeprefix("W/") in (tag, "*") for known in tags.split(","))
     since = parse_http_date(request.headers.get("if-modified-since", ""))
     return modified is not None and since is not None and modified <= since
 
 
-def _unknown() -> Response:
-    """The same for everything that is not there, so that nothing can be learnt from it."""
+def _not_found() -> Response:
+    """Return the same response for everything that does not exist, so that it discloses nothing."""
     return _problem(404, "not found")
 
 
 def _gone() -> Response:
-    return _problem(410, "this feed has ended: its address was revoked, or its subscription withdrawn")
+    return _problem(410, "this feed has ended: its address was revoked, or its subscription deleted")
 
 
 def _problem(status: int, title: str) -> Response:
     headers = SECURITY_HEADERS | {"Cache-Control": "no-store"}
     content = {"type": "about:blank", "status": status, "title": title}
-    return JSONResponse(content, status, headers, media_type="application/problem+json")
-
-
-# The hub over HTTP: those who want to be told of new entries ask here (WebSub, section 5).
-
-
-MAX_HUB_REQUEST_BYTES = 20_000
-FORM = "application/x-www-form-urlencoded"
+    return JSONResponse(content, status, headers, media_type=problem_details.MEDIA_TYPE)
 
 
 def hub_router_for(hub: Hub) -> APIRouter:
-    """The endpoint of the hub. It answers before the callback was asked: what was taken is verified in its turn."""
+    """Return the route of the hub (WebSub, section 5). It answers before the callback is verified."""
     router = APIRouter(tags=["hub"], route_class=PlainTextRoute)
 
     @router.post("/hub", status_code=202)
     async def ask(request: Request) -> Response:
         body = await read_body(request, MAX_HUB_REQUEST_BYTES)
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-            return PlainTextResponse(f"a form, as {FORM}\n", 415)
+        if media_type_of(request) != FORM:
+            return PlainTextResponse(f"not a form: send {FORM}\n", 415)
         return await run_in_threadpool(_accept_hub_request, hub, body)
 
     return router
@@ -177,6 +173,6 @@ def _accept_hub_request(hub: Hub, body: bytes) -> Response:
         hub.ask(form)
     except HubBusy as problem:
         return PlainTextResponse(f"{problem}\n", 503, {"Retry-After": "60"})
-    except (InputError, ValueError) as problem:  # too many fields
+    except (InputError, ValueError) as problem:  # ValueError: too many fields
         return PlainTextResponse(f"{problem}\n", 400)
     return Response(status_code=202)

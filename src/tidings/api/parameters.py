@@ -1,29 +1,73 @@
-"""Errors about parameters and members of bodies: which one is wrong, what was received, what is accepted."""
+"""Parameters of requests: declarations that routes share, and errors about parameters and members of bodies."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 from urllib.parse import parse_qsl, unquote_to_bytes
 
+from fastapi import Path, Query
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import HTTPConnection
 
-from tidings.api.http_error import HttpError
-from tidings.core.storable import escaped, is_storable
+from tidings.api.problem_details import HttpError
+from tidings.core.storable import LARGEST_INTEGER, escaped, is_storable
 from tidings.core.validation_text import expected, no_such
 from tidings.errors import InputError
 from tidings.graphs.rdf.media_types import plain
 from tidings.kinds import JSON
+from tidings.service.authorization import Caller
 from tidings.service.submission import JSON_LINES_HINT, hint_json_lines
 
 JSON_HINT = f"Content-Type: {JSON}"
 
+Id = Annotated[str, Path(max_length=500)]
+Number = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="Page size; a page may be shorter.")]
+AfterId = Annotated[
+    str, Query(max_length=500, description="Only ids after this one, the cursor of the previous page.")
+]
+AfterNumber = Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
+Subscriber = Annotated[
+    str | None, Query(max_length=500, description="The subscriber; only administrators may name another one.")
+]
 
-def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
+
+def subscriber_of(caller: Caller, named: str | None) -> str:
+    """Return the subscriber that a request is about. Impossible names are refused before the store is read."""
+    subscriber = caller.acting_as(named)
+    if not subscriber.isprintable():
+        raise InputError("no subscriber has such a name", where="subscriber", received=ascii(subscriber))
+    return subscriber
+
+
+async def find_subscriber(caller: Caller, named: str | None) -> str:
+    """Return the same without blocking: a name such as `Student:1` may need a lookup in a source database."""
+    if named is None or named == caller.subscriber or ":" not in named:
+        return subscriber_of(caller, named)
+    return await run_in_threadpool(subscriber_of, caller, named)
+
+
+def media_type_of(connection: HTTPConnection) -> str:
+    """Return the media type of a request without its parameters."""
+    return plain(connection.headers.get("content-type", ""))
+
+
+def refuse_other_parameters(names: Iterable[str], known: Sequence[str]) -> None:
     """Refuse the first parameter that is not a known one."""
-    for name in given:
+    for name in names:
         if name not in known:
             raise HttpError(400, no_such("parameter", name, known))
+
+
+def refuse_repeated_parameters(connection: HTTPConnection) -> None:
+    """Refuse repeated parameters: servers read the last one, proxies may read the first."""
+    counts = Counter(name for name, _ in connection.query_params.multi_items())
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise HttpError(400, InputError("repeated parameter", where=repeated[:80]))
 
 
 def check_parameters(connection: HTTPConnection) -> None:
@@ -49,25 +93,24 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
 
     Unknown names come first: a missing member may be a misspelled one.
     """
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-    given, (place, *names) = first.get("input"), first["loc"]
-    received = str(given)[:200] if isinstance(given, str | int | float) else None
+    errors = error.errors()
+    first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+    value, (place, *names) = first.get("input"), first["loc"]
+    received = str(value)[:200] if isinstance(value, str | int | float) else None
     name, is_missing = str(names[-1] if names else place), first["type"] == "missing"
     if place != "body":
         if is_missing:
             return InputError("a parameter is missing", where=name)
-        what = "invalid parameter"
-        return InputError(what, where=name, received=received, accepted=expected(first))
+        return InputError("invalid parameter", where=name, received=received, accepted=expected(first))
     if not names:
-        return _no_object(given)
+        return _build_no_object_error(value)
     if first["type"] == "extra_forbidden":
         problem = no_such("member", name, members if len(names) == 1 else ())
     elif is_missing:
         problem = InputError(f"'{name}' is missing")
     else:
         problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
-    problem.pointer = "".join(f"/{escaped(str(each))}" for each in names)
+    problem.pointer = "".join(f"/{escaped(str(name))}" for name in names)
     return problem
 
 
@@ -82,9 +125,9 @@ def build_media_type_error(body: bytes, media_type: str) -> InputError:
     )
 
 
-def _no_object(given: object) -> InputError:
+def _build_no_object_error(value: object) -> InputError:
     """Return the error about a body that is not an object: empty, an array, or another value."""
     problem = InputError("the body is not a JSON object", accepted="a JSON object", hint=JSON_HINT)
-    if isinstance(given, list):
+    if isinstance(value, list):
         problem.received, problem.hint = "an array", JSON_LINES_HINT
     return problem

@@ -1,10 +1,10 @@
-"""Problem Details (RFC 9457): a type with an address, what is wrong this time, and the facts as members.
+"""Problem Details (RFC 9457): the type of a problem, this occurrence, and its facts as members.
 
     {"type": "/problems#check-problem", "title": "The text parses, but contradicts the schema or itself",
      "status": 422, "detail": "no event type has an attribute 'prise' (column 1)", "instance": "/v1/subscriptions",
      "error": "CheckProblem", "what": "...", "place": {"line": 1, "column": 1, "length": 5}, "pointer": "/text", ...}
 
-`GET /problems` describes each type.
+`GET /problems` describes each type. `HttpError` gives an error another status than its class has.
 """
 
 from __future__ import annotations
@@ -52,3 +52,11 @@ def list_problem_types() -> list[type[TidingsError]]:
         found.add(kind)
         waiting += kind.__subclasses__()
     return sorted((kind for kind in found if not kind.__name__.startswith("_")), key=problem_name)
+
+
+class HttpError(Exception):
+    """An error that is answered with a given status."""
+
+    def __init__(self, status: int, problem: TidingsError) -> None:
+        self.status, self.problem = status, problem
+        super().__init__(str(problem))

@@ -1,4 +1,4 @@
-"""Bodies of requests: as many bytes as allowed, in time, as they are, and strict JSON where a model is made of them."""
+"""Bodies of requests: limits of size, time and memory, and strict JSON where a model is built from the body."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from typing import Any
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from tidings.api.http_error import HttpError
-from tidings.api.middleware.rate_limiter import CHARGED_BYTES, charge_requests
+from tidings.api.limits import CHARGED_BYTES, charge_requests
+from tidings.api.problem_details import HttpError
 from tidings.core.storable import check_members
 from tidings.errors import DecodeProblem, InputError, OverLimit, TidingsError
 from tidings.parsers.strict_json import MOST_VALUES, has_more_values, parse_value, values_problem
 from tidings.service.submission import JSON_LINES_HINT, hint_json_lines
 
 MAX_REQUEST_BYTES = 1_000_000
-"""Bytes of a request that a model is made of, where the application has no other limit."""
+"""Bytes of a request that a model is built from, where the application has no other limit."""
 
 BODY_SECONDS = 30.0
-"""How long a body may take, whatever its size. A minute's pause is somebody who is gone, or means harm."""
+"""Time limit for any body. A client that pauses for a minute has gone, or is an attacker."""
 
-SLOWEST = 8_000
-"""Bytes in a second: a body that comes as fast may take longer. A byte every few seconds would hold memory for days."""
+MIN_BYTES_PER_SECOND = 8_000
+"""A body that arrives at this rate may take longer. One byte every few seconds would hold memory for days."""
+
+FORM = "application/x-www-form-urlencoded"
 
 
 class EncodedBody(InputError):
@@ -32,7 +34,7 @@ class EncodedBody(InputError):
 
 
 class LimitedRequest(Request):
-    """A request whose body, where a model is made of it, has at most as many bytes as allowed, and is strict JSON."""
+    """A request whose body, where a model is built from it, is limited in size and has to be strict JSON."""
 
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
@@ -60,34 +62,38 @@ class LimitedRequest(Request):
 
 
 async def read_body(
-    request: Request, most: int, hold: Callable[[int], None] = lambda size: None, hint: str | None = None
+    request: Request, most: int, reserve: Callable[[int], None] = lambda size: None, hint: str | None = None
 ) -> bytes:
-    """The body; if it is too large it is refused, with the hint, and no more of it is read then. `hold` hears of each
-    part of it before the next one is read.
+    """Read a body of at most so many bytes; a larger one is refused with the hint, and not read further.
+
+    `reserve` is called with the size of each chunk before the next one is read.
     """
     _refuse_encoded(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > most:
         raise build_too_large_error(most, hint)
-    body = bytearray()  # a list of many small parts would take far more memory than was announced to `hold`
+    body = bytearray()  # a list of many small chunks would take far more memory than was reserved
     try:
-        async for chunk in _in_time(request.stream()):
-            hold(len(chunk))
+        async for chunk in _limit_time(request.stream()):
+            reserve(len(chunk))
             body += chunk
             if len(body) > most:
                 raise build_too_large_error(most, hint)
-    except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
-        raise HttpError(400, InputError("the body ends too early", received=f"{len(body):,} bytes")) from gone
-    except TimeoutError as late:
-        accepted = f"all of it within {BODY_SECONDS:g} seconds, or {SLOWEST:,} bytes a second"
-        problem = InputError("the body does not come", received=f"{len(body):,} bytes", accepted=accepted)
-        raise HttpError(408, problem) from late
+    except ClientDisconnect as error:  # not a failure of the server; the response is not read
+        problem = InputError("the body is incomplete", received=f"{len(body):,} bytes")
+        raise HttpError(400, problem) from error
+    except TimeoutError as error:
+        accepted = f"within {BODY_SECONDS:g} seconds, or {MIN_BYTES_PER_SECOND:,} bytes a second"
+        problem = InputError(
+            "the body arrives too slowly", received=f"{len(body):,} bytes", accepted=accepted
+        )
+        raise HttpError(408, problem) from error
     charge_requests(request, len(body) // CHARGED_BYTES)
     return bytes(body)
 
 
-async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Each part of a body, if all of it comes fast enough: what came holds memory, which others want, too."""
+async def _limit_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks of a body, and raise TimeoutError if they arrive too slowly: they occupy shared memory."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BODY_SECONDS
     while True:
@@ -95,50 +101,46 @@ async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             chunk = await anext(chunks, None)
         if chunk is None:
             return
-        deadline += len(chunk) / SLOWEST
+        deadline += len(chunk) / MIN_BYTES_PER_SECOND
         yield chunk
 
 
 def _refuse_encoded(encoding: str) -> None:
-    """Bodies are taken as they are. What was compressed is a thousand times as long as it seems, and as bytes of an
-    unknown kind it would be published compressed.
-    """
+    """Refuse compressed bodies: a small one may expand a thousandfold, or be published compressed."""
     if encoding.strip().lower() not in ("", "identity"):
-        hint = "send the body as it is, without Content-Encoding"
-        what, received = "no encoding of a body is understood", encoding[:80]
+        hint = "send the body uncompressed, without Content-Encoding"
+        what, received = "encoded bodies are not supported", encoding[:80]
         raise HttpError(415, EncodedBody(what, where="Content-Encoding", received=received, hint=hint))
 
 
 def build_too_large_error(most: int, hint: str | None = None) -> HttpError:
-    """What is answered to a body beyond the limit."""
+    """Return the error about a body beyond the limit."""
     return HttpError(413, OverLimit("the body is too large", accepted=f"{most:,} bytes", hint=hint))
 
 
-# Publications, and many subscriptions, on their way in: no more bytes at a time than memory is meant for.
-#
-# Each body has a limit. All bodies together have one, too: who comes when it is reached is asked to come back.
-
-
 class UploadBudget:
-    """The bodies that are held now, in one event loop."""
+    """Memory for the bodies of publications and bulk subscriptions that are being received, in one event loop.
+
+    Each body has a limit of its own. Beyond the limit for all of them together, requests are answered with 503.
+    """
 
     def __init__(self, most: int) -> None:
-        self._most, self._held = most, 0
+        self._most, self._reserved = most, 0
 
     @asynccontextmanager
     async def read(self, request: Request, most: int) -> AsyncIterator[bytes]:
-        """The body of a request; it counts until the end of the `with`."""
-        held = 0
+        """Read the body of a request; it counts until the end of the `with`."""
+        size = 0
 
-        def hold(size: int) -> None:
-            nonlocal held
-            if self._held + size > self._most:
-                hint = "come back in a moment"
-                raise HttpError(503, TidingsError("too much is on its way in already", hint=hint))
-            self._held += size
-            held += size
+        def reserve(chunk: int) -> None:
+            nonlocal size
+            if self._reserved + chunk > self._most:
+                hint = "try again in a moment"
+                raise HttpError(503, TidingsError("too many uploads at the same time", hint=hint))
+            self._reserved += chunk
+            size += chunk
 
         try:
-            yield await read_body(request, most, hold)
+            yield await read_body(request, most, reserve)
         finally:
-            self._held -= held
+            self._reserved -= size

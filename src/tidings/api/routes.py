@@ -19,13 +19,13 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from tidings.api import problem_details
-from tidings.api.http_error import HttpError
 from tidings.api.parameters import (
     build_media_type_error,
     check_parameters,
     parameter_problem,
     refuse_other_parameters,
 )
+from tidings.api.problem_details import HttpError
 from tidings.api.request_body import EncodedBody, LimitedRequest
 from tidings.errors import (
     Absent,

@@ -11,8 +11,7 @@
 `AsyncClient` has the same methods as coroutines. The package imports neither Spark nor Numba nor a database.
 """
 
-from tidings.client.async_client import AsyncClient
-from tidings.client.client import Client
+from tidings.client.client import AsyncClient, Client
 from tidings.client.records import (
     AckPosition,
     CheckResult,
@@ -30,8 +29,7 @@ from tidings.client.records import (
     SubscribeResult,
     Subscription,
 )
-from tidings.client.responses import NoAnswer
-from tidings.client.retry import RetryPolicy
+from tidings.client.transport import NoAnswer, RetryPolicy
 from tidings.errors import TextWarning
 
 __all__ = [

@@ -235,13 +235,6 @@ def make_parser(kind: type[T]) -> Callable[[Members], T]:
     return lambda answer: kind(**{name: answer[name] for name in names if name in answer})
 
 
-def make_page_parser(
-    name: str, parse: Callable[[Members], T], cursor: str = "next"
-) -> Callable[[Members], Page[T]]:
-    """Return a function that parses a page whose items and cursor are the members `name` and `cursor`."""
-    return lambda answer: Page(tuple(map(parse, answer[name])), answer[cursor])
-
-
 _health = make_parser(Health)
 _subscription = make_parser(Subscription)
 _check_result = make_parser(CheckResult)

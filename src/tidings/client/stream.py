@@ -11,8 +11,15 @@ import httpx
 
 from tidings.client.calls import STREAM, build_params
 from tidings.client.records import ReceivedNotification, parse_notification
-from tidings.client.responses import FORMAT_ERRORS, MAX_EXCERPT, NoAnswer, parse_problem
-from tidings.client.retry import CONNECT_SECONDS, RETRY_STATUSES, RetryPolicy
+from tidings.client.transport import (
+    CONNECT_SECONDS,
+    FORMAT_ERRORS,
+    MAX_EXCERPT,
+    RETRY_STATUSES,
+    NoAnswer,
+    RetryPolicy,
+    parse_problem,
+)
 from tidings.operations.retry_after import parse_retry_after
 
 READ_TIMEOUT_SECONDS = 45.0

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Response
 
 from tidings.api.authentication import require_owner
-from tidings.api.middleware.write_limiter import WriteLimiter
-from tidings.api.v1.notifications import subscriber_of
+from tidings.api.concurrency import WriteLimiter
+from tidings.api.parameters import subscriber_of
 from tidings.console.pages import HOME, console_router, format_query, redirect_to
 from tidings.console.session import (
+    Form,
     NameParameter,
     NumberParameter,
     SubscriberParameter,
     SubscribeVisitor,
     Visitor,
-    read_form,
     read_number,
     render_page,
 )
 from tidings.delivery import quiet_hours
-from tidings.delivery.destinations import Destinations, SampleResult
+from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
 from tidings.errors import Absent, InputError
 
@@ -61,11 +60,11 @@ def router_for(destinations: Destinations) -> APIRouter:
 
 
 class DestinationPages:
-    """What is answered. Somebody else's destination is answered as if it were not there."""
+    """Pages about destinations. Those of other subscribers get the same error as missing ones."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations, self._store = destinations, destinations.store
-        self._outside = WriteLimiter(what="requests to look at an address")
+        self._limiter = WriteLimiter(what="requests to other servers")
 
     def all(
         self,
@@ -81,10 +80,13 @@ class DestinationPages:
     ) -> Response:
         whose = visitor.only(subscriber)
         found = self._store.destinations.list(whose, after, PAGE + 1)
-        healths = self._store.destinations.health_of([each.id for each in found[:PAGE]])
+        healths = self._store.destinations.health_of([destination.id for destination in found[:PAGE]])
         hours = self._store.preferences.quiet(whose) if whose is not None else None
         values = {
-            "found": [(each, self._shown(each), healths.get(each.id, Health())) for each in found[:PAGE]],
+            "found": [
+                (each, self._destinations.shown(each), healths.get(each.id, Health()))
+                for each in found[:PAGE]
+            ],
             "more": found[PAGE - 1].id if len(found) > PAGE else None,
             "is_first": not after,
             "whose": whose,
@@ -108,15 +110,16 @@ class DestinationPages:
         return self._one(visitor, self._own(visitor, id), after, {"done": DONE.get(done)})
 
     def _one(
-        self, visitor: Visitor, one: Destination, after: int = 0, more: dict[str, Any] | None = None
+        self, visitor: Visitor, destination: Destination, after: int = 0, more: dict[str, Any] | None = None
     ) -> Response:
-        letters = self._store.dead_deliveries.list(one.id, after, PAGE + 1)
+        id = destination.id
+        letters = self._store.dead_deliveries.list(id, after, PAGE + 1)
         values = {
-            "one": one,
-            "shown": self._shown(one),
-            "health": self._store.destinations.health_of([one.id]).get(one.id, Health()),
+            "one": destination,
+            "shown": self._destinations.shown(destination),
+            "health": self._store.destinations.health_of([id]).get(id, Health()),
             "letters": letters[:PAGE],
-            "count": self._store.dead_deliveries.count(one.id),
+            "count": self._store.dead_deliveries.count(id),
             "more": letters[PAGE - 1].number if len(letters) > PAGE else None,
             "tested": None,
             "secret": None,
@@ -124,83 +127,65 @@ class DestinationPages:
         }
         return render_page("destination.html", visitor, HERE, values | (more or {}))
 
-    async def add(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        given = await read_form(request, visitor)
-        return await self._outside.run(lambda: self._add(visitor, given))
+    async def add(self, visitor: SubscribeVisitor, form: Form) -> Response:
+        return await self._limiter.run(lambda: self._add(visitor, form))
 
-    def _add(self, visitor: Visitor, given: dict[str, str]) -> Response:
-        whose = given.get("subscriber", "").strip()
+    def _add(self, visitor: Visitor, form: dict[str, str]) -> Response:
+        whose = form.get("subscriber", "").strip()
         try:
-            made = self._destinations.add(
+            destination = self._destinations.add(
                 subscriber_of(visitor.caller, whose or None),
-                given.get("kind", ""),
-                given.get("target", "").strip(),
-                given.get("subscription", "").strip() or None,
-                given.get("name", "").strip(),
+                form.get("kind", ""),
+                form.get("target", "").strip(),
+                form.get("subscription", "").strip() or None,
+                form.get("name", "").strip(),
             )
         except InputError as problem:
-            return self._all(visitor, whose, more={"given": given, "problem": problem})
-        return self._one(
-            visitor, made, more={"secret": made.secret, "done": "Added. Send a sample to test it."}
-        )
+            return self._all(visitor, whose, more={"given": form, "problem": problem})
+        more = {"secret": destination.secret, "done": "Added. Send a sample to test it."}
+        return self._one(visitor, destination, more=more)
 
-    async def quiet(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        given = await read_form(request, visitor)
-        return await run_in_threadpool(self._quiet, visitor, given)
-
-    def _quiet(self, visitor: Visitor, given: dict[str, str]) -> Response:
-        whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
-        start, end, zone = (given.get(name, "").strip() for name in ("start", "end", "zone"))
+    def quiet(self, visitor: SubscribeVisitor, form: Form) -> Response:
+        whose = subscriber_of(visitor.caller, form.get("subscriber") or None)
+        start, end, zone = (form.get(name, "").strip() for name in ("start", "end", "zone"))
         try:
             hours = quiet_hours.parse_quiet_hours(whose, start, end, zone) if start or end or zone else None
         except InputError as problem:
-            said = {"start": start, "end": end, "zone": zone}
-            return self._all(visitor, given.get("subscriber", ""), more={"hours": said, "problem": problem})
+            fields = {"start": start, "end": end, "zone": zone}
+            return self._all(visitor, form.get("subscriber", ""), more={"hours": fields, "problem": problem})
         self._store.preferences.set_quiet(whose, hours)
         self._store.delivery_cursors.rouse(whose)
-        return redirect_to(f"{AT}{format_query({'done': 'quiet', 'subscriber': given.get('subscriber')})}")
+        return redirect_to(f"{AT}{format_query({'done': 'quiet', 'subscriber': form.get('subscriber')})}")
 
-    async def test(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
+    async def test(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Send a sample now, and show the outcome."""
-        await read_form(request, visitor)
 
         def work() -> Response:
-            one = self._own(visitor, id)
-            tested: SampleResult = self._destinations.test(one)
-            return self._one(visitor, one, more={"tested": tested})
+            destination = self._own(visitor, id)
+            return self._one(visitor, destination, more={"tested": self._destinations.test(destination)})
 
-        return await self._outside.run(work)
+        return await self._limiter.run(work)
 
-    async def rotate(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
+    def rotate(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Show a new secret, only once. For a while the old one signs as well."""
-        await read_form(request, visitor)
+        destination = self._destinations.rotate(self._own(visitor, id).id)
+        return self._one(visitor, destination, more={"secret": destination.secret})
 
-        def work() -> Response:
-            made = self._destinations.rotate(self._own(visitor, id).id)
-            return self._one(visitor, made, more={"secret": made.secret})
-
-        return await run_in_threadpool(work)
-
-    async def pause(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(lambda: self._store.destinations.pause(self._own(visitor, id).id))
+    def pause(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._store.destinations.pause(self._own(visitor, id).id)
         return redirect_to(f"{AT}/{id}?done=paused")
 
-    async def resume(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(lambda: self._store.destinations.resume(self._own(visitor, id).id))
+    def resume(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._store.destinations.resume(self._own(visitor, id).id)
         return redirect_to(f"{AT}/{id}?done=resumed")
 
-    async def replay(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
+    def replay(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Deliver one dead letter again, or all of them."""
-        given = await read_form(request, visitor)
-        number = read_number(given, "number")
-        await run_in_threadpool(lambda: self._store.dead_deliveries.replay(self._own(visitor, id).id, number))
+        self._store.dead_deliveries.replay(self._own(visitor, id).id, read_number(form, "number"))
         return redirect_to(f"{AT}/{id}?done=replayed")
 
-    async def delete(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(lambda: self._store.destinations.remove(self._own(visitor, id).id))
+    def delete(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._store.destinations.remove(self._own(visitor, id).id)
         return redirect_to(f"{AT}?done=deleted")
 
     def _own(self, visitor: Visitor, id: str) -> Destination:
@@ -210,6 +195,3 @@ class DestinationPages:
             raise Absent("there is no such destination")
         require_owner(visitor.caller, found.subscriber, "destination")
         return found
-
-    def _shown(self, one: Destination) -> str:
-        return self._destinations.shown(one)

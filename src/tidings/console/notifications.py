@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Response
 
-from tidings.api.v1.notifications import find_subscriber, subscriber_of
-from tidings.console.highlight import highlight_publication
-from tidings.console.pages import HOME, console_router, format_query, redirect_to
+from tidings.api.parameters import subscriber_of
+from tidings.console.pages import HOME, console_router, format_query, highlight_publication, redirect_to
 from tidings.console.session import (
+    Form,
     NumberInPath,
     NumberParameter,
     SubscriberParameter,
     SubscribeVisitor,
     Visitor,
-    read_form,
     read_number,
     render_page,
 )
@@ -86,9 +84,9 @@ class NotificationPages:
         whose = visitor.only(subscriber)
         if whose is None:
             return render_page("whose.html", visitor, HERE, {"known": self._known()})
-        shelf = self._shelf(whose, before)
+        window = self._window(whose, before)
         return render_page(
-            "notifications.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf}
+            "notifications.html", visitor, HERE, self._values(visitor, window) | {"window": window}
         )
 
     def new(
@@ -97,9 +95,11 @@ class NotificationPages:
         """Render new notifications for an open page, as a fragment."""
         whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
-        shelf = NotificationWindow(whose, found, max(after, *(each.sequence for each in found), 0), after)
+        window = NotificationWindow(
+            whose, found, max(after, *(notification.sequence for notification in found), 0), after
+        )
         return render_page(
-            "notification_items.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf}
+            "notification_items.html", visitor, HERE, self._values(visitor, window) | {"window": window}
         )
 
     def one(
@@ -116,54 +116,55 @@ class NotificationPages:
             "notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber)
         )
 
-    async def acknowledge(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        given = await read_form(request, visitor)
-        whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
-        upto = read_number(given, "upto")
+    def acknowledge(self, visitor: SubscribeVisitor, form: Form) -> Response:
+        upto = read_number(form, "upto")
         if upto is None:
-            raise InputError("up to which notification?", where="upto", accepted="its number")
-        await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, upto)
-        return redirect_to(f"{HOME}/{HERE}{format_query({'subscriber': given.get('subscriber')})}")
+            raise InputError("a number is missing", where="upto", accepted="the number of a notification")
+        whose = subscriber_of(visitor.caller, form.get("subscriber") or None)
+        self._store.acknowledgements.acknowledge(whose, upto)
+        return redirect_to(f"{HOME}/{HERE}{format_query({'subscriber': form.get('subscriber')})}")
 
-    def _shelf(self, whose: str, before: int) -> NotificationWindow:
+    def _window(self, whose: str, before: int) -> NotificationWindow:
         newest = self._store.notifications.last_sequence(whose)
         upto = min(newest, before - 1) if before else newest
         after = max(0, upto - PAGE)
         found = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
-        last = max(newest, *(each.sequence for each in found), 0)
+        last = max(newest, *(notification.sequence for notification in found), 0)
         return NotificationWindow(
             whose, found[::-1], last, self._store.acknowledgements.standing(whose).acknowledged
         )
 
-    def _values(self, visitor: Visitor, shelf: NotificationWindow) -> dict[str, Any]:
-        asked = {each.subscription for each in shelf.found}
-        texts = {id: text for id in asked if (text := self._text(shelf.subscriber, id))}
-        whose = shelf.subscriber if visitor.is_administrator else ""
-        return {"texts": texts, "called": self._called(shelf), "whose": whose}
+    def _values(self, visitor: Visitor, window: NotificationWindow) -> dict[str, Any]:
+        asked = {each.subscription for each in window.found}
+        texts = {id: text for id in asked if (text := self._text(window.subscriber, id))}
+        whose = window.subscriber if visitor.is_administrator else ""
+        return {"texts": texts, "titles": self._titles(window), "whose": whose}
 
-    def _called(self, shelf: NotificationWindow) -> dict[int, str]:
+    def _titles(self, window: NotificationWindow) -> dict[int, str]:
         """Return the titles of publications, as in a feed, by the numbers of their notifications."""
-        asked = {each.publication for each in shelf.found if each.kind == MATCHED}
+        asked = {each.publication for each in window.found if each.kind == MATCHED}
         found = self._store.journal.find_all(asked, LARGEST)
-        return {each.sequence: publication_title(each, found.get(each.publication)) for each in shelf.found}
+        return {each.sequence: publication_title(each, found.get(each.publication)) for each in window.found}
 
     def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
         whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
         if not found or found[0].sequence != sequence:
             raise Absent("there is no such notification", received=str(sequence))
-        told = found[0]
+        notification = found[0]
         read = self._store.acknowledgements.standing(whose).acknowledged
-        publication = self._store.journal.find(told.publication) if told.kind == MATCHED else None
+        publication = (
+            self._store.journal.find(notification.publication) if notification.kind == MATCHED else None
+        )
         return {
-            "told": told,
+            "told": notification,
             "is_unread": sequence > read,
             "publication": publication,
-            "body": highlight_publication(publication, [each.at for each in told.because])
+            "body": highlight_publication(publication, [each.at for each in notification.because])
             if publication
             else None,
-            "asked": self._text(whose, told.subscription),
-            "reasons": [(format_reason(each), each.at) for each in told.because],
+            "asked": self._text(whose, notification.subscription),
+            "reasons": [(format_reason(each), each.at) for each in notification.because],
             "whose": whose if visitor.is_administrator else "",
         }
 

@@ -1,31 +1,44 @@
-"""Publishing by paste or drop: what was pasted is recognised, published, or refused with the place underlined."""
+"""Pages for publishing by paste or drop, and for dead letters, which can be corrected and published again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from tidings.api.limits import Limits
 from tidings.api.request_body import build_too_large_error
-from tidings.api.v1.limits import Limits
 from tidings.api.v1.route_classes import v1_status_of
-from tidings.console.pages import console_router
-from tidings.console.session import PublishVisitor, Visitor, read_form, render_page
-from tidings.console.sniff import list_titles, sniff_media_type
-from tidings.errors import InputError
+from tidings.console.pages import HOME, console_router, format_query, redirect_to
+from tidings.console.session import (
+    AdministerVisitor,
+    Form,
+    NumberInPath,
+    NumberParameter,
+    PublishVisitor,
+    Visitor,
+    read_form,
+    render_page,
+)
+from tidings.errors import Absent, InputError
+from tidings.kinds import JSON, kinds
 from tidings.service import submission
 from tidings.service.submission import Submission, append_submission, number_lines
 from tidings.service.tidings import Tidings
+from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
 
-HERE = "publish"
+HERE, DEAD_LETTERS = "publish", "dead-letters"
 ESCAPED = 3
 """Bytes of a form per byte of a text in which every byte is percent-encoded."""
-SHOWN = 100
+MAX_LISTED = 100
 """Outcomes that are listed; the others are only counted."""
+PAGE = 25
+MAX_SHOWN = 4_000
+"""Characters of a dead letter's body that are shown; publishing it again uses all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class SubmissionForm:
 
     def sent(self, most: int) -> Submission:
         """Return the submission as a client would send it; `most` limits the items."""
-        id, base, audience = (each.strip() or None for each in (self.id, self.base, self.audience))
+        id, base, audience = (value.strip() or None for value in (self.id, self.base, self.audience))
         return Submission(self.text.encode(), self.media_type, id, base=base, audience=audience, most=most)
 
 
@@ -63,6 +76,18 @@ class SubmissionOutcome:
     """The refused lines of JSON Lines; publishing the whole text again would repeat the others."""
 
 
+def list_titles() -> Mapping[str, str]:
+    """Return the media types that a form offers, with their names for people."""
+    return {media_type: title for kind in kinds() for media_type, title in kind.titles.items()}
+
+
+def sniff_media_type(text: str) -> str:
+    """Guess the media type of a text. The built-in kinds are asked last, events last of all: they accept anything."""
+    begins = text.removeprefix("\ufeff").lstrip()
+    found = (kind.sniff(begins) for kind in reversed(kinds()))
+    return next((media_type for media_type in found if media_type), JSON)
+
+
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """Return the page for publishing."""
     router = console_router("publish")
@@ -72,14 +97,14 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         return form_page(visitor, SubmissionForm(""))
 
     @router.post("")
-    async def published(request: Request, visitor: PublishVisitor) -> Response:
-        given = await read_form(request, visitor, ESCAPED * limits.body)
+    async def submit(request: Request, visitor: PublishVisitor) -> Response:
+        fields = await read_form(request, ESCAPED * limits.body)
         offered = SubmissionForm(
-            *(given.get(name, "") for name in ("text", "kind", "id", "base", "audience"))
+            *(fields.get(name, "") for name in ("text", "kind", "id", "base", "audience"))
         )
         if len(offered.text.encode()) > limits.body:
             raise build_too_large_error(limits.body)
-        return await run_in_threadpool(_published, tidings, visitor, offered, limits)
+        return await run_in_threadpool(_publish, tidings, visitor, offered, limits)
 
     return router
 
@@ -100,15 +125,15 @@ def form_page(
     return render_page("publish.html", visitor, HERE, values, v1_status_of(problem) if problem else 200)
 
 
-def _published(tidings: Tidings, visitor: Visitor, offered: SubmissionForm, limits: Limits) -> Response:
+def _publish(tidings: Tidings, visitor: Visitor, offered: SubmissionForm, limits: Limits) -> Response:
     try:
         outcome = publish_submission(tidings, offered, limits)
     except InputError as problem:
         return form_page(visitor, offered, None, problem)
     if not outcome.refused:
         return form_page(visitor, SubmissionForm("", offered.kind), outcome)
-    kept = replace(offered, text=outcome.left, kind=outcome.media_type) if outcome.left else offered
-    return form_page(visitor, kept, outcome)
+    form = replace(offered, text=outcome.left, kind=outcome.media_type) if outcome.left else offered
+    return form_page(visitor, form, outcome)
 
 
 def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits) -> SubmissionOutcome:
@@ -116,17 +141,79 @@ def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
     sent = offered.sent(limits.bulk)
-    done = append_submission(
+    results = append_submission(
         tidings.store, sent, submission.parse_submission(sent, tidings.checked_against())
     )
-    numbers = number_lines(sent) or range(1, len(done) + 1)
-    new = sum(isinstance(one, AppendResult) and one.new for one in done)
-    refused = sum(isinstance(one, InputError) for one in done)
-    outcomes = [*zip(numbers, done, strict=True)]
+    numbers = number_lines(sent) or range(1, len(results) + 1)
+    new = sum(isinstance(result, AppendResult) and result.new for result in results)
+    refused = sum(isinstance(result, InputError) for result in results)
+    outcomes = [*zip(numbers, results, strict=True)]
     left = _refused_lines(offered.text, outcomes) if number_lines(sent) else ""
-    return SubmissionOutcome(sent.media_type, outcomes[:SHOWN], new, len(done) - new - refused, refused, left)
+    return SubmissionOutcome(
+        sent.media_type, outcomes[:MAX_LISTED], new, len(results) - new - refused, refused, left
+    )
 
 
 def _refused_lines(text: str, outcomes: Sequence[tuple[int, AppendResult | InputError]]) -> str:
     lines = text.split("\n")
-    return "\n".join(lines[number - 1] for number, one in outcomes if isinstance(one, InputError))
+    return "\n".join(lines[number - 1] for number, result in outcomes if isinstance(result, InputError))
+
+
+# Dead letters, for administrators: what could not be processed, why, and publishing it again.
+
+
+def dead_letters_router_for(tidings: Tidings, limits: Limits) -> APIRouter:
+    """Return the pages of dead letters."""
+    router = console_router(DEAD_LETTERS)
+
+    @router.get("")
+    def letters(visitor: AdministerVisitor, after: NumberParameter = 0, published: str = "") -> Response:
+        found = tidings.dead_letters(after, PAGE + 1)
+        values = {
+            "letters": [(letter, _decode_body(letter)[:MAX_SHOWN]) for letter in found[:PAGE]],
+            "more": found[PAGE - 1].number if len(found) > PAGE else None,
+            "is_first": not after,
+            "published": tidings.store.journal.find(published[:200]) if published else None,
+        }
+        return render_page("dead_letters.html", visitor, DEAD_LETTERS, values)
+
+    @router.post("/{number}/replay")
+    def replay(number: NumberInPath, visitor: AdministerVisitor, form: Form) -> Response:
+        return _replay(tidings, visitor, number, limits)
+
+    @router.get("/{number}/mend")
+    def mend(number: NumberInPath, visitor: AdministerVisitor) -> Response:
+        return form_page(visitor, _build_form(tidings, _find_letter(tidings, number)))
+
+    return router
+
+
+def _replay(tidings: Tidings, visitor: Visitor, number: int, limits: Limits) -> Response:
+    """Publish it again under a new id, as the journal is not read twice. If it is still invalid, show the form."""
+    offered = _build_form(tidings, _find_letter(tidings, number))
+    try:
+        outcome = publish_submission(tidings, offered, limits)
+    except InputError as problem:
+        return form_page(visitor, offered, None, problem)
+    [(_, first), *others] = outcome.listed
+    if others or isinstance(first, InputError):
+        return form_page(visitor, offered, outcome)
+    return redirect_to(f"{HOME}/{DEAD_LETTERS}{format_query({'published': first.id})}")
+
+
+def _find_letter(tidings: Tidings, number: int) -> DeadLetter:
+    found = tidings.dead_letters(number - 1, 1) if number > 0 else []
+    if not found or found[0].number != number:
+        raise Absent("there is no such dead letter", received=str(number))
+    return found[0]
+
+
+def _build_form(tidings: Tidings, letter: DeadLetter) -> SubmissionForm:
+    publication = tidings.store.journal.find(letter.publication) if letter.publication.isprintable() else None
+    text = _decode_body(letter)
+    media_type = publication.media_type if publication else sniff_media_type(text)
+    return SubmissionForm(text, media_type, audience=letter.audience or "")
+
+
+def _decode_body(letter: DeadLetter) -> str:
+    return (letter.body or b"").decode("utf-8", "backslashreplace")

@@ -7,14 +7,11 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.limits import Limits, RateLimiter
 from tidings.api.routes import join_routers
-from tidings.api.v1.limits import Limits
 from tidings.console import (
     browse,
-    dead_letters,
     destinations,
-    login,
     metadata,
     notifications,
     pipeline,
@@ -89,7 +86,7 @@ def list_routers(
     """Return the routers of the console's parts."""
     access = Access(tidings.store)
     return (
-        login.router_for(access, (public_url or "").startswith("https:"), attempts),
+        tokens.login_router_for(access, (public_url or "").startswith("https:"), attempts),
         static_router_for(),
         notifications.router_for(tidings),
         subscriptions.router_for(tidings, feeds, limits),
@@ -97,7 +94,7 @@ def list_routers(
         publish.router_for(tidings, limits),
         browse.router_for(tidings),
         metadata.console_router_for(tidings.store),
-        dead_letters.router_for(tidings, limits),
+        publish.dead_letters_router_for(tidings, limits),
         pipeline.router_for(tidings),
         tokens.router_for(access),
     )

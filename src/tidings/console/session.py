@@ -16,9 +16,9 @@ from fastapi import Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from tidings.api.authentication import COOKIE, count_request, get_authenticator, read_bearer_token
-from tidings.api.http_error import HttpError
-from tidings.api.request_body import read_body
-from tidings.api.v1.notifications import subscriber_of
+from tidings.api.parameters import media_type_of, subscriber_of
+from tidings.api.problem_details import HttpError
+from tidings.api.request_body import FORM, read_body
 from tidings.console.pages import render_template
 from tidings.core.storable import LARGEST_INTEGER, is_storable, parse_number
 from tidings.errors import InputError, NotAllowed
@@ -30,7 +30,6 @@ CSRF_FIELD = "word"
 MAX_FORM_BYTES = 1 << 20
 """Largest form; that of a publication may be larger."""
 MAX_FIELDS = 100
-FORM = "application/x-www-form-urlencoded"
 
 NumberParameter = Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
 NumberInPath = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
@@ -38,7 +37,7 @@ NumberInPath = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
 
 SubscriberParameter = Annotated[str, Query(alias="subscriber", max_length=LONGEST)]
 NameParameter = Annotated[str, Query(max_length=LONGEST)]
-"""In the query of an address: a subscriber, and what is as long as a name at most."""
+"""In the query of an address: a subscriber, and a text that is no longer than a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +102,27 @@ PublishVisitor = Annotated[Visitor, Depends(require_visitor(Scope.PUBLISH))]
 AdministerVisitor = Annotated[Visitor, Depends(require_visitor(Scope.ADMINISTER))]
 
 
-async def read_form(request: Request, visitor: Visitor, most: int = MAX_FORM_BYTES) -> dict[str, str]:
+async def read_form(request: Request, most: int = MAX_FORM_BYTES) -> dict[str, str]:
     """Return the fields of a form after checking its CSRF token; of repeated fields, the last."""
-    given = await read_fields(request, most)
-    if not hmac.compare_digest(given.pop(CSRF_FIELD, "").encode(), visitor.word.encode()):
+    visitor: Visitor = request.state.visitor  # set by the dependency that requires a visitor
+    fields = await read_fields(request, most)
+    if not hmac.compare_digest(fields.pop(CSRF_FIELD, "").encode(), visitor.word.encode()):
         hint = "you may have logged in or out meanwhile: reload the page and submit it again"
         raise HttpError(403, NotAllowed("this form belongs to another session", hint=hint))
-    return given
+    return fields
+
+
+async def _read_default_form(request: Request) -> dict[str, str]:
+    return await read_form(request)
+
+
+Form = Annotated[dict[str, str], Depends(_read_default_form)]
+"""The fields of a form. Endpoints declare it after their visitor: dependencies run in this order."""
 
 
 async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> dict[str, str]:
     """Return the fields of a form without checking its CSRF token."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+    if media_type_of(request) != FORM:
         raise HttpError(415, InputError("not a form", where="Content-Type", accepted=FORM))
     body = await read_body(request, most)
     try:
@@ -129,10 +137,10 @@ async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> dict[str,
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
-def read_number(given: Mapping[str, str], name: str) -> int | None:
+def read_number(form: Mapping[str, str], name: str) -> int | None:
     """Return the number in a field, or `None` if it is empty."""
-    said = given.get(name, "")
-    return parse_number(name, said) if said else None
+    text = form.get(name, "")
+    return parse_number(name, text) if text else None
 
 
 def render_page(

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Query, Response
 
-from tidings.api.v1.limits import Limits
-from tidings.api.v1.notifications import find_subscriber
+from tidings.api.limits import Limits
+from tidings.api.parameters import subscriber_of
 from tidings.console.examples import LANGUAGES, Language, list_languages
 from tidings.console.pages import HOME, console_router, format_query, redirect_to
 from tidings.console.session import (
+    Form,
     NameParameter,
     SubscriberParameter,
     SubscribeVisitor,
     Visitor,
-    read_form,
     render_page,
 )
 from tidings.core import durations
@@ -119,9 +118,9 @@ class SubscriptionPages:
         return self._form(visitor, Draft(whose, language or LANGUAGES[0].name, text))
 
     def one(self, visitor: SubscribeVisitor, id: str, done: NameParameter = "") -> Response:
-        kept = self._subscribing.find(id, visitor.only(None))
-        one = kept.subscription
-        values = {"kept": kept, "one": one, "health": read_health(self._store, [one])[one.id]}
+        status = self._subscribing.find(id, visitor.only(None))
+        one = status.subscription
+        values = {"kept": status, "one": one, "health": read_health(self._store, [one])[one.id]}
         has_feed = one.language != RULES
         values |= self._text_facts(one)
         values["feed"] = locate_feed(self._feeds, one.subscriber, one.id) if has_feed else None
@@ -137,92 +136,68 @@ class SubscriptionPages:
     def edit(self, visitor: SubscribeVisitor, id: str) -> Response:
         return self._form(visitor, self._draft(visitor, id))
 
-    async def make(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        given = await read_form(request, visitor)
-        return await run_in_threadpool(self._make, visitor, given)
-
-    async def change(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        given = await read_form(request, visitor)
-        return await run_in_threadpool(self._change, visitor, id, given)
-
-    async def pause(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(self._subscribing.pause, id, visitor.only(None))
-        return _one(id, "paused")
-
-    async def resume(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(self._subscribing.resume, id, visitor.only(None))
-        return _one(id, "resumed")
-
-    async def renew(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        """Give its feed a new address."""
-        await read_form(request, visitor)
-        await run_in_threadpool(self._renew, visitor, id)
-        return _one(id, "renewed")
-
-    def _renew(self, visitor: Visitor, id: str) -> None:
-        renew_location(
-            self._feeds, self._subscribing.find(id, visitor.only(None)).subscription.subscriber, id
-        )
-
-    async def renew_list(self, request: Request, visitor: SubscribeVisitor) -> Response:
-        """Give the list of all feeds a new address."""
-        given = await read_form(request, visitor)
-        whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
-        await run_in_threadpool(renew_location, self._feeds, whose)
-        return redirect_to(f"{AT}{format_query({'done': 'renewed', 'subscriber': given.get('subscriber')})}")
-
-    async def delete(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
-        await read_form(request, visitor)
-        await run_in_threadpool(self._delete, visitor, id)
-        return redirect_to(f"{AT}{format_query({'done': 'deleted'})}")
-
-    def _delete(self, visitor: Visitor, id: str) -> None:
-        self._subscribing.find(id, visitor.only(None))
-        self._subscribing.remove([id], visitor.only(None))
-
-    def _make(self, visitor: Visitor, given: dict[str, str]) -> Response:
-        whose = given.get("subscriber", "").strip()
-        draft = Draft(
-            whose, given.get("language", ""), given.get("text", ""), given.get("within", "").strip()
-        )
+    def make(self, visitor: SubscribeVisitor, form: Form) -> Response:
+        whose = form.get("subscriber", "").strip()
+        draft = Draft(whose, form.get("language", ""), form.get("text", ""), form.get("within", "").strip())
         try:
             owner = visitor.caller.acting_as(whose or None)
-            if given.get("act") == "check":
-                return self._checked(visitor, draft)
+            if form.get("act") == "check":
+                return self._check(visitor, draft)
             wanted = Subscription("", owner, draft.language, draft.text, _seconds(draft))
-            made = self._subscribing.subscribe(wanted)
+            accepted = self._subscribing.subscribe(wanted)
         except InputError as problem:
             return self._form(visitor, draft, problem)
-        return _one(made.id, "subscribed")
+        return _redirect(accepted.id, "subscribed")
 
-    def _change(self, visitor: Visitor, id: str, given: dict[str, str]) -> Response:
-        before = self._draft(visitor, id)
-        draft = Draft(
-            before.subscriber, before.language, given.get("text", ""), given.get("within", "").strip(), id
+    def change(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        draft = replace(
+            self._draft(visitor, id), text=form.get("text", ""), within=form.get("within", "").strip()
         )
         try:
-            if given.get("act") == "check":
-                return self._checked(visitor, draft)
+            if form.get("act") == "check":
+                return self._check(visitor, draft)
             self._subscribing.change(id, draft.text, _seconds(draft), visitor.only(None))
         except InputError as problem:
             return self._form(visitor, draft, problem)
-        return _one(id, "changed")
+        return _redirect(id, "changed")
+
+    def pause(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._subscribing.pause(id, visitor.only(None))
+        return _redirect(id, "paused")
+
+    def resume(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._subscribing.resume(id, visitor.only(None))
+        return _redirect(id, "resumed")
+
+    def renew(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        """Give its feed a new address."""
+        subscription = self._subscribing.find(id, visitor.only(None)).subscription
+        renew_location(self._feeds, subscription.subscriber, id)
+        return _redirect(id, "renewed")
+
+    def renew_list(self, visitor: SubscribeVisitor, form: Form) -> Response:
+        """Give the list of all feeds a new address."""
+        renew_location(self._feeds, subscriber_of(visitor.caller, form.get("subscriber") or None))
+        return redirect_to(f"{AT}{format_query({'done': 'renewed', 'subscriber': form.get('subscriber')})}")
+
+    def delete(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
+        self._subscribing.find(id, visitor.only(None))
+        self._subscribing.remove([id], visitor.only(None))
+        return redirect_to(f"{AT}{format_query({'done': 'deleted'})}")
 
     def _draft(self, visitor: Visitor, id: str) -> Draft:
         one = self._subscribing.find(id, visitor.only(None)).subscription
         within = durations.show(one.within) if one.within else ""
         return Draft(one.subscriber, one.language, one.text, within, one.id)
 
-    def _checked(self, visitor: Visitor, draft: Draft) -> Response:
+    def _check(self, visitor: Visitor, draft: Draft) -> Response:
         """Render the check and preview that the script shows, for browsers without scripts."""
         _seconds(draft)
         checked = self._subscribing.check(draft.language, draft.text)
-        found = None if draft.language == RULES else self._previewed(visitor, draft)
-        return self._form(visitor, draft, taken=checked, previewed=found)
+        preview = None if draft.language == RULES else self._preview(visitor, draft)
+        return self._form(visitor, draft, checked=checked, preview=preview)
 
-    def _previewed(self, visitor: Visitor, draft: Draft) -> Preview:
+    def _preview(self, visitor: Visitor, draft: Draft) -> Preview:
         """Preview as the subscriber, who may not see every publication."""
         limits, owner = self._limits, visitor.caller.acting_as(draft.subscriber or None)
         bounds = PreviewBounds(PREVIEWED, limits.preview_bytes, limits.preview_seconds)
@@ -237,12 +212,11 @@ class SubscriptionPages:
         visitor: Visitor,
         draft: Draft,
         problem: InputError | None = None,
-        taken: SubscriptionCheck | None = None,
-        previewed: Preview | None = None,
+        checked: SubscriptionCheck | None = None,
+        preview: Preview | None = None,
     ) -> Response:
-        languages = self._languages()
-        values: dict[str, Any] = {"draft": draft, "problem": problem, "languages": languages}
-        values |= {"taken": taken, "preview": previewed}
+        values: dict[str, Any] = {"draft": draft, "problem": problem, "languages": self._languages()}
+        values |= {"checked": checked, "preview": preview}
         return render_page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
 
     def _languages(self) -> tuple[Language, ...]:
@@ -256,5 +230,5 @@ def _seconds(draft: Draft) -> int | None:
     return parse_delay(draft.within or None)
 
 
-def _one(id: str, done: str) -> Response:
+def _redirect(id: str, done: str) -> Response:
     return redirect_to(f"{AT}/{quote(id)}{format_query({'done': done})}")

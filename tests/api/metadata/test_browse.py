@@ -14,7 +14,7 @@ from fastapi import APIRouter
 from tests.support.servers.http_server import served
 from tests.support.stores.browsable_metadata import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
 from tidings.api.authentication import TrustPolicy
-from tidings.api.metadata import browse
+from tidings.api.metadata.provider_routes import build_provider_api
 from tidings.api.routes import join_routers
 from tidings.console import metadata as metadata_pages
 from tidings.console.router import static_router_for
@@ -34,7 +34,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def router_for(store: Store, trust: TrustPolicy) -> APIRouter:
     """The JSON endpoints, the pages, and what pages load."""
     router = APIRouter()
-    parts = browse.router_for(store, trust), metadata_pages.router_for(store, trust), static_router_for()
+    parts = (
+        build_provider_api(store, trust).router,
+        metadata_pages.router_for(store, trust),
+        static_router_for(),
+    )
     join_routers(router, *parts)
     return router
 

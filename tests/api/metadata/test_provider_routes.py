@@ -23,8 +23,8 @@ from tests.support.servers.provider_server import (
     register,
     with_schema,
 )
-from tidings.api.http_error import HttpError
 from tidings.api.metadata import provider_routes
+from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
 from tidings.metadata.log import Operation, page_from_json
 from tidings.metadata.provider.provider import Provider
@@ -134,11 +134,11 @@ def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
         ("GET", f"{MINE}/changes?after=7", {}, 410, "not among those that were told"),
         ("GET", "/metadata/repositories/a b/state", {}, 422, "not a name of a repository"),
         ("DELETE", "/metadata/repositories/nobody", {}, 404, "no such repository"),
-        ("PUT", f"{MINE}/rules", {"content": b"{"}, 400, "no JSON"),
-        ("PUT", f"{MINE}/rules", {"content": b"\xff"}, 400, "no JSON"),
-        ("PUT", f"{MINE}/rules", {"content": b"[" * 100_000}, 400, "no JSON"),
-        ("PUT", f"{MINE}/rules", {"json": ["search"]}, 400, "no rules"),
-        ("PUT", f"{MINE}/rules", {"json": {"a": 1}}, 400, "no rules"),
+        ("PUT", f"{MINE}/rules", {"content": b"{"}, 400, "not JSON"),
+        ("PUT", f"{MINE}/rules", {"content": b"\xff"}, 400, "not JSON"),
+        ("PUT", f"{MINE}/rules", {"content": b"[" * 100_000}, 400, "not JSON"),
+        ("PUT", f"{MINE}/rules", {"json": ["search"]}, 400, "not rules"),
+        ("PUT", f"{MINE}/rules", {"json": {"a": 1}}, 400, "not rules"),
         ("PUT", f"{MINE}/rules", {"json": {"a": "search Nothing n register n"}}, 422, "Nothing"),
         ("PUT", f"{MINE}/rules", {"json": {"CycleProvider": LARGE}}, 422, "class"),
         ("PUT", "/metadata/documents", {"content": b"", "headers": RDF_XML}, 400, "uri"),
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said_as_json(
 
 
 def test_a_body_is_limited(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_routes, "LARGEST", 100)
+    monkeypatch.setattr(provider_routes, "MAX_DOCUMENT_BYTES", 100)
     assert register(client).status_code == 413
 
 
@@ -173,7 +173,7 @@ def test_a_client_that_goes_in_the_middle_of_its_body() -> None:
     async def receive() -> dict:
         return next(parts)
 
-    with pytest.raises(HttpError, match="ends too early") as refused:
+    with pytest.raises(HttpError, match="the body is incomplete") as refused:
         asyncio.run(read_body(Request({"type": "http", "headers": []}, receive), 100))
     assert refused.value.status == 400
 

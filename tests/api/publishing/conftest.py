@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.servers.api_server import Service, served_api
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
 from tidings.service.tidings import Tidings
 
 

@@ -18,8 +18,8 @@ from tests.support.servers.http_server import served
 from tests.support.servers.notification_server import bearing
 from tests.support.servers.site import Request, Response, Site, a_site
 from tidings.api.authentication import Authenticator
-from tidings.api.middleware.write_limiter import AT_ONCE
-from tidings.api.v1 import destinations, preferences
+from tidings.api.concurrency import AT_ONCE
+from tidings.api.v1 import destinations, subscribers
 from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         access = Access(at.store)
         router = APIRouter()
         router.include_router(destinations.router_for(at.destinations))
-        router.include_router(preferences.router_for(at.store))
+        router.include_router(subscribers.preferences_router_for(at.store))
         with served(router, asking=Authenticator(access)) as address:
 
             def client(subscriber: str | None, scope: str) -> httpx.Client:

@@ -1,7 +1,8 @@
-"""The OpenAPI document: complete, consistent in itself, and true of what is answered."""
+"""The OpenAPI and AsyncAPI documents."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ from fastapi.openapi.models import OpenAPI
 
 from tests.support.oracles.json_schema import problems
 from tests.support.servers.api_server import Service, served_api
+from tests.support.servers.notification_server import Place, client_of, events_of, place_at
+from tidings.api.v1.schemas import CloudEvent
 from tidings.service.submission import accepted_media_types
 from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
 
 PATHS = {
     "/v1/publications": {"get", "post"},
@@ -186,3 +190,78 @@ def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
     assert streamed == {"text/event-stream": {"schema": {"type": "string"}}}
     identifiers = [one["operationId"] for path in made["paths"].values() for one in path.values()]
     assert len(set(identifiers)) == len(identifiers)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with place_at(tmp_path) as made, made.serve():
+        yield made
+
+
+@pytest.fixture
+def asyncapi(place: Place) -> dict[str, Any]:
+    answer = httpx.get(f"{place.address}/v1/asyncapi.json", trust_env=False)
+    found: dict[str, Any] = answer.raise_for_status().json()
+    return found
+
+
+def resolved(asyncapi: dict[str, Any], reference: dict[str, Any]) -> Any:
+    found: Any = asyncapi
+    for part in reference["$ref"].removeprefix("#/").split("/"):
+        found = found[part]
+    return resolved(asyncapi, found) if "$ref" in found else found
+
+
+def references(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        if "$ref" in part:
+            yield part
+        for each in part.values():
+            yield from references(each)
+    elif isinstance(part, list):
+        for each in part:
+            yield from references(each)
+
+
+def test_its_parts(asyncapi: dict[str, Any], place: Place) -> None:
+    assert asyncapi["asyncapi"] == "3.0.0"
+    assert {"title", "version"} <= set(asyncapi["info"])
+    assert asyncapi["servers"]["events"]["host"] == place.address.removeprefix("http://")
+    assert [server["protocol"] for server in asyncapi["servers"].values()] == ["http", "ws"]
+    addresses = [channel["address"] for channel in asyncapi["channels"].values()]
+    assert addresses == ["/v1/notifications/stream", "/v1/notifications/ws"]
+    for reference in references(asyncapi):
+        assert resolved(asyncapi, reference) is not None
+    for operation in asyncapi["operations"].values():
+        assert operation["action"] in ("send", "receive")
+        channel = resolved(asyncapi, operation["channel"])
+        for message in operation["messages"]:
+            assert resolved(asyncapi, message) in [
+                resolved(asyncapi, one) for one in channel["messages"].values()
+            ]
+            assert "payload" in resolved(asyncapi, message)
+
+
+def test_what_comes_is_as_it_says(asyncapi: dict[str, Any], place: Place) -> None:
+    place.tell("ana", 1)
+    place.tell("ana", 1, body="no JSON é".encode("latin-1"))
+    place.store.notifications.commit_batch(
+        "objects", 0, [MatchRow("Script2", "school", "ana", kind="updated", bindings={"object": "Script:2"})]
+    )
+    [operation] = [one for name, one in asyncapi["operations"].items() if name == "streamNotifications"]
+    schema = resolved(asyncapi, resolved(asyncapi, operation["messages"][0])["payload"])
+    with (
+        client_of(place, place.token("ana")) as client,
+        client.stream("GET", "/v1/notifications/stream") as answer,
+    ):
+        events = events_of(answer)
+        messages = [next(events).data for _ in range(4)][1:]
+    for message in messages:
+        assert problems(message, schema, asyncapi) == []
+        CloudEvent.model_validate_json(json.dumps(message))
+    assert problems(messages[0] | {"more": 1}, schema, asyncapi)
+    assert problems({**messages[0], "specversion": "2.0"}, schema, asyncapi)
+    without = {name: value for name, value in messages[0].items() if name != "data"}
+    assert problems(without, schema, asyncapi)
+    wrong = messages[0] | {"data": messages[0]["data"] | {"sequence": 0}}
+    assert problems(wrong, schema, asyncapi)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.servers.api_server import Service, served_api
 from tests.support.servers.provider_server import SCHEMA
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
 from tidings.metadata.provider.provider import Provider
 from tidings.service.preview import PreviewBounds, preview_subscription
 from tidings.service.tidings import Tidings

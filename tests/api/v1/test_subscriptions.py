@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.servers.api_server import Service, served_api
 from tests.support.servers.provider_server import DOC, HOST, SCHEMA, SMALL
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.destination_store import Destination
 from tidings.metadata.provider.provider import Provider

@@ -17,7 +17,8 @@ from tests.support.processes.leaving_client import left_halfway
 from tests.support.servers.feeds_server import served
 from tests.support.servers.site import Response, Site
 from tests.support.stores.notified_store import PUBLIC, Told
-from tidings.api.feeds import FORM, hub_router_for
+from tidings.api.feeds import hub_router_for
+from tidings.api.request_body import FORM
 from tidings.errors import InputError
 from tidings.feeds.hub.hub import CALLBACK_LIMITS, Hub, HubBusy, HubPolicy
 from tidings.feeds.hub.worker import HubWorker

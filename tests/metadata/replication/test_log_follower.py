@@ -114,7 +114,7 @@ def test_whoever_follows_a_follower(one: Node, two: Node, tmp_path: Path) -> Non
 def test_providers_that_follow_each_other_in_a_circle(one: Node, two: Node) -> None:
     with one.runs(two.url) as first, two.runs(one.url):
         answer = first.load_schema()
-        assert answer.status_code == 508 and "handed on too often" in answer.json()["message"]
+        assert answer.status_code == 508 and "forwarded too often" in answer.json()["message"]
 
 
 def test_whoever_closes_a_circle_finds_it(one: Node, two: Node, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import httpx
 
 from tests.support.servers.http_server import served
 from tidings.api.authentication import Authenticator
-from tidings.api.middleware.rate_limiter import RateLimiter
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits, RateLimiter
 from tidings.console.router import router_for
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.service.authorization import Access

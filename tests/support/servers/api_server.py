@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from tidings.api import app as api
 from tidings.api.authentication import Authenticator
+from tidings.api.limits import Limits
 from tidings.api.server import create_server, listen
-from tidings.api.v1.limits import Limits
 from tidings.service.authorization import Access
 from tidings.service.tidings import Tidings
 

@@ -10,8 +10,7 @@ from fastapi import FastAPI
 
 from tests.support.stores.notified_store import Told
 from tidings.api import feeds
-from tidings.api import feeds as hub
-from tidings.api.middleware.head_requests import HeadRequestMiddleware
+from tidings.api.middleware import HeadRequestMiddleware
 from tidings.api.routes import join_routers
 from tidings.api.server import create_server, listen
 from tidings.feeds.hub.hub import Hub, HubPolicy
@@ -29,7 +28,7 @@ def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
         telling = Hub(told.see_at(url), rules)
         app = FastAPI(openapi_url=None)
         app.add_middleware(HeadRequestMiddleware)
-        join_routers(app, feeds.router_for(telling.feeds), hub.hub_router_for(telling))
+        join_routers(app, feeds.router_for(telling.feeds), feeds.hub_router_for(telling))
         server = create_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -9,7 +9,7 @@ from threading import Thread
 from fastapi import APIRouter, FastAPI
 
 from tidings.api.authentication import Authenticator
-from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.limits import RateLimiter
 from tidings.api.server import create_server, listen
 
 

@@ -14,9 +14,8 @@ from fastapi import APIRouter
 
 from tests.support.servers.http_server import served
 from tidings.api.authentication import Authenticator
-from tidings.api.v1 import asyncapi, notifications
-from tidings.api.v1.streams import websocket
-from tidings.api.v1.streams.fanout import NotificationFanout
+from tidings.api.v1 import notifications, openapi, websocket
+from tidings.api.v1.fanout import NotificationFanout
 from tidings.model import Publication, Reason
 from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
@@ -65,7 +64,7 @@ class Place:
         router = APIRouter()
         router.include_router(notifications.router_for(self.store, self.look_out))
         router.include_router(websocket.router_for(self.store, self.look_out))
-        router.include_router(asyncapi.router)
+        router.include_router(openapi.router)
         with served(router, port, [self.look_out.end], Authenticator(self.access)) as self.address:
             yield self.address
 

@@ -1,9 +1,12 @@
-"""A repository over HTTP, for whoever is near it.
+"""Application of a metadata repository. It answers from its own store, also while its provider is unreachable.
 
-    GET         /status             where it is, what it holds, and whether it is cut off
-    GET, POST   /query, /sparql     queries
+    GET         /status             position, contents, and whether it is disconnected
+    GET         /query?query=search CycleProvider c ...
+    POST        /query              the text as text/plain, or as the form field `query`
+    GET         /sparql?query=SELECT ...
+    POST        /sparql             the text as application/sparql-query, or as the form field `query`
 
-Answers come from the repository alone, also while its provider cannot be reached.
+`Accept` selects the format of results: JSON by default, CSV, and the formats of the SPARQL protocol.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.api.authentication import TOKEN_VARIABLE, TrustPolicy, require_trust
-from tidings.api.http_error import HttpError
-from tidings.api.request_body import read_body
+from tidings.api.parameters import media_type_of
+from tidings.api.problem_details import HttpError
+from tidings.api.request_body import FORM, read_body
 from tidings.api.routes import ProblemRoute, join_routers
 from tidings.errors import InputError
 from tidings.metadata.queries.answers import answer_to_csv, answer_to_json
@@ -30,130 +34,118 @@ from tidings.metadata.queries.sparql_syntax import MAX_QUERY_LENGTH
 from tidings.metadata.repository.repository import Repository
 from tidings.metadata.repository.synchronization import Connected, CutOff, Followed, Refreshed, SyncEvent
 
-# Queries over HTTP: at a repository, and answered by it alone.
-#
-#     GET     /query?query=search CycleProvider c ...
-#     POST    /query       the text as text/plain, or as a form's field `query`
-#     GET     /sparql?query=SELECT ...
-#     POST    /sparql      the text as application/sparql-query, or as a form's field `query`
-#
-# `Accept` says how the answer is written: JSON by default, CSV, and for SPARQL what its protocol has.
-
-
 MAX_QUERY_BYTES = 4 * MAX_QUERY_LENGTH
-"""Bytes of a query's body: each character may be four."""
+"""Bytes of the body of a query: a character may take four."""
 
-FORM, JSON, CSV = "application/x-www-form-urlencoded", "application/json", "text/csv"
-_GRAPHS_ASKED = ("default-graph-uri", "named-graph-uri")
+JSON, CSV = "application/json", "text/csv"
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Vary": "Accept"}
+
+LEFT_OUT_HEADER = "Tidings-Left-Out"
+"""The number of resources and references that are not in the graph because their URIs are not IRIs."""
+
+_GRAPH_PARAMETERS = ("default-graph-uri", "named-graph-uri")
 
 
 def query_router_for(queries: QueryEngine, trust: TrustPolicy) -> APIRouter:
-    """The endpoints of queries."""
+    """Return the routes of queries."""
     dependencies = [Depends(require_trust(trust, "a query"))]
     router = APIRouter(tags=["queries"], route_class=ProblemRoute, dependencies=dependencies)
 
     @router.api_route("/query", methods=["GET", "POST"])
     async def query(request: Request) -> Response:
         text = await _read_query(request, "text/plain")
-        wanted = _preferred(request, (JSON, CSV))
-        if wanted is None:
-            raise _not_acceptable((JSON, CSV))
+        media_type = _negotiate(request, (JSON, CSV))
+        if media_type is None:
+            raise _build_not_acceptable_error((JSON, CSV))
         answer = await run_in_threadpool(queries.ask, text)
-        if wanted == CSV:
-            return _plain(answer_to_csv(answer, queries.schema()).encode(), CSV)
-        return JSONResponse(answer_to_json(answer), headers=_HEADERS)
+        if media_type == CSV:
+            content = answer_to_csv(answer, queries.schema()).encode()
+            return Response(content, headers=HEADERS, media_type=CSV)
+        return JSONResponse(answer_to_json(answer), headers=HEADERS)
 
     @router.api_route("/sparql", methods=["GET", "POST"])
     async def sparql(request: Request) -> Response:
         text = await _read_query(request, "application/sparql-query")
-        results, graph = _preferred(request, RESULT_FORMATS), _preferred(request, GRAPH_FORMATS)
+        results, graph = _negotiate(request, RESULT_FORMATS), _negotiate(request, GRAPH_FORMATS)
         if results is None and graph is None:
-            raise _not_acceptable([*RESULT_FORMATS, *GRAPH_FORMATS])
+            raise _build_not_acceptable_error([*RESULT_FORMATS, *GRAPH_FORMATS])
         answer = await run_in_threadpool(queries.sparql, text, results, graph)
-        return _plain(answer.body, answer.media_type, answer.left_out)
+        left_out = {LEFT_OUT_HEADER: str(answer.left_out)} if answer.left_out else {}
+        return Response(answer.body, headers=HEADERS | left_out, media_type=answer.media_type)
 
     return router
 
 
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Vary": "Accept"}
-
-
-LEFT_OUT_HEADER = "Tidings-Left-Out"
-"""The header that says how many resources and references are not in the graph: their URIs are no IRIs."""
-
-
-def _plain(body: bytes, media_type: str, left_out: int = 0) -> Response:
-    more = {LEFT_OUT_HEADER: str(left_out)} if left_out else {}
-    return Response(body, headers=_HEADERS | more, media_type=media_type)
-
-
-async def _read_query(request: Request, raw: str) -> str:
-    """The text of a query: a parameter, a field of a form, or the body itself."""
+async def _read_query(request: Request, text_type: str) -> str:
+    """Return the text of a query: a parameter, a form field, or the body itself."""
     fields = dict(request.query_params.multi_items())
-    if any(name in fields for name in _GRAPHS_ASKED):
-        raise HttpError(400, InputError("there is one graph", where=", ".join(_GRAPHS_ASKED)))
+    if any(name in fields for name in _GRAPH_PARAMETERS):
+        problem = InputError(
+            "a graph cannot be chosen: there is only one", where=", ".join(_GRAPH_PARAMETERS)
+        )
+        raise HttpError(400, problem)
     if request.method == "GET":
-        return _text(fields.get("query"))
+        return _require_text(fields.get("query"))
     body = await read_body(request, MAX_QUERY_BYTES)
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = media_type_of(request)
     try:
-        written = body.decode()
+        text = body.decode()
     except UnicodeDecodeError as error:
         raise HttpError(400, InputError("the body is not UTF-8", received=str(error))) from error
-    if media_type == raw:
-        return _text(written)
+    if media_type == text_type:
+        return _require_text(text)
     if media_type == FORM:
-        return _text(next(iter(parse_qs(written).get("query", ())), None))
-    raise HttpError(
-        415, InputError("no query has this type", received=media_type, accepted=f"{raw} or {FORM}")
-    )
+        return _require_text(next(iter(parse_qs(text).get("query", ())), None))
+    accepted = f"{text_type} or {FORM}"
+    problem = InputError("not the media type of a query", received=media_type, accepted=accepted)
+    raise HttpError(415, problem)
 
 
-def _text(found: str | None) -> str:
-    if not found:
-        raise HttpError(400, InputError("there is no query", where="query", accepted="a text"))
-    return found
+def _require_text(text: str | None) -> str:
+    if not text:
+        raise HttpError(400, InputError("the query is missing", where="query", accepted="a text"))
+    return text
 
 
-def _preferred(request: Request, known: Collection[str]) -> str | None:
-    """The first media type of those that somebody takes, by quality; None if `Accept` names only others."""
-    ranges = [_range(each) for each in request.headers.get("accept", "*/*").split(",")]
-    for kind, quality in sorted(ranges, key=lambda each: -each[1]):
+def _negotiate(request: Request, known: Collection[str]) -> str | None:
+    """Return the media type that the client prefers; `None` if `Accept` names only others."""
+    ranges = [_parse_range(part) for part in request.headers.get("accept", "*/*").split(",")]
+    for range, quality in sorted(ranges, key=lambda pair: -pair[1]):
         for media_type in known:
             main = media_type.partition("/")[0]
-            if quality > 0 and kind in (media_type, "*/*", f"{main}/*"):
+            if quality > 0 and range in (media_type, "*/*", f"{main}/*"):
                 return media_type
-            if quality > 0 and kind == JSON and media_type.endswith("+json"):
+            if quality > 0 and range == JSON and media_type.endswith("+json"):
                 return media_type
     return None
 
 
-def _range(written: str) -> tuple[str, float]:
-    kind, *parameters = (part.strip() for part in written.split(";"))
-    given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-    return kind.lower(), float(given) if given.replace(".", "", 1).isdecimal() else 0.0
+def _parse_range(text: str) -> tuple[str, float]:
+    range, *parameters = (part.strip() for part in text.split(";"))
+    quality = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
+    return range.lower(), float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
 
 
-def _not_acceptable(known: Collection[str]) -> HttpError:
-    return HttpError(406, InputError("no answer is written so", where="Accept", accepted=", ".join(known)))
+def _build_not_acceptable_error(known: Collection[str]) -> HttpError:
+    return HttpError(406, InputError("not an available format", where="Accept", accepted=", ".join(known)))
 
 
 @dataclass(slots=True)
 class FollowState:
-    """Whom the repository follows now, as far as its news have told."""
+    """The provider that a repository follows now, according to its synchronization events."""
 
     link: str | None = None
     problem: str | None = None
 
-    def hear(self, news: SyncEvent) -> None:
-        if isinstance(news, CutOff):
-            self.link, self.problem = None, news.problem
-        elif isinstance(news, Connected | Refreshed | Followed):
-            self.link, self.problem = news.link, None
+    def hear(self, event: SyncEvent) -> None:
+        if isinstance(event, CutOff):
+            self.link, self.problem = None, event.problem
+        elif isinstance(event, Connected | Refreshed | Followed):
+            self.link, self.problem = event.link, None
 
 
 def create_repository_app(repository: Repository, following: FollowState) -> FastAPI:
-    """The application of a repository."""
+    """Create the application of a repository."""
     trust = TrustPolicy(os.environ.get(TOKEN_VARIABLE))
     dependencies = [Depends(require_trust(trust, "a repository"))]
     router = APIRouter(route_class=ProblemRoute, dependencies=dependencies)

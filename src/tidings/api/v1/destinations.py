@@ -13,29 +13,24 @@ A secret is part of the response that creates it, and of no other. An administra
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter
+from pydantic import Field
 
 from tidings.api.authentication import SubscribeCaller, require_owner
-from tidings.api.middleware.write_limiter import WriteLimiter
-from tidings.api.v1.notifications import subscriber_of
+from tidings.api.concurrency import WriteLimiter
+from tidings.api.parameters import AfterId, AfterNumber, Id, Limit, Number, Subscriber, subscriber_of
 from tidings.api.v1.route_classes import VersionedRoute, problem_descriptions
-from tidings.api.v1.schemas import copy_fields
+from tidings.api.v1.schemas import StrictModel, copy_fields
 from tidings.client.records import DeadLetter, DeliveryHealth, DestinationTest
-from tidings.core.storable import LARGEST_INTEGER
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
 from tidings.errors import Absent
 from tidings.service.authorization import Caller
 
 
-class DestinationRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewDestination(DestinationRequest):
+class NewDestination(StrictModel):
     """A destination to create, for one subscription or for all of them."""
 
     kind: Literal["webhook", "apprise", "kafka"]
@@ -44,14 +39,14 @@ class NewDestination(DestinationRequest):
     name: str = Field(default="", max_length=200)
 
 
-class Changes(DestinationRequest):
+class Changes(StrictModel):
     """The members to change. Members that are left out stay unchanged."""
 
     target: str | None = Field(default=None, max_length=4_000)
     name: str | None = Field(default=None, max_length=200)
 
 
-class DestinationView(BaseModel):
+class DestinationView(StrictModel):
     """A destination without its secrets; the target omits credentials."""
 
     id: str
@@ -74,32 +69,24 @@ class DestinationWithSecret(DestinationView):
     secret: str | None
 
 
-class DestinationPage(BaseModel):
+class DestinationPage(StrictModel):
     """Destinations, ordered by id. The next page begins after `after`; null on the last page."""
 
     destinations: list[DestinationView]
     after: str | None
 
 
-class DeadLetterPage(BaseModel):
+class DeadLetterPage(StrictModel):
     """Dead letters, oldest first. The next page begins after `after`; null on the last page."""
 
     letters: list[DeadLetter]
     after: int | None
 
 
-class ReplayResult(BaseModel):
+class ReplayResult(StrictModel):
     """How many dead letters are delivered again."""
 
     replayed: int
-
-
-Id = Annotated[str, Path(max_length=500)]
-Number = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
-Subscriber = Annotated[
-    str | None, Query(max_length=500, description="The subscriber; only administrators may name another one.")
-]
-Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 class DestinationEndpoints:
@@ -121,7 +108,7 @@ class DestinationEndpoints:
         self,
         caller: SubscribeCaller,
         subscriber: Subscriber = None,
-        after: Annotated[str, Query(max_length=500)] = "",
+        after: AfterId = "",
         limit: Limit = 100,
     ) -> DestinationPage:
         """List the destinations of a subscriber."""
@@ -180,7 +167,7 @@ class DestinationEndpoints:
         self,
         caller: SubscribeCaller,
         id: Id,
-        after: Annotated[int, Query(ge=0, le=LARGEST_INTEGER)] = 0,
+        after: AfterNumber = 0,
         limit: Limit = 100,
     ) -> DeadLetterPage:
         """List the dead letters of a destination, oldest first."""

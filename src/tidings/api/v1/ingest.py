@@ -18,14 +18,12 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 
-from tidings.api.authentication import get_authenticator, presume_scope
-from tidings.api.batcher import Batcher
-from tidings.api.http_error import HttpError
-from tidings.api.middleware.rate_limiter import CHARGED_PARTS, charge_requests
-from tidings.api.middleware.request_log import note_request_ids
-from tidings.api.middleware.write_limiter import run_write
-from tidings.api.v1.bulk_response import SpooledResponse, bulk_status, problem_outcome, wants_lines
-from tidings.api.v1.limits import Limits
+from tidings.api.authentication import get_authenticator, require_scope
+from tidings.api.concurrency import Batcher, run_write
+from tidings.api.limits import CHARGED_PARTS, Limits, charge_requests
+from tidings.api.problem_details import HttpError
+from tidings.api.request_log import note_request_ids
+from tidings.api.v1.bulk import SpooledResponse, bulk_status, problem_outcome, wants_lines
 from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit
 from tidings.graphs.rdf.media_types import JSON_LD, plain
@@ -125,7 +123,7 @@ def is_small(request: Request) -> bool:
     return announced.isdecimal() and int(announced[:20]) <= SMALL
 
 
-PresumedCaller = Annotated[Caller, Depends(presume_scope(Scope.PUBLISH, is_small))]
+PresumedCaller = Annotated[Caller, Depends(require_scope(Scope.PUBLISH, is_small))]
 
 
 class IngestEndpoint:

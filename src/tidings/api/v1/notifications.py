@@ -12,34 +12,131 @@ after the acknowledged ones. An administrator passes `subscriber`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
 
 from tidings.api.authentication import SubscribeCaller
-from tidings.api.middleware.write_limiter import run_write
+from tidings.api.concurrency import run_write
+from tidings.api.middleware import HEAD_SCOPE_KEY
+from tidings.api.parameters import Limit, Subscriber, find_subscriber
 from tidings.api.v1 import schemas
+from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
 from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import copy_fields
-from tidings.api.v1.streams.event_stream import EventStream
-from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.client.records import AckPosition
 from tidings.core.storable import LARGEST_INTEGER, parse_number
-from tidings.errors import InputError
 from tidings.service.authorization import Caller
-from tidings.service.event_pages import EventPage, read_page, resolve_cursor
+from tidings.service.event_pages import EventLine, EventPage, read_page, resolve_cursor
 from tidings.store.acknowledgements import SubscriberPosition
 from tidings.store.store import Store
 
+HEARTBEAT_SECONDS = 15.0
+"""Proxies close idle connections, mostly after 30 or 60 seconds."""
+
+STALL_SECONDS = 75.0
+"""A client that reads nothing for so long is disconnected, unless TCP did that before (`server.py`). It reconnects and
+resumes where it was.
+"""
+
+RETRY = b"retry: 2000\n\n"
+HEARTBEAT = b": still here\n\n"
+PIECE = 65_536
+"""Bytes that are sent at once: a slow client holds no more than this, and one notification, in memory."""
+
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",  # nginx would buffer the response until it ends
+}
+
+
+class EventStream(Response):
+    """Server-sent events, until the client disconnects, the server shuts down or the token becomes invalid.
+
+        retry: 2000
+
+        id: 42
+        data: {"specversion":"1.0","id":"n-5d21",...}
+
+        : still here
+
+    After a disconnect a client sends `Last-Event-ID: 42` and receives number 43 next. Browsers do this automatically.
+    """
+
+    def __init__(self, follower: Follower, subscription: str | None = None) -> None:
+        self.status_code, self.background = 200, None
+        self.init_headers(HEADERS)
+        self._follower, self._subscription = follower, subscription
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        if HEAD_SCOPE_KEY in scope:
+            await send(start)
+            await send({"type": "http.response.body", "body": b""})
+            return
+        with self._follower as follower, suppress(TimeoutError):  # a client that reads nothing
+            disconnect = asyncio.create_task(_wait_for_disconnect(receive, follower))
+            try:
+                await send(start)
+                await self._send(send, RETRY)
+                await self._follow(send)
+                if follower.over is not None and follower.over is not StreamEnd.GONE:
+                    await self._send(send, f": {follower.over.value}\n\n".encode(), more=False)
+            finally:
+                disconnect.cancel()
+
+    async def _follow(self, send: Send) -> None:
+        while self._follower.over is None:
+            page = await self._follower.next(HEARTBEAT_SECONDS)
+            for piece in self._render(page):
+                await self._send(send, piece)
+
+    def _render(self, page: EventPage | None) -> Iterator[bytes]:
+        """Yield a page as bytes. If the filter removes the last events, an id alone advances the cursor."""
+        if page is None:
+            if self._follower.over is None:
+                yield HEARTBEAT
+            return
+        wanted = [line for line in page.lines if self._subscription in (None, line.subscription)]
+        yield from _join_events(wanted)
+        if not wanted or wanted[-1].sequence < page.cursor:
+            yield f"id: {page.cursor}\n\n".encode()
+
+    async def _send(self, send: Send, body: bytes, more: bool = True) -> None:
+        async with self._follower.sending(STALL_SECONDS):
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _join_events(lines: Iterable[EventLine]) -> Iterator[bytes]:
+    """Yield lines as events, small ones joined."""
+    parts, size = [], 0
+    for line in lines:
+        parts.append(f"id: {line.sequence}\ndata: {line.text}\n\n")
+        size += len(parts[-1])
+        if size >= PIECE:
+            yield "".join(parts).encode()
+            parts, size = [], 0
+    if parts:
+        yield "".join(parts).encode()
+
+
+async def _wait_for_disconnect(receive: Receive, follower: Follower) -> None:
+    """End the stream when the client disconnects. Anything it sends before is ignored."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    follower.end(StreamEnd.GONE)
+
+
 LONGEST_WAIT = 60
 
-Subscriber = Annotated[
-    str | None, Query(max_length=500, description="The subscriber; only administrators may name another one.")
-]
 After = Annotated[
     int | None,
     Query(
@@ -51,18 +148,14 @@ After = Annotated[
 Subscription = Annotated[
     str | None, Query(max_length=500, description="Only notifications of this subscription.")
 ]
-Limit = Annotated[int, Query(ge=1, le=1_000, description="Page size; a page may be shorter.")]
 Wait = Annotated[
     float, Query(ge=0, le=LONGEST_WAIT, description="Long polling: seconds to wait if there are none.")
 ]
 
-ResponseDescriptions = dict[int | str, dict[str, Any]]
 
-
-class AckRequest(BaseModel):
+class AckRequest(schemas.StrictModel):
     """Acknowledges everything up to a sequence number."""
 
-    model_config = ConfigDict(extra="forbid")
     upto: int = Field(ge=0, le=LARGEST_INTEGER, strict=True)
 
 
@@ -148,33 +241,19 @@ def router_for(store: Store, fanout: NotificationFanout) -> APIRouter:
     """Return the routes. The application calls `fanout.end` on shutdown, which ends the streams."""
     endpoints = NotificationEndpoints(store, fanout)
     router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=VersionedRoute)
-    events = {
-        "content": {"text/event-stream": {"schema": TEXT_SCHEMA}},
-        "description": "CloudEvents as they are created",
+    page: dict[int | str, dict[str, Any]] = {200: {"model": schemas.NotificationPage}}
+    stream: dict[int | str, dict[str, Any]] = {
+        200: {
+            "content": {"text/event-stream": {"schema": TEXT_SCHEMA}},
+            "description": "CloudEvents as they are created",
+        }
     }
-    page: ResponseDescriptions = {200: {"model": schemas.NotificationPage}}
-    stream: ResponseDescriptions = {200: events}
     router.add_api_route("", endpoints.page, responses=page, response_class=Response)
     router.add_api_route("/stream", endpoints.stream, responses=stream, response_class=Response)
     router.add_api_route("/ack", endpoints.position)
     for method in ("PUT", "POST"):  # each is an operation of its own in the OpenAPI document
         router.add_api_route("/ack", endpoints.acknowledge, methods=[method])
     return router
-
-
-def subscriber_of(caller: Caller, named: str | None) -> str:
-    """Return the subscriber that a request is about. Impossible names are refused before the store is read."""
-    subscriber = caller.acting_as(named)
-    if not subscriber.isprintable():
-        raise InputError("no subscriber has such a name", where="subscriber", received=ascii(subscriber))
-    return subscriber
-
-
-async def find_subscriber(caller: Caller, named: str | None) -> str:
-    """Return the same without blocking: a name such as `Student:1` may need a lookup in a source database."""
-    if named is None or named == caller.subscriber or ":" not in named:
-        return subscriber_of(caller, named)
-    return await run_in_threadpool(subscriber_of, caller, named)
 
 
 def _resume_cursor(last_event_id: str | None, after: int | None) -> int | None:

@@ -1,4 +1,8 @@
-"""The OpenAPI 3.1 document of everything below `/v1`: `GET /v1/openapi.json`."""
+"""Descriptions of the API: the OpenAPI 3.1 document of `/v1`, and the AsyncAPI 3.0 document of its streams.
+
+GET /v1/openapi.json
+GET /v1/asyncapi.json
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from tidings.api.authentication import COOKIE
 from tidings.api.v1.route_classes import problem_descriptions
-from tidings.api.v1.schemas import Problem
+from tidings.api.v1.schemas import Acknowledgement, CloudEvent, Introduction, Problem
 from tidings.core.storable import TEXT_PATTERN
 from tidings.events.json_decoder import REQUIRED
 from tidings.events.kind import CLOUD_EVENT
@@ -31,7 +37,7 @@ TEXT_SCHEMA: dict[str, Any] = {"type": "string"}
 
 def request_content(media_types: tuple[str, ...]) -> dict[str, Any]:
     """Return the content of a request by media type: JSON with its schema, anything else as text."""
-    return {each: _CONTENT.get(each, {"schema": TEXT_SCHEMA}) for each in media_types}
+    return {name: _CONTENT.get(name, {"schema": TEXT_SCHEMA}) for name in media_types}
 
 
 def _object(description: str, **properties: Any) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def openapi(request: Request) -> JSONResponse:
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
     """Return the document of an application's routes below `/v1`, with their schemas."""
-    made = get_openapi(
+    document = get_openapi(
         title="Tidings",
         version=version("tidings"),
         openapi_version="3.1.0",
@@ -112,26 +118,25 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         license_info=LICENCE,
         routes=app.routes,
     )
-    made["paths"] = {path: found for path, found in made["paths"].items() if path.startswith(PREFIX)}
-    for path, operations in made["paths"].items():
+    paths = {path: item for path, item in document["paths"].items() if path.startswith(PREFIX)}
+    for path, operations in paths.items():
         for method, operation in operations.items():
             _correct(operation, f"{method}_{'_'.join(_WORD.findall(path)[1:])}")
             _complete(operation, path)
     _, known = models_json_schema([(Problem, "validation")], ref_template="#/components/schemas/{model}")
-    used = {
-        tag for path in made["paths"].values() for operation in path.values() for tag in operation["tags"]
-    }
-    made["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
-    components = made["components"]
-    components["schemas"] = _used(made["paths"], components["schemas"] | known["$defs"] | NAMED_SCHEMAS)
-    return made
+    used = {tag for item in paths.values() for operation in item.values() for tag in operation["tags"]}
+    document["paths"] = paths
+    document["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
+    components = document["components"]
+    components["schemas"] = _used(paths, components["schemas"] | known["$defs"] | NAMED_SCHEMAS)
+    return document
 
 
 def _declare_storable(schema: dict[str, Any]) -> None:
     """Declare the characters that `check_parameters` allows in a text."""
-    for one in (schema, *schema.get("anyOf", ())):
-        if one.get("type") == "string" and "enum" not in one:
-            one.setdefault("pattern", TEXT_PATTERN)
+    for variant in (schema, *schema.get("anyOf", ())):
+        if variant.get("type") == "string" and "enum" not in variant:
+            variant.setdefault("pattern", TEXT_PATTERN)
 
 
 def _used(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +157,11 @@ def _references(part: Any) -> set[str]:
 def _correct(operation: dict[str, Any], name: str) -> None:
     """Replace FastAPI's validation errors by Problem Details, and give each operation a unique id."""
     operation["operationId"] = name
-    told = operation["responses"]
-    own = told.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    responses = operation["responses"]
+    own = responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
     if own.get("$ref", "").endswith("HTTPValidationError"):
-        del told["422"]
-        told |= {str(status): one for status, one in problem_descriptions(400, 422).items()}
+        del responses["422"]
+        responses |= {str(status): response for status, response in problem_descriptions(400, 422).items()}
 
 
 def _complete(operation: dict[str, Any], path: str) -> None:
@@ -164,10 +169,125 @@ def _complete(operation: dict[str, Any], path: str) -> None:
     for parameter in operation.get("parameters", ()):
         if parameter["in"] in ("path", "query"):
             _declare_storable(parameter["schema"])
-    told, may = operation["responses"], {400}
-    may |= {404} if "{" in path else set()
-    may |= {408, 413, 415, 422} if "requestBody" in operation else set()
-    told |= {
-        str(status): one for status, one in problem_descriptions(*may).items() if str(status) not in told
+    statuses = {400}
+    statuses |= {404} if "{" in path else set()
+    statuses |= {408, 413, 415, 422} if "requestBody" in operation else set()
+    common = {str(status): response for status, response in problem_descriptions(*statuses).items()}
+    operation["responses"] = dict(sorted((common | operation["responses"]).items()))
+
+
+# AsyncAPI
+
+
+MESSAGES: tuple[tuple[str, type[BaseModel], str], ...] = (
+    ("notification", CloudEvent, "A notification as a CloudEvent; the cursor is `data.sequence`."),
+    ("acknowledgement", Acknowledgement, "Acknowledges everything up to a sequence number."),
+    ("introduction", Introduction, "The first message of a client that sends neither a header nor a cookie."),
+)
+
+_AFTER = "A cursor: only notifications after it. Default: the unacknowledged ones."
+_PARAMETERS = {
+    "after": {"type": "integer", "minimum": 0, "description": _AFTER},
+    "subscription": {"type": "string", "description": "Only notifications of this subscription."},
+    "subscriber": {
+        "type": "string",
+        "description": "The subscriber; only administrators may name another one.",
+    },
+}
+_QUERY = {"type": "object", "properties": _PARAMETERS}
+
+
+@router.get("/asyncapi.json", include_in_schema=False)
+def asyncapi(request: Request) -> JSONResponse:
+    """Return the AsyncAPI document, with this server's address."""
+    return JSONResponse(build_asyncapi(request.url.netloc, request.url.scheme == "https"))
+
+
+def build_asyncapi(host: str, is_secure: bool = False) -> dict[str, Any]:
+    """Return the document of the streams at a host."""
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Notifications of Tidings",
+            "version": version("tidings"),
+            "description": "Live notifications of a subscriber, resumed by cursor without loss or repetition.",
+        },
+        "defaultContentType": "application/json",
+        "servers": {
+            "events": _describe_server(host, "https" if is_secure else "http"),
+            "sockets": _describe_server(host, "wss" if is_secure else "ws"),
+        },
+        "channels": {"stream": _describe_stream(), "socket": _describe_socket()},
+        "operations": {
+            "streamNotifications": _describe_operation("send", "stream", "notification")
+            | {"bindings": {"http": {"method": "GET", "query": _QUERY, "bindingVersion": "0.3.0"}}},
+            "sendNotifications": _describe_operation("send", "socket", "notification"),
+            "receiveAcknowledgements": _describe_operation("receive", "socket", "acknowledgement"),
+            "receiveIntroduction": _describe_operation("receive", "socket", "introduction"),
+        },
+        "components": {
+            "messages": {name: _describe_message(name, kind, summary) for name, kind, summary in MESSAGES},
+            "schemas": _list_message_schemas(),
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token that `tidings token make` created",
+                },
+                "console": {"type": "httpApiKey", "in": "cookie", "name": COOKIE},
+            },
+        },
     }
-    operation["responses"] = dict(sorted(told.items()))
+
+
+def _describe_server(host: str, protocol: str) -> dict[str, Any]:
+    schemes = [{"$ref": f"#/components/securitySchemes/{name}"} for name in ("bearer", "console")]
+    return {"host": host, "protocol": protocol, "security": schemes}
+
+
+def _describe_stream() -> dict[str, Any]:
+    return {
+        "address": "/v1/notifications/stream",
+        "title": "Server-sent events",
+        "description": "The `id` of an event is its cursor; `Last-Event-ID` resumes after it. Comments are heartbeats.",
+        "servers": [{"$ref": "#/servers/events"}],
+        "messages": _reference_messages("notification"),
+    }
+
+
+def _describe_socket() -> dict[str, Any]:
+    return {
+        "address": "/v1/notifications/ws",
+        "title": "WebSocket",
+        "description": (
+            "Closed with 1001 or 1012 when the server shuts down, 1013 for too many streams or requests, 4400 for an "
+            "invalid message, parameter or cursor, 4401 without a valid token, 4403 for a token without the scope."
+        ),
+        "servers": [{"$ref": "#/servers/sockets"}],
+        "messages": _reference_messages("notification", "acknowledgement", "introduction"),
+        "bindings": {"ws": {"method": "GET", "query": _QUERY, "bindingVersion": "0.1.0"}},
+    }
+
+
+def _reference_messages(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/messages/{name}"} for name in names}
+
+
+def _describe_operation(action: str, channel: str, message: str) -> dict[str, Any]:
+    return {
+        "action": action,
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{message}"}],
+    }
+
+
+def _describe_message(name: str, kind: type[BaseModel], summary: str) -> dict[str, Any]:
+    payload = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return {"name": name, "summary": summary, "contentType": "application/json", "payload": payload}
+
+
+def _list_message_schemas() -> dict[str, Any]:
+    kinds = [(kind, "serialization") for _, kind, _ in MESSAGES]
+    _, document = models_json_schema(kinds, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    schemas: dict[str, Any] = document["$defs"]
+    return schemas

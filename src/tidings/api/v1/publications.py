@@ -14,9 +14,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from tidings.api.authentication import PublishCaller
+from tidings.api.limits import Limits
+from tidings.api.parameters import Limit
 from tidings.api.v1 import route_classes, schemas
 from tidings.api.v1.ingest import IngestEndpoint
-from tidings.api.v1.limits import Limits
 from tidings.api.v1.openapi import request_content
 from tidings.api.v1.route_classes import FastRoute, VersionedRoute
 from tidings.cloud_events import LARGEST, carried
@@ -32,7 +33,6 @@ from tidings.store.store import Store
 Before = Annotated[
     int | None, Query(ge=1, le=LARGEST_INTEGER, description="Only publications before this position.")
 ]
-Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 MAX_PREVIEW_BYTES = 16_000
 """Largest body that is included in a list."""

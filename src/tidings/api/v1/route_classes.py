@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, cast
@@ -11,17 +10,15 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.requests import HTTPConnection
 from starlette.routing import Match
 from starlette.types import Scope
 
-from tidings.api import problem_details, routes
-from tidings.api.http_error import HttpError
-from tidings.api.middleware import write_limiter
-from tidings.api.middleware.csrf import SAFE_METHODS
+from tidings.api import concurrency, problem_details, routes
+from tidings.api.authentication import SAFE_METHODS
+from tidings.api.parameters import refuse_repeated_parameters
 from tidings.api.routes import Handler
 from tidings.api.v1.schemas import Problem
-from tidings.errors import IdTaken, InputError, TidingsError
+from tidings.errors import IdTaken, TidingsError
 
 STATUS_DESCRIPTIONS = {
     400: "Malformed request",
@@ -51,14 +48,17 @@ class VersionedRoute(routes.ProblemRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         is_safe = SAFE_METHODS.issuperset(more.get("methods") or ("GET",))
-        super().__init__(path, endpoint if is_safe else write_limiter.limit_writes(endpoint), **more)
+        super().__init__(path, endpoint if is_safe else concurrency.limit_writes(endpoint), **more)
 
     @cached_property
     def callers(self) -> dict[str, Dependency]:
         """The dependencies that authenticate the caller, by parameter name."""
-        return {str(each.name): cast(Dependency, each.call) for each in self.dependant.dependencies}
+        return {
+            str(dependency.name): cast(Dependency, dependency.call)
+            for dependency in self.dependant.dependencies
+        }
 
-    def handler(self) -> routes.Handler:
+    def handler(self) -> Handler:
         """Authenticate before the body is read; FastAPI does it after.
 
         Callers without a token would otherwise occupy memory and learn what is wrong with their body. FastAPI checks
@@ -79,7 +79,7 @@ class VersionedRoute(routes.ProblemRoute):
     def check(self, request: Request) -> None:
         super().check(request)
         refuse_repeated_parameters(request)
-        write_limiter.bind_write_limiter(request.app)
+        concurrency.bind_write_limiter(request.app)
 
 
 class ActionRoute(VersionedRoute):
@@ -98,14 +98,6 @@ class ActionRoute(VersionedRoute):
     @cached_property
     def _ending(self) -> bytes:
         return f"/{self.path.rpartition('/')[2]}".encode()
-
-
-def refuse_repeated_parameters(request: HTTPConnection) -> None:
-    """Refuse repeated parameters: servers read the last one, proxies may read the first."""
-    named = Counter(name for name, _ in request.query_params.multi_items())
-    twice = next((name for name, times in named.items() if times > 1), None)
-    if twice is not None:
-        raise HttpError(400, InputError("repeated parameter", where=twice[:80]))
 
 
 def v1_status_of(problem: TidingsError) -> int:
@@ -146,8 +138,8 @@ class FastRoute(VersionedRoute):
             values: dict[str, Any] = {name: await call(request) for name, call in callers.items()}
             values |= _read_parameters("query", declared.query_params, request.query_params)
             values |= _read_parameters("header", declared.header_params, request.headers)
-            found: Response = await endpoint(request, **values)
-            return found
+            response: Response = await endpoint(request, **values)
+            return response
 
         return answer
 

@@ -1,10 +1,12 @@
-"""Subscriptions in all languages.
+"""Subscriptions in all languages, and checks and previews of their texts.
 
     POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber", "state"}, or JSON lines
     GET     /v1/subscriptions               ?q=  &language=  &state=  &subscriber=  &after=  &limit=
     GET     /v1/subscriptions/{id}          PUT, PATCH and DELETE the same
     POST    /v1/subscriptions/{id}/pause
     POST    /v1/subscriptions/{id}/resume
+    POST    /v1/check                       {"language", "text"}: whether it compiles
+    POST    /v1/preview                     {"language", "text", "last", "subscriber"}: what it would have matched
 
 Subscriptions of other subscribers are answered with 404, as if they did not exist.
 """
@@ -17,18 +19,25 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
+from fastapi.concurrency import run_in_threadpool
 
 from tidings.api.authentication import SubscribeCaller
+from tidings.api.concurrency import WriteLimiter
+from tidings.api.limits import Limits
+from tidings.api.parameters import AfterId, Limit, subscriber_of
+from tidings.api.routes import join_routers
 from tidings.api.v1 import schemas
-from tidings.api.v1.bulk_subscribe import BulkSubscribe, LinesRoute
-from tidings.api.v1.limits import Limits
+from tidings.api.v1.bulk import BulkSubscribe, LinesRoute
 from tidings.api.v1.openapi import TEXT_SCHEMA
+from tidings.api.v1.publications import MAX_PREVIEW_BYTES, build_publication
 from tidings.api.v1.route_classes import ActionRoute, VersionedRoute, problem_descriptions
 from tidings.client.records import Health
 from tidings.core import durations
-from tidings.errors import Absent, pointing
+from tidings.errors import Absent, OverLimit, pointing
 from tidings.model import Subscription
+from tidings.notification_text import list_reasons
 from tidings.service.authorization import Caller
+from tidings.service.preview import PreviewBounds, PreviewMatch, preview_subscription
 from tidings.service.submission import JSON_LINES_TYPES
 from tidings.service.subscriptions import (
     AcceptedSubscription,
@@ -48,10 +57,11 @@ State = Annotated[schemas.State | None, Query(description="Only active, or only 
 SubscriberFilter = Annotated[
     str | None, Query(max_length=500, description="Only subscriptions of this subscriber.")
 ]
-After = Annotated[
-    str, Query(max_length=500, description="Only ids after this one: `next` of the previous page.")
-]
-Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+DEFAULT_LAST = 100
+"""Publications that a preview examines by default."""
+PREVIEW_THREADS, PREVIEW_QUEUE = 2, 20
+"""Previews that run at the same time, and that may wait: each occupies one processor."""
 
 
 class SubscriptionEndpoints:
@@ -85,7 +95,7 @@ class SubscriptionEndpoints:
         language: Language = None,
         state: State = None,
         subscriber: SubscriberFilter = None,
-        after: After = "",
+        after: AfterId = "",
         limit: Limit = 100,
     ) -> schemas.SubscriptionPage:
         """List subscriptions with their health, ordered by id. Administrators see those of all subscribers."""
@@ -179,6 +189,63 @@ def _text_facts(accepted: AcceptedSubscription) -> dict[str, Any]:
     }
 
 
+class PreviewEndpoints:
+    """Checks and previews texts without storing anything."""
+
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._tidings, self._limits = tidings, limits
+        self._subscribing = tidings.subscribing(limits.of_subscriptions)
+        self._limiter = WriteLimiter(PREVIEW_THREADS, PREVIEW_QUEUE, "previews")
+
+    async def check(self, caller: SubscribeCaller, asked: schemas.SubscriptionText) -> schemas.CheckResult:
+        """Compile a text without subscribing. Errors name the place that is wrong."""
+        result = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
+        return schemas.CheckResult(
+            language=asked.language,
+            predicates=result.predicates,
+            reached_through=result.reached_through,
+            warnings=schemas.build_warnings(result.warnings),
+        )
+
+    async def preview(self, caller: SubscribeCaller, asked: schemas.PreviewRequest) -> schemas.Preview:
+        """Find which of the latest publications a text would have matched, newest first, and why."""
+        last = asked.last or min(DEFAULT_LAST, self._limits.preview)
+        if last > self._limits.preview:
+            problem = OverLimit("too many publications", accepted=f"{self._limits.preview:,}")
+            problem.pointer = "/last"
+            raise problem
+        return await self._limiter.run(partial(self._run_preview, caller, asked, last))
+
+    def _run_preview(self, caller: Caller, asked: schemas.PreviewRequest, last: int) -> schemas.Preview:
+        limits, schema = self._limits, self._tidings.checked_against()
+        bounds = PreviewBounds(last, limits.preview_bytes, limits.preview_seconds)
+        store, tables = self._tidings.store, self._tidings.preview_tables
+        sees_all = caller.is_administrator and asked.subscriber is None
+        granted = None if sees_all else store.audiences.of(subscriber_of(caller, asked.subscriber))
+        preview = preview_subscription(
+            store, tables, self._subscribing, schema, asked.language, asked.text, bounds, granted
+        )
+        return schemas.Preview(
+            looked_at=preview.looked_at,
+            complete=preview.complete,
+            matches=[_build_match(match) for match in preview.matches],
+            skipped=preview.skipped,
+            notes=preview.notes,
+            warnings=schemas.build_warnings(preview.warnings),
+        )
+
+
+def _build_match(match: PreviewMatch) -> schemas.PreviewMatch:
+    return schemas.PreviewMatch(
+        publication=build_publication(match.entry, MAX_PREVIEW_BYTES),
+        because=[
+            schemas.Reason(predicate=why.predicate, value=why.value, at=why.at) for why in match.because
+        ],
+        bindings=match.bindings,
+        words=list_reasons(match.because, match.bindings),
+    )
+
+
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     endpoints = SubscriptionEndpoints(tidings, limits)
     router = APIRouter(prefix="/v1/subscriptions", tags=["subscriptions"], route_class=VersionedRoute)
@@ -212,4 +279,9 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     add(item, endpoints.replace, methods=["PUT"], responses=problem_descriptions(409))
     add(item, endpoints.change, methods=["PATCH"], responses=problem_descriptions(409))
     add(item, endpoints.remove, methods=["DELETE"], status_code=204)
+    previews = APIRouter(prefix="/v1", tags=["subscriptions"], route_class=VersionedRoute)
+    preview_endpoints = PreviewEndpoints(tidings, limits)
+    previews.add_api_route("/check", preview_endpoints.check, methods=["POST"])
+    previews.add_api_route("/preview", preview_endpoints.preview, methods=["POST"])
+    join_routers(router, previews)
     return router

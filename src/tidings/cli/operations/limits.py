@@ -19,7 +19,7 @@ LIMIT_MODULES = {
     "query": "tidings.metadata.sql.queries.query_executor",
     "sparql": "tidings.metadata.queries.sparql",
     "parser": "tidings.parsers.parser_pool",
-    "api": "tidings.api.v1.limits",
+    "api": "tidings.api.limits",
 }
 """Where the class `Limits` of each is."""
 

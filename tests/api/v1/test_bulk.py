@@ -12,8 +12,8 @@ import pytest
 from tests.support.guesses import Guesses
 from tests.support.servers.api_server import Service, served_api
 from tests.support.servers.provider_server import DOC, HOST, SCHEMA
-from tidings.api.v1 import bulk_response
-from tidings.api.v1.limits import Limits
+from tidings.api.limits import Limits
+from tidings.api.v1 import bulk
 from tidings.core import suggest
 from tidings.errors import StoreError
 from tidings.metadata.provider.provider import Provider
@@ -279,8 +279,8 @@ def test_other_names_of_lines_and_answers_in_lines(service: Service, kind: str) 
 def test_an_answer_that_is_longer_than_memory_is_meant_for(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_response, "IN_MEMORY", 100)
-    monkeypatch.setattr(bulk_response, "PIECE", 64)
+    monkeypatch.setattr(bulk, "IN_MEMORY", 100)
+    monkeypatch.setattr(bulk, "PIECE", 64)
     told = send(service.caller("ko"), *[{"text": f"a = {n} and"} for n in range(20)])
     assert [each["line"] for each in told.json()["outcomes"]] == [*range(1, 21)]
     assert int(told.headers["content-length"]) == len(told.content) > 5_000

@@ -170,7 +170,7 @@ def test_a_message_that_is_far_too_long(place: Place) -> None:
 
 def test_without_a_token_it_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as soon:
-        soon.setattr("tidings.api.v1.streams.websocket.FIRST_SECONDS", 0.05)
+        soon.setattr("tidings.api.v1.websocket.FIRST_SECONDS", 0.05)
         with opened(place, None) as socket:
             assert close_code(socket) == 4401
     for first, code in (('{"token": "tdg_x"}', 4401), ('{"ack": 1}', 4400)):
@@ -180,7 +180,7 @@ def test_without_a_token_it_ends(place: Place, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_token_that_is_revoked_ends_it(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
     lost = place.access.make("lost", ["subscribe"], name)
     with opened(place, lost.secret) as socket:
         place.tell(name)

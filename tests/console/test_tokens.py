@@ -6,8 +6,8 @@ import httpx
 
 from tests.console.place import FORMS, PAGES, Clock, Place
 from tests.support.processes.console_visitor import Visitor, console
-from tidings.api.middleware.rate_limiter import RateLimiter
-from tidings.console.login import FAILURES
+from tidings.api.limits import RateLimiter
+from tidings.console.tokens import FAILURES
 from tidings.service.authorization import Access, Scope
 
 

@@ -22,13 +22,16 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.api.authentication import COOKIE, TOKEN_HINT, count_request, get_authenticator, read_bearer_token
-from tidings.api.http_error import HttpError
-from tidings.api.middleware.write_limiter import MAX_WAITING_WRITES, WriteLimiter
-from tidings.api.parameters import check_parameters, refuse_other_parameters
+from tidings.api.concurrency import MAX_WAITING_WRITES, WriteLimiter
+from tidings.api.parameters import (
+    check_parameters,
+    find_subscriber,
+    refuse_other_parameters,
+    refuse_repeated_parameters,
+)
+from tidings.api.problem_details import HttpError
 from tidings.api.routes import status_of
-from tidings.api.v1.notifications import find_subscriber
-from tidings.api.v1.route_classes import refuse_repeated_parameters
-from tidings.api.v1.streams.fanout import Follower, NotificationFanout, StreamEnd
+from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
 from tidings.core.storable import check_number, parse_number
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.parsers.strict_json import parse_value
@@ -60,7 +63,7 @@ class NotificationSocket:
 
     def __init__(self, store: Store, fanout: NotificationFanout) -> None:
         self._store, self._fanout = store, fanout
-        self._writers = WriteLimiter(waiting=MAX_WAITING_WRITES, what="acknowledgements")
+        self._writers = WriteLimiter(max_queue=MAX_WAITING_WRITES, what="acknowledgements")
 
     async def __call__(self, socket: WebSocket) -> None:
         """Accept first, then check: browsers see the code of a close, but not the status of a response."""
@@ -110,8 +113,8 @@ class NotificationSocket:
     async def _receive(self, socket: WebSocket, follower: Follower) -> None:
         """Store what the client acknowledges."""
         while True:
-            given = _parse_message(await _receive_text(socket), "ack")
-            upto = _check_number(None if isinstance(given, str) else given, "ack")
+            value = _parse_message(await _receive_text(socket), "ack")
+            upto = _check_number(None if isinstance(value, str) else value, "ack")
             await self._writers.run(
                 partial(self._store.acknowledgements.acknowledge, follower.subscriber, upto)
             )
@@ -171,12 +174,12 @@ def _parse_message(text: str, name: str) -> Any:
     raise InputError("invalid message", received=text[:40], accepted=accepted)
 
 
-def _check_number(given: object, where: str) -> int:
-    if isinstance(given, str):
-        return parse_number(where, given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return check_number(where, given)
-    raise InputError("not a number", where=where, received=str(given)[:40], accepted="a number")
+def _check_number(value: object, where: str) -> int:
+    if isinstance(value, str):
+        return parse_number(where, value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return check_number(where, value)
+    raise InputError("not a number", where=where, received=str(value)[:40], accepted="a number")
 
 
 def _short(why: str) -> str:

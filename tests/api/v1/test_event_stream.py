@@ -24,8 +24,7 @@ from tests.support.servers.notification_server import (
     place_at,
 )
 from tests.support.servers.postgres import Server
-from tidings.api.v1.streams.fanout import NotificationFanout
-from tidings.api.v1.streams.page_cache import LINES, PAGE_BYTES
+from tidings.api.v1.fanout import LINES, PAGE_BYTES, NotificationFanout
 from tidings.errors import StoreError
 from tidings.service.authorization import Access
 from tidings.store.store import open_store
@@ -98,7 +97,7 @@ def test_of_one_subscription_the_cursor_moves_all_the_same(
 
 
 def test_a_heartbeat_when_nothing_comes(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.api.v1.streams.event_stream.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.notifications.HEARTBEAT_SECONDS", 0.02)
     with client.stream("GET", "/v1/notifications/stream") as response:
         events = events_of(response)
         assert [next(events), next(events)] == [Event(retry=2000), Event(comment="still here")]
@@ -107,7 +106,7 @@ def test_a_heartbeat_when_nothing_comes(client: httpx.Client, monkeypatch: pytes
 def test_a_token_that_is_revoked_ends_the_stream(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
     lost, kept = place.access.make("lost", ["subscribe"], name), place.token(name)
     with client_of(place, lost.secret) as first, client_of(place, kept) as second:
         with (
@@ -217,7 +216,7 @@ def test_what_is_brought_to_everybody_is_no_more_than_a_page(
 def test_a_reader_that_takes_nothing_is_let_go(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.api.v1.streams.event_stream.STALL_SECONDS", 0.1)
+    monkeypatch.setattr("tidings.api.v1.notifications.STALL_SECONDS", 0.1)
     place.tell(name, 25, body=LARGE)
     look_out = place.look_out
     assert look_out is not None
@@ -306,7 +305,7 @@ def test_a_store_that_cannot_be_read_by_a_reader_ends_its_stream(
     def broken(*_: object, **__: object) -> None:
         raise StoreError("the store says: it is gone")
 
-    monkeypatch.setattr("tidings.api.v1.streams.page_cache.read_page", broken)
+    monkeypatch.setattr("tidings.api.v1.fanout.read_page", broken)
     with client.stream("GET", "/v1/notifications/stream") as response:
         assert [event.comment for event in events_of(response)] == [None, "the store cannot be read now"]
 

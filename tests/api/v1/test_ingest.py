@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from tests.support.servers.api_server import Service, served_api
+from tidings.api.limits import Limits
 from tidings.api.v1 import ingest
 from tidings.api.v1.ingest import FEW, SMALL, IngestEndpoint
-from tidings.api.v1.limits import Limits
 from tidings.service.tidings import Tidings
 
 SCHEMA = """

@@ -14,8 +14,7 @@ from websockets.sync.client import connect
 
 from tests.support.servers.api_server import served_api
 from tests.support.servers.application import Served, served
-from tidings.api.middleware.rate_limiter import RateLimiter
-from tidings.api.v1.limits import VARIABLE, Limits, load_limits
+from tidings.api.limits import VARIABLE, Limits, RateLimiter, load_limits
 from tidings.errors import SetupError
 from tidings.model import Subscription
 from tidings.service.authorization import Access
