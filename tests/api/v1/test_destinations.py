@@ -18,7 +18,7 @@ from tests.support.servers.http_server import served
 from tests.support.servers.notification_server import bearing
 from tests.support.servers.site import Request, Response, Site, a_site
 from tidings.api.authentication import Authenticator
-from tidings.api.concurrency import AT_ONCE
+from tidings.api.concurrency import WRITE_THREADS
 from tidings.api.v1 import destinations, subscribers
 from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
@@ -133,7 +133,7 @@ def test_receivers_that_do_not_answer_hold_up_nobody_who_reads(
     site.pages["/"] = hangs
     with ThreadPoolExecutor(60) as several:
         samples = [several.submit(place.ana.post, f"/v1/destinations/{hook['id']}/test") for _ in range(60)]
-        site.wait_for(AT_ONCE)
+        site.wait_for(WRITE_THREADS)
         assert place.bo.get("/v1/destinations").status_code == 200
         assert not any(sample.done() for sample in samples)
         gone.set()
