@@ -16,14 +16,19 @@ from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
 
 def write_taxonomy(folder: Path, taxonomy: Taxonomy) -> str | None:
     """Write a taxonomy to a file named by its content and return the path; None for an empty one."""
-    if not taxonomy.statements:
+    body = dump_taxonomy(taxonomy)
+    if body is None:
         return None
-    body = n_triples(Graph(tuple(sorted(taxonomy.statements))))
     path = folder.absolute() / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.nt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, body.decode())
     return str(path)
+
+
+def dump_taxonomy(taxonomy: Taxonomy) -> bytes | None:
+    """Return a taxonomy as N-Triples; None for an empty one."""
+    return n_triples(Graph(tuple(sorted(taxonomy.statements)))) if taxonomy.statements else None
 
 
 @lru_cache(maxsize=2)

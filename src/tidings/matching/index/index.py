@@ -313,6 +313,13 @@ class Index:
         kept = {*versions.list_versions(self.folder)[-keep_versions:], self.version}
         versions.collect(self.folder, kept, {*self._merging, *self._being_merged()})
 
+    def list_segments(self) -> list[tuple[str, int, versions.Rows]]:
+        """Return folder name, number of subscriptions and removed rows of each segment."""
+        return [
+            (part.name, part.subscriptions, versions.read_marks(self.folder, part))
+            for part in self._now.parts
+        ]
+
     def describe(self) -> list[SegmentDescription]:
         """Describe each segment and how its clauses are found."""
         return [

@@ -1,0 +1,1 @@
+"""Matching as a transformation of DataFrames: publications and subscriptions in, matches out."""
