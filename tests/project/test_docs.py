@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -160,11 +161,26 @@ def run_all(page: Path, here: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         here.run(example)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if prompts(page)], ids=name)
+PROMPTED = [page for page in PAGES if prompts(page)]
+ON_SPARK = [page for page in PROMPTED if "spark." in prompts(page)]
+
+
+@pytest.mark.parametrize("page", [page for page in PROMPTED if page not in ON_SPARK], ids=name)
 def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    session = doctest.DocTestParser().get_doctest(prompts(page), {}, name(page), str(page), 0)
+    run_prompts(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", ON_SPARK, ids=name)
+def test_python_on_spark(
+    page: Path, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_prompts(page, tmp_path, monkeypatch, spark=session)
+
+
+def run_prompts(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **names: object) -> None:
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    monkeypatch.chdir(folder)
+    session = doctest.DocTestParser().get_doctest(prompts(page), names, name(page), str(page), 0)
     told: list[str] = []
     outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=told.append)
     assert outcome.failed == 0, "".join(told)

@@ -23,7 +23,7 @@ from tidings.events.json_columns import documents_of
 from tidings.kinds import DecodedPublications, Evaluator, Explanation, find_kind
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
-from tidings.reasons import bound_rows
+from tidings.notification_text import binding_rows
 from tidings.spark.dataframe.environment import MatchEnvironment
 from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.worker_gc import freeze_memory
@@ -320,7 +320,7 @@ def _encode_reasons(explanation: Explanation) -> list[tuple[str, str | None, str
 
 
 def _encode_bindings(explanation: Explanation) -> list[list[tuple[str, str]]] | None:
-    rows = bound_rows(explanation.bindings) if explanation.bindings else None
+    rows = binding_rows(explanation.bindings) if explanation.bindings else None
     return None if rows is None else [list(row.items()) for row in rows]
 
 
