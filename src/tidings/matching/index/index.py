@@ -25,6 +25,7 @@ from tidings.core.arguments import accepts, checks_arguments, wrong_type
 from tidings.errors import SetupError
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index import versions
+from tidings.matching.index.arrays import Rows
 from tidings.matching.index.compaction import (
     Merge,
     choose_absorbed,
@@ -313,7 +314,7 @@ class Index:
         kept = {*versions.list_versions(self.folder)[-keep_versions:], self.version}
         versions.collect(self.folder, kept, {*self._merging, *self._being_merged()})
 
-    def list_segments(self) -> list[tuple[str, int, versions.Rows]]:
+    def list_segments(self) -> list[tuple[str, int, Rows]]:
         """Return folder name, number of subscriptions and removed rows of each segment."""
         return [
             (part.name, part.subscriptions, versions.read_marks(self.folder, part))
