@@ -55,7 +55,7 @@ from tidings.kinds import media_types
 from tidings.metadata.change_sets import changes_from_json, state_from_json
 from tidings.metadata.log import page_from_json
 from tidings.metadata.provider.snapshot import _parse_document, _parse_header
-from tidings.metadata.replication.kafka_transport import MEDIA_TYPE_HEADER, OPERATION_HEADER, from_message
+from tidings.metadata.replication.kafka_log import MEDIA_TYPE_HEADER, OPERATION_HEADER, from_message
 from tidings.metadata.replication.peer import normalize_peer_url as checked_peer
 from tidings.metadata.resources import resource_from_json
 from tidings.model import Publication

@@ -23,7 +23,7 @@ from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
 from tidings.metadata.rules import rule_parser
-from tidings.metadata.schema.literals import parse_literal
+from tidings.metadata.schema.model import parse_literal
 from tidings.model import Subscription
 from tidings.values import Instant, Kind, parse_instant
 

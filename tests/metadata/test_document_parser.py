@@ -17,9 +17,8 @@ from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.graphs.rdf.statements import statements
 from tidings.metadata import documents
 from tidings.metadata.documents import Document, DocumentReader, check_uri
-from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.model import Schema, Vocabulary
 from tidings.metadata.schema.schema_parser import parse_schema
-from tidings.metadata.schema.vocabulary import Vocabulary
 
 EXAMPLES = ROOT / "examples" / "metadata"
 PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))

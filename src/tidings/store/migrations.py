@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, Table, func, insert, inspect, select,
 from tidings.delivery.sql import tables as delivery_tables
 from tidings.errors import StoreError
 from tidings.feeds.sql import tables as feed_tables
-from tidings.metadata.sql import log_tables, paused_rules
+from tidings.metadata.sql import log_rows, paused_rules
 from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_sources
 from tidings.store import acknowledgements, audiences, bulk, clock_recovery, telemetry, tokens
@@ -136,12 +136,12 @@ MIGRATIONS = (
         14,
         "log of metadata",
         (
-            create_tables(*log_tables.LOG_TABLES),
+            create_tables(*metadata_tables.LOG_TABLES),
             add_column(metadata_tables.metadata_rules.c.scope),
             add_column(metadata_tables.metadata_rules.c.within, "metadata_rules_delayed"),
-            log_tables.create_identity,
-            log_tables.initialize_log,
-            log_tables.fill_rule_uses,
+            log_rows.create_identity,
+            log_rows.initialize_log,
+            log_rows.fill_rule_uses,
         ),
     ),
     Migration(15, "backbone", (create_tables(metadata_tables.metadata_backbone),)),

@@ -15,11 +15,11 @@ from tidings.feeds.sql.feed_addresses import FeedAddresses
 from tidings.feeds.sql.hub_store import HubStore
 from tidings.feeds.sql.polled_feeds import PolledFeeds
 from tidings.metadata.sql.browse_queries import BrowseQueries
-from tidings.metadata.sql.metadata_store import MetadataStore
-from tidings.metadata.sql.replication_state import ReplicationStore
+from tidings.metadata.sql.log_rows import ReplicationStore
 from tidings.metadata.sql.repository.repository_store import RepositoryStore
 from tidings.metadata.sql.repository_feeds import RepositoryFeeds
 from tidings.metadata.sql.rule_graph import RuleGraph
+from tidings.metadata.sql.transaction import MetadataStore
 from tidings.objects.sql.object_notifications import ObjectNotifications
 from tidings.objects.sql.object_sources import ObjectSources
 from tidings.store import counters

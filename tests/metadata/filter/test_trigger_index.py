@@ -10,7 +10,7 @@ from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.resources import SUBJECT, Ref, Resource
 from tidings.metadata.rules.atomic import TriggeringRule
 from tidings.metadata.rules.semantics import evaluate_atomic_rule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
 from tidings.values import Kind
 

@@ -27,8 +27,7 @@ from tests.support.strategies.rules import programs
 from tidings.errors import Absent, InputError, SetupError, SubscriptionError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.rules.semantics import evaluate_rule
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.syntax import Rule, format_rule
 from tidings.metadata.schema.findings import MetadataError
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.rule_filter import FilterOutcome

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidings.metadata.provider.rule_program import estimate_comparisons
+from tidings.metadata.provider.rule_changes import estimate_comparisons
 from tidings.metadata.rules.atomic import TriggeringRule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 
 
 def test_what_is_found_by_an_index_is_not_compared() -> None:

@@ -17,11 +17,10 @@ from tests.support.servers.ports import free_port
 from tidings.errors import InputError, SetupError
 from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.provider.provider import Provider
-from tidings.metadata.replication import kafka_transport, log_follower
-from tidings.metadata.replication.kafka_transport import to_message
+from tidings.metadata.replication import kafka_log, log_follower
+from tidings.metadata.replication.kafka_log import to_message
 from tidings.metadata.replication.log_follower import Diverged, LogFollower
-from tidings.metadata.replication.log_protocol import SharedReplicationLog
-from tidings.metadata.replication.peer import Peer, Unreachable
+from tidings.metadata.replication.peer import Peer, SharedReplicationLog, Unreachable
 from tidings.metadata.replication.routing import open_shared_log
 from tidings.metadata.sql.log_rows import Trimmed
 from tidings.operations.kafka_address import KafkaAddress, parse_kafka_address
@@ -115,7 +114,7 @@ def test_a_broker_that_is_away(
                 said is not None and "Kafka does not respond" in said and "is a broker running there?" in said
             )
             with monkeypatch.context() as impatient:
-                impatient.setattr(kafka_transport, "WRITE_TIMEOUT_SECONDS", 1.0)
+                impatient.setattr(kafka_log, "WRITE_TIMEOUT_SECONDS", 1.0)
                 refused = second.put(2, 92)
             assert refused.status_code == 503 and "did not confirm the entry" in refused.json()["what"]
             assert first.documents() == [uri(1)]

@@ -13,7 +13,7 @@ from tidings.errors import Absent, InputError, SetupError
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.replication.kafka_log import KafkaLog
-from tidings.metadata.replication.log_protocol import SharedReplicationLog
+from tidings.metadata.replication.peer import SharedReplicationLog
 from tidings.metadata.replication.routing import DatabaseLog, open_log, open_shared_log
 from tidings.store.database import sqlite_url
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from research.metadata.dependency_graph import format_group
 from tests.support.stores.cycle_providers import SCHEMA, rule
 from tidings.errors import TooLarge
 from tidings.metadata.resources import SUBJECT
@@ -15,10 +16,9 @@ from tidings.metadata.rules.atomic import (
     JoinSide,
     TriggeringRule,
 )
-from tidings.metadata.rules.decomposition import decompose, format_group, registered_class
+from tidings.metadata.rules.decomposition import decompose, registered_class
 from tidings.metadata.rules.normal_form import normalize_rule
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator, format_rule
 
 NORMAL = [
     (

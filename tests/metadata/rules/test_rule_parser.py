@@ -18,11 +18,20 @@ from tests.support.strategies.rules import rules
 from tidings.core.limits import limits_from
 from tidings.core.source_text import Span
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem, TooLarge
+from tidings.metadata.rules.rule_errors import SUPPORTED
 from tidings.metadata.rules.rule_parser import Limits, parse_query, parse_rule
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.syntax_errors import SUPPORTED
-from tidings.metadata.rules.tree import And, Comparison, Constant, Operator, Query, Rule, Step, Variable
-from tidings.metadata.rules.tree import Path as RulePath
+from tidings.metadata.rules.syntax import (
+    And,
+    Comparison,
+    Constant,
+    Operator,
+    Query,
+    Rule,
+    Step,
+    Variable,
+    format_rule,
+)
+from tidings.metadata.rules.syntax import Path as RulePath
 from tidings.metadata.rules.validation import check_query, check_rule
 
 

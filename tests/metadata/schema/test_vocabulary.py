@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.metadata.schema.vocabulary import assign_short_names
+from tidings.metadata.schema.model import assign_short_names
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tests.support.stores.server_documents import RDF_XML, SCHEMA, body
 from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.provider.provider import Provider
-from tidings.metadata.spark.live_trigger_index import LiveTriggerIndex
+from tidings.metadata.spark.metadata_stream import LiveTriggerIndex
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

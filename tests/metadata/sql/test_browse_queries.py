@@ -11,14 +11,13 @@ from tests.support.stores.cycle_providers import SCHEMA
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.sql import rule_filter
 from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, ReferrerRow
-from tidings.metadata.sql.resource_rows import StoredResource
 from tidings.store.store import Store
 
 REFERENCES = ("serverInformation", "partners", "twin", "backup")
 
 
 def register(store: Store, *resources: Resource) -> None:
-    versions = {each.uri: StoredResource(each, "doc.rdf") for each in resources}
+    versions = {each.uri: each for each in resources}
     store.database.transact(lambda connection: rule_filter.run_filter(connection, SCHEMA, versions, []))
 
 
@@ -58,7 +57,7 @@ def test_references_in_both_directions_page_by_page(store: Store) -> None:
     for limit in (1, 2, 3, 4):
         found, mark = list[ReferrerRow](), ReferrerCursor()
         while seen := store.metadata_browsing.resource("doc.rdf#host", REFERENCES, mark, limit):
-            assert (seen.placed.resource, seen.placed.document) == (host, "doc.rdf")
+            assert seen.resource == host
             assert seen.classes == {"doc.rdf#a": "CycleProvider"}
             if not seen.referrers:
                 break

@@ -26,8 +26,7 @@ from tidings.metadata.provider.provider import Provider
 from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.rules.semantics import evaluate_rule
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.syntax import Rule, format_rule
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Reason

@@ -20,7 +20,7 @@ from tidings.metadata.queries.answers import QueryAnswer
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.rules.rule_parser import parse_query
 from tidings.metadata.rules.semantics import evaluate_query
-from tidings.metadata.rules.tree import Query
+from tidings.metadata.rules.syntax import Query
 from tidings.metadata.rules.validation import check_query
 from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.metadata.sql.queries.query_executor import Limits, QueryExecutor

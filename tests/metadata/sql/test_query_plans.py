@@ -7,11 +7,10 @@ from sqlalchemy import Connection, text
 
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import JoinCondition, JoinRule, JoinSide, TriggeringRule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Class, Property, Schema
 from tidings.metadata.sql import join_statements, rule_filter
-from tidings.metadata.sql.planner_hints import keep_join_order
-from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.join_statements import keep_join_order
 from tidings.metadata.sql.rule_base import ANALYZE_THRESHOLD, NamedRule
 from tidings.store.store import Store
 from tidings.values import Kind
@@ -34,7 +33,7 @@ def rule(number: int, swapped: bool) -> NamedRule:
 
 def plans(connection: Connection, dialect: str) -> list[str]:
     """The plans of what finds new results, with tables as they are in a run."""
-    there = {f"s{n}": StoredResource(Resource(f"s{n}", NAME, {"cpu": (600,)}), "doc") for n in range(50)}
+    there = {f"s{n}": Resource(f"s{n}", NAME, {"cpu": (600,)}) for n in range(50)}
     rule_filter.run_filter(connection, SCHEMA, there, [(uri, 1) for uri in there])
     bound = {"level": 1, "grp": 1, "first": 0, "p": None, "q": None}
     explain = "EXPLAIN QUERY PLAN " if dialect == "sqlite" else "EXPLAIN "

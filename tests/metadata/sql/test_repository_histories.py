@@ -16,7 +16,7 @@ from tests.support.strategies.metadata import DOCUMENTS, schema_graph
 from tidings.metadata.change_sets import ChangeSet, Cursor, Move, RepositoryState
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Resource
-from tidings.metadata.sql.repository.change_application import RepositorySchema
+from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 
@@ -41,7 +41,7 @@ class Histories(RuleBasedStateMachine):
         self.local: dict[str, tuple[Resource, ...]] = {}
         self.cache.name("cache")
         body = schema_graph(SCHEMA).serialize(format="turtle").encode()
-        self.known = RepositorySchema(TURTLE, body, SCHEMA)
+        self.file = SchemaFile(TURTLE, body)
         self.take_state()
 
     def teardown(self) -> None:
@@ -102,9 +102,9 @@ class Histories(RuleBasedStateMachine):
         last = {(move.rule, move.uri): move.kind for move in moves}
         told = self.reached(uri for (_, uri), kind in last.items() if kind != "left")
         made = ChangeSet("p", 0, 1, moves[-1].sequence, tuple(moves), tuple(told.values()))
-        assert self.cache.apply(self.known, made, since) is not None
+        assert self.cache.apply(self.file, SCHEMA, made, since) is not None
         if twice:
-            assert self.cache.apply(self.known, made, since) is None
+            assert self.cache.apply(self.file, SCHEMA, made, since) is None
 
     @precondition(lambda self: not self.cursor.is_settled)
     @rule()
@@ -117,7 +117,7 @@ class Histories(RuleBasedStateMachine):
         members = {name: tuple(uris) for name, uris in self.members.items() if name != STRANGER}
         state = RepositoryState("p", 0, 1, len(self.moves), members, every)
         before = self.cache.version()
-        self.cache.replace(self.known, dict.fromkeys(members, "text"), state, "")
+        self.cache.replace(self.file, SCHEMA, dict.fromkeys(members, "text"), state, "")
         assert self.cache.version() > before
 
     @rule(name=st.sampled_from(RULES))

@@ -13,11 +13,12 @@ from tidings.errors import InputError
 from tidings.metadata.change_sets import ChangeSet, Cursor, Move, RepositoryState, compute_mark
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.sql.repository.change_application import ApplyCounts, RepositorySchema
+from tidings.metadata.sql.metadata_reader import SchemaFile
+from tidings.metadata.sql.repository.change_application import ApplyCounts
 from tidings.metadata.sql.repository.repository_store import LocalDocument, RepositoryCounts, ResourceOrigin
 from tidings.store.store import Store
 
-KNOWN = RepositorySchema("text/turtle", schema_graph(SCHEMA).serialize(format="turtle").encode(), SCHEMA)
+FILE = SchemaFile("text/turtle", schema_graph(SCHEMA).serialize(format="turtle").encode())
 DOC = "http://example.org/doc.rdf"
 A, B, C, D = (f"{DOC}#{name}" for name in "abcd")
 LONG = f"{DOC}#{'long' * 100}"
@@ -33,7 +34,7 @@ def begun(store: Store) -> Store:
     """Two rules, without anything."""
     store.repository.name("passau")
     state = RepositoryState("p", 1, 1, 0, {"one": (), "two": ()}, ())
-    store.repository.replace(KNOWN, {"one": "text", "two": "text"}, state, "")
+    store.repository.replace(FILE, SCHEMA, {"one": "text", "two": "text"}, state, "")
     return store
 
 
@@ -45,8 +46,8 @@ def tell(store: Store, moves: list[tuple[str, str, str]], *resources: Resource) 
         for number, (rule, uri, kind) in enumerate(moves, since.sequence + 1)
     ]
     told = ChangeSet("p", since.position + 1, 1, since.sequence + len(moves), tuple(numbered), resources)
-    done = store.repository.apply(KNOWN, told, since)
-    assert store.repository.apply(KNOWN, told, since) is None, "it is applied once"
+    done = store.repository.apply(FILE, SCHEMA, told, since)
+    assert store.repository.apply(FILE, SCHEMA, told, since) is None, "it is applied once"
     return done
 
 
@@ -92,7 +93,7 @@ def test_a_state_changes_what_is_different(begun: Store) -> None:
     tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B), host(C))
     version = begun.repository.version()
     state = RepositoryState("q", 7, 1, 4, {"two": (B, D)}, (host(B, size=2), host(D), host(LONG)))
-    done = begun.repository.replace(KNOWN, {"two": "text"}, state, "mark")
+    done = begun.repository.replace(FILE, SCHEMA, {"two": "text"}, state, "mark")
     assert (done, held(begun)) == (ApplyCounts(new=1, changed=1, gone=2), [B, D])
     assert begun.repository.version() > version and begun.repository.rules() == {"two": "text"}
     assert begun.repository.cursor() == Cursor("q", 4, 7, "mark")
@@ -114,7 +115,7 @@ def test_the_cursor_remembers_the_last_move(begun: Store) -> None:
 def test_a_name_stays_and_another_one_is_another_repository(store: Store) -> None:
     made = store.repository.name()
     assert store.repository.name() == made != "" and store.repository.cursor() is None
-    store.repository.replace(KNOWN, {}, RepositoryState("p", 1, 1, 5, {}, ()), "mark")
+    store.repository.replace(FILE, SCHEMA, {}, RepositoryState("p", 1, 1, 5, {}, ()), "mark")
     assert store.repository.name(made) == made and store.repository.cursor() == Cursor("p", 5, 1, "mark")
     assert store.repository.name("other") == "other"
     found = store.repository.cursor()

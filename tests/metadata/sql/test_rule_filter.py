@@ -12,10 +12,9 @@ from tests.support.oracles.naive_filter import results
 from tidings.errors import IdTaken, InputError
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
 from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Class, Property, Reference, Schema
-from tidings.metadata.sql import rule_filter
-from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql import rule_base, rule_filter
 from tidings.metadata.sql.rule_base import NamedRule, load_groups, load_triggering
 from tidings.metadata.sql.rule_filter import FilterOutcome
 from tidings.metadata.sql.tables import (
@@ -87,10 +86,7 @@ def run(connection: Connection, versions: Mapping[str, Resource | None]) -> Filt
         for number, triggering in load_triggering(connection).items()
         for uri in results(triggering, there, SCHEMA)
     ]
-    placed = {
-        uri: version and StoredResource(version, uri.split("#")[0]) for uri, version in versions.items()
-    }
-    return rule_filter.run_filter(connection, SCHEMA, placed, satisfied)
+    return rule_filter.run_filter(connection, SCHEMA, versions, satisfied)
 
 
 def register(store: Store, *resources: Resource) -> FilterOutcome:
@@ -191,7 +187,7 @@ def test_equal_atomic_rules_are_one_and_go_with_their_last_rule(store: Store) ->
     add(store, named("example-2", EXAMPLE), named("host", PASSAU))
 
     def remove(*names: str) -> tuple[int, ...]:
-        return store.database.transact(lambda c: rule_filter.remove_rules(c, names)).atomic
+        return store.database.transact(lambda c: rule_base.delete_rules(c, names)).atomic
 
     assert remove("example") == ()
     assert remove("example-2") == (5,)

@@ -34,8 +34,7 @@ from tests.support.oracles.naive_filter import (
 from tests.support.strategies.effort import share
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import AtomicRule, JoinRule
-from tidings.metadata.sql import resource_rows, rule_filter
-from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql import resource_rows, rule_base, rule_filter
 from tidings.metadata.sql.rule_base import NamedRule, load_triggering
 from tidings.metadata.sql.tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
 from tidings.store.store import open_store
@@ -87,7 +86,7 @@ class History(RuleBasedStateMachine):
         self.remove(data.draw(st.sampled_from(sorted(self.rules))))
 
     def remove(self, name: str) -> None:
-        removed = self.store.database.transact(lambda c: rule_filter.remove_rules(c, [name, "no-such-rule"]))
+        removed = self.store.database.transact(lambda c: rule_base.delete_rules(c, [name, "no-such-rule"]))
         assert removed.rules == (name,)
         del self.rules[name]
 
@@ -99,11 +98,8 @@ class History(RuleBasedStateMachine):
             uri: data.draw(st.none() | st.just(was.get(uri)) | resources(uri)) for uri in sorted(uris)
         }
         self.there = {uri: version for uri, version in (was | versions).items() if version is not None}
-        placed = {
-            uri: version and StoredResource(version, uri.split("#")[0]) for uri, version in versions.items()
-        }
         outcome = self.store.database.transact(
-            lambda c: rule_filter.run_filter(c, SCHEMA, placed, self.satisfied(c, uris & set(self.there)))
+            lambda c: rule_filter.run_filter(c, SCHEMA, versions, self.satisfied(c, uris & set(self.there)))
         )
         now = self.members()
         assert outcome.entered == now - before

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from research.metadata.dependency_graph import DependencyGraph, JoinNode
 from tests.support.stores.cycle_providers import FIGURE_1, SCHEMA, rule
 from tests.support.strategies.effort import share
 from tests.support.strategies.metadata import schemas
 from tests.support.strategies.rules import programs
-from tidings.metadata.filter.dependency_graph import DependencyGraph, JoinNode
 from tidings.metadata.rules.atomic import TriggeringRule
 from tidings.metadata.rules.decomposition import decompose
-from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.syntax import Rule
 from tidings.metadata.rules.validation import order_by_dependency
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import rule_filter
-from tidings.metadata.sql.resource_rows import StoredResource
 from tidings.metadata.sql.rule_base import NamedRule
 from tidings.metadata.sql.rule_graph import RuleGraphView, RuleKind, RuleKindCount
 from tidings.store.store import Store, open_store
@@ -43,7 +42,7 @@ def add(store: Store, schema: Schema, rules: dict[str, Rule], owners: dict[str, 
 
 
 def fill(store: Store) -> None:
-    versions = {each.uri: StoredResource(each, "doc.rdf") for each in FIGURE_1}
+    versions = {each.uri: each for each in FIGURE_1}
     store.database.transact(lambda connection: rule_filter.run_filter(connection, SCHEMA, versions, []))
     add(store, SCHEMA, {name: rule(text) for name, text in TEXTS.items()}, OWNERS)
 

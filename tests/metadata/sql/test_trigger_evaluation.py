@@ -23,7 +23,7 @@ from tests.support.strategies.metadata import (
 )
 from tests.support.strategies.rules import programs
 from tidings.metadata.filter.trigger_index import TriggerIndex
-from tidings.metadata.provider.log_reader import SchemaContext
+from tidings.metadata.provider.log_applier import SchemaContext
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.rules.semantics import evaluate_rule
 from tidings.metadata.rules.syntax import format_rule

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pyoxigraph as ox
 
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.rules.tree import And, Comparison, Condition, Constant, Operator, Path, Rule
+from tidings.metadata.rules.syntax import And, Comparison, Condition, Constant, Operator, Path, Rule
 from tidings.metadata.schema.model import Schema
 from tidings.values import Kind, Scalar
 

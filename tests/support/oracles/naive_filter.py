@@ -19,9 +19,8 @@ from tidings.metadata.rules.atomic import (
     TriggeringRule,
 )
 from tidings.metadata.rules.semantics import evaluate_atomic_rule
-from tidings.metadata.rules.tree import Operator
-from tidings.metadata.schema.literals import format_instant
-from tidings.metadata.schema.model import Class, Property, Reference, Schema
+from tidings.metadata.rules.syntax import Operator
+from tidings.metadata.schema.model import Class, Property, Reference, Schema, format_instant
 from tidings.values import Kind, parse_instant
 
 Stored = Mapping[str, Resource]

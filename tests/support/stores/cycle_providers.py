@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.rules.rule_parser import parse_rule
-from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.syntax import Rule
 from tidings.metadata.rules.validation import check_rule
 from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.values import Kind

@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError
 
 from tests.support.servers.postgres import Server
 from tidings.core.atomic_files import private_file
-from tidings.metadata.sql.log_tables import metadata_identity
+from tidings.metadata.sql.tables import metadata_identity
 from tidings.store import names, store
 from tidings.store.database import Database, open_database, sqlite_url
 from tidings.store.store import open_store

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.strategies.rules import VARIABLES, ends, joined, joins, leaves, rules
 from tidings.metadata.rules.normal_form import class_of
-from tidings.metadata.rules.tree import And, Condition, Path, Query, Rule, Variable
+from tidings.metadata.rules.syntax import And, Condition, Path, Query, Rule, Variable
 from tidings.metadata.schema.model import Schema
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.support.strategies.metadata import DOCUMENTS, FRAGMENTS, MOMENTS, NUMBERS, properties_of
 from tidings.errors import SubscriptionError
-from tidings.metadata.rules.tree import (
+from tidings.metadata.rules.syntax import (
     And,
     Comparison,
     Condition,

@@ -34,14 +34,13 @@ from tidings.api.routes import ProblemRoute
 from tidings.errors import Absent, InputError
 from tidings.graphs.rdf.media_types import SYNTAXES
 from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.log_applier import DEAD_LETTER_SOURCE
 from tidings.metadata.provider.provider import Provider, registration_to_json, schema_to_json
 from tidings.metadata.queries import browser as browsing
 from tidings.metadata.queries.browser import MAX_PAGE_SIZE, PAGE_SIZE, Browser
 from tidings.metadata.replication.log_follower import FollowWorker
-from tidings.metadata.replication.log_protocol import ForwardedResponse
-from tidings.metadata.replication.peer import HOPS_HEADER
+from tidings.metadata.replication.peer import HOPS_HEADER, ForwardedResponse
 from tidings.metadata.replication.routing import RegistrationRouter
-from tidings.metadata.sql.transaction import DEAD_LETTER_SOURCE
 from tidings.store.store import Store
 
 MAX_DOCUMENT_BYTES = 17_000_000

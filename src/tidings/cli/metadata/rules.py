@@ -37,7 +37,7 @@ from tidings.core.text import plural
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
-    from tidings.metadata.provider.log_reader import SchemaContext
+    from tidings.metadata.provider.log_applier import SchemaContext
     from tidings.metadata.sql.rule_base import NamedRule
     from tidings.metadata.sql.rule_filter import RuleResult
     from tidings.metadata.sql.trigger_evaluation import TriggerResults
@@ -96,7 +96,7 @@ class RuleEvaluator(ExitStack):
         self._on_spark: Any = None
 
     def __call__(self, known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults | None:
-        from tidings.metadata.provider.rule_program import SPARK_THRESHOLD, estimate_comparisons
+        from tidings.metadata.provider.rule_changes import SPARK_THRESHOLD, estimate_comparisons
 
         metadata = self._tidings.store.metadata
         new = metadata.new_triggering_rules(known.schema, rules)

@@ -10,15 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from tidings.core.drawing.picture import Box, Edge, Picture
 from tidings.core.text import plural
 from tidings.errors import Absent
-from tidings.metadata.filter.dependency_graph import JoinNode
 from tidings.metadata.resources import SUBJECT
 from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule
-from tidings.metadata.rules.decomposition import format_property
-from tidings.metadata.rules.syntax import format_constant, format_name
-from tidings.metadata.rules.syntax_errors import suggest_name
-from tidings.metadata.rules.tree import Constant
+from tidings.metadata.rules.rule_errors import suggest_name
+from tidings.metadata.rules.syntax import Constant, format_constant, format_name, format_property
 from tidings.metadata.sql.rule_graph import (
     AtomicRuleInfo,
+    JoinNode,
     NamedRuleInfo,
     RuleGraphView,
     RuleKind,

@@ -21,7 +21,7 @@ from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 from tidings.metadata.resources import SUBJECT, Ref, Resource
 from tidings.metadata.rules.atomic import TriggeringRule
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
 from tidings.model import Subscription
 from tidings.values import Kind, Literal, Scalar, parse_instant, show

@@ -2,83 +2,191 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from tidings.errors import Absent, InputError, SetupError, TidingsError
-from tidings.metadata.documents import Document
+from tidings.graphs.kind import check_graph
+from tidings.graphs.rdf.multipart import write_graph
+from tidings.metadata.documents import Document, DocumentReader, check_uri
 from tidings.metadata.log import LogDraft, LogEntry, Operation
-from tidings.metadata.provider.log_reader import EntryReader, SchemaCache
-from tidings.metadata.rules.syntax_errors import suggest_name
-from tidings.metadata.sql.log_rows import gap_error
-from tidings.metadata.sql.metadata_reader import MetadataReader
-from tidings.metadata.sql.metadata_store import MetadataStore
+from tidings.metadata.rules.rule_errors import suggest_name
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.schema_parser import parse_schema_file
+from tidings.metadata.sql.log_rows import entry_differs, gap_error
+from tidings.metadata.sql.metadata_reader import MetadataReader, SchemaFile
+from tidings.metadata.sql.resource_rows import check_document
 from tidings.metadata.sql.rule_filter import FilterOutcome
-from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult
-from tidings.store.dead_letters import DeadLetter
+from tidings.metadata.sql.transaction import MetadataStore, MetadataTransaction, RegistrationResult
+from tidings.parsers.parser_pool import isolated
+from tidings.store.dead_letters import DeadLetter, add_dead_letters
 
-NO_OUTCOME = FilterOutcome(frozenset(), frozenset(), frozenset())
+if TYPE_CHECKING:
+    from tidings.metadata.filter.trigger_index import TriggerIndex
+
+
+@dataclass(frozen=True)
+class SchemaContext:
+    """A schema with its reader of documents and its index of triggering rules, which is built on first use."""
+
+    file: SchemaFile
+    schema: Schema
+    reader: DocumentReader
+    build_triggers: Callable[[Schema], TriggerIndex]
+
+    @cached_property
+    def triggers(self) -> TriggerIndex:
+        return self.build_triggers(self.schema)
+
+
+def _build_index(schema: Schema) -> TriggerIndex:
+    from tidings.metadata.filter.trigger_index import TriggerIndex  # noqa: PLC0415 - it loads kernels
+
+    return TriggerIndex(schema)
+
+
+class SchemaCache:
+    """The context of the last used schema. `hint` says how a store gets its first one.
+
+    Files are compared instead of versions: a failed transaction may have had another schema of the same version.
+    """
+
+    def __init__(self, hint: str = "tidings provider schema FILE") -> None:
+        self._context: SchemaContext | None = None
+        self._hint = hint
+
+    def context(self, file: SchemaFile | None) -> SchemaContext:
+        """Return the context of a schema, parsed if it is not the last one."""
+        if file is None:
+            raise SetupError("there is no schema for metadata yet", hint=self._hint)
+        if self._context is None or self._context.file != file:
+            schema = parse_schema_file(file.body, file.media_type)
+            self._context = SchemaContext(file, schema, DocumentReader(schema), _build_index)
+        return self._context
+
+
+class EntryReader:
+    """Reader of consecutive entries, each by the last schema before it, whatever the sizes of batches."""
+
+    def __init__(self, file: SchemaFile | None, schemas: SchemaCache) -> None:
+        self._schemas = schemas
+        self.file = file
+
+    @property
+    def context(self) -> SchemaContext:
+        return self._schemas.context(self.file)
+
+    def read(self, entry: LogDraft | LogEntry) -> Document | None:
+        """Parse an entry: a document, an empty document for a removal, or None for a schema, which becomes current.
+
+        A draft is new input, and is parsed in a parser process. An entry was accepted before.
+        """
+        is_new = isinstance(entry, LogDraft)
+        if entry.what is Operation.SCHEMA:
+            if is_new:
+                isolated(check_graph, entry.body, entry.media_type)
+            file = SchemaFile(entry.media_type, entry.body)
+            check_schema_extension(self.file, parse_schema_file(file.body, file.media_type))
+            self.file = file
+            return None
+        if entry.what is Operation.REMOVE:
+            check_uri(entry.uri)
+            return Document(entry.uri, ())
+        document = self.context.reader.read(entry.body, entry.media_type, entry.uri, isolate=is_new)
+        check_document(document)
+        return document
+
+    def read_schemas(self, schemas: Iterable[LogEntry]) -> EntryReader:
+        """Read pending schemas of the log. Invalid ones are skipped, as they will be when applied."""
+        for entry in schemas:
+            try:
+                self.read(entry)
+            except InputError:
+                continue
+        return self
+
+
+def build_schema_draft(body: bytes, media_type: str, base: str | None) -> LogDraft:
+    """Build the log entry of a schema. One with a base is stored as N-Triples, which need no base."""
+    if base is None:
+        return LogDraft(Operation.SCHEMA, media_type=media_type, body=body)
+    triples = isolated(write_graph, body, media_type, base)
+    return LogDraft(Operation.SCHEMA, media_type="application/n-triples", body=triples)
+
+
+def check_schema_extension(file: SchemaFile | None, schema: Schema) -> None:
+    """Check that a schema only extends the one before, so that documents and rules stay valid.
+
+    A class with a new superclass, for example, would have instances that the superclass's rules were never applied to.
+    """
+    if file is None:
+        return
+    before = parse_schema_file(file.body, file.media_type)
+    lost = [name for name, cls in before.classes.items() if schema.classes.get(name) != cls]
+    lost += [name for name, own in before.properties.items() if schema.properties.get(name) != own]
+    if lost:
+        what = "the schema removes or changes existing classes or properties"
+        accepted = "all existing classes and properties unchanged, and new ones"
+        raise InputError(what, received=", ".join(lost), accepted=accepted)
+
+
+DEAD_LETTER_SOURCE = "metadata log"
+"""The source of dead letters of the log."""
+
 _NO_DOCUMENTS: Mapping[int, Document] = {}
 _NO_ERRORS: Mapping[int, InputError] = {}
-
-
-@dataclass(slots=True)
-class _ReadEntries:
-    """The last version of each document, and dead letters for the entries that cannot be applied."""
-
-    documents: dict[str, Document] = field(default_factory=dict)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
 
 
 def apply_entries(
     transaction: MetadataTransaction,
     schemas: SchemaCache,
     entries: Sequence[LogEntry],
-    documents: Mapping[int, Document] = _NO_DOCUMENTS,
+    parsed: Mapping[int, Document] = _NO_DOCUMENTS,
     errors: Mapping[int, InputError] = _NO_ERRORS,
 ) -> RegistrationResult:
     """Apply the entries after the position with one run of the filter and the last version of each document.
 
-    `documents` are entries that were parsed before, and `errors` those that must not be parsed, by position. Entries
-    that cannot be applied become dead letters: they were validated before they were appended, but possibly by another
+    `parsed` are entries that were parsed before, and `errors` those that must not be parsed, by position. Entries that
+    cannot be applied become dead letters: they were validated before they were appended, but possibly by another
     provider.
     """
     before, position = transaction.schema(), entries[-1].position
     reader = EntryReader(before, schemas)
-    read = _read_entries(reader, entries, documents, errors)
+    documents, dead_letters = _read_entries(reader, entries, parsed, errors)
     if reader.file is not None and reader.file != before:
         reader.file = transaction.set_schema(reader.file)
-    result = RegistrationResult({}, NO_OUTCOME)
-    if read.documents:
+    result = RegistrationResult({}, FilterOutcome())
+    if documents:
         context = reader.context
-        result = transaction.register(context.schema, list(read.documents.values()), context.triggers)
+        result = transaction.register(context.schema, list(documents.values()), context.triggers)
     transaction.advance(position)
-    if read.documents:
+    if documents:
         transaction.notify_registration(reader.context.schema, result)
-    transaction.add_dead_letters(read.dead_letters)
-    return RegistrationResult(result.changes, result.outcome, position, len(read.dead_letters))
+    add_dead_letters(transaction.connection, DEAD_LETTER_SOURCE, dead_letters)
+    return replace(result, position=position, refused=len(dead_letters))
 
 
 def _read_entries(
     reader: EntryReader,
     entries: Sequence[LogEntry],
-    documents: Mapping[int, Document],
+    parsed: Mapping[int, Document],
     errors: Mapping[int, InputError],
-) -> _ReadEntries:
-    read = _ReadEntries()
+) -> tuple[dict[str, Document], list[DeadLetter]]:
+    """Return the last version of each document, and dead letters for the entries that cannot be applied."""
+    documents: dict[str, Document] = {}
+    dead_letters: list[DeadLetter] = []
     for entry in entries:
-        if entry.position in errors:
-            read.dead_letters.append(_dead_letter(entry, errors[entry.position]))
-            continue
         try:
-            document = documents.get(entry.position) or reader.read(entry)
+            if entry.position in errors:
+                raise errors[entry.position]
+            document = parsed.get(entry.position) or reader.read(entry)
         except (InputError, SetupError) as problem:
-            read.dead_letters.append(_dead_letter(entry, problem))
-            continue
-        if document is not None:
-            read.documents[document.uri] = document
-    return read
+            dead_letters.append(_dead_letter(entry, problem))
+        else:
+            documents |= {document.uri: document} if document is not None else {}
+    return documents, dead_letters
 
 
 def _dead_letter(entry: LogEntry, problem: TidingsError) -> DeadLetter:
@@ -106,20 +214,16 @@ def entries_after_position(transaction: MetadataTransaction, entries: Sequence[L
     The last of those before must equal the stored one: logs of independent providers cannot be merged.
     """
     position = transaction.position()
-    if applied := [entry for entry in entries if entry.position <= position][-1:]:
-        _check_same_log(transaction, applied[0])
+    applied = [entry for entry in entries if entry.position <= position]
+    if applied and entry_differs(transaction.connection, applied[-1]):
+        what = "this is a different log: the entry at this position is not the same here"
+        hint = "start with a snapshot in another home"
+        raise InputError(what, received=f"position {applied[-1].position}", hint=hint)
     new = [entry for entry in entries if entry.position > position]
     for last, entry in enumerate(new, position):
         if entry.position != last + 1:
             raise gap_error(last, entry.position)
     return new
-
-
-def _check_same_log(transaction: MetadataTransaction, entry: LogEntry) -> None:
-    if transaction.entry_differs(entry):
-        what = "this is a different log: the entry at this position is not the same here"
-        hint = "start with a snapshot in another home"
-        raise InputError(what, received=f"position {entry.position}", hint=hint)
 
 
 # Removals of documents that do not exist are rejected: the URI is probably wrong, and the log would grow for nothing.

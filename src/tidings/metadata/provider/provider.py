@@ -23,12 +23,12 @@ from tidings.errors import InputError, SetupError
 from tidings.metadata.documents import Document
 from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.provider import log_applier, rule_changes
-from tidings.metadata.provider.log_reader import EntryReader, SchemaCache, SchemaContext, build_schema_draft
+from tidings.metadata.provider.log_applier import EntryReader, SchemaCache, SchemaContext
 from tidings.metadata.provider.snapshot import restore_snapshot, snapshot_lines, spool_snapshot
 from tidings.metadata.resources import Resource
-from tidings.metadata.rules.syntax_errors import suggest_name
+from tidings.metadata.rules.rule_errors import suggest_name
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql.log_rows import MetadataLog
+from tidings.metadata.sql.log_rows import MetadataLog, append_drafts, write_entries
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.metadata.sql.rule_base import NamedRule
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
@@ -92,7 +92,7 @@ class Provider:
 
     def load_schema(self, body: bytes, media_type: str, base: str | None = None) -> Schema:
         """Load a schema, which must extend the current one."""
-        self._add([build_schema_draft(body, media_type, base)])
+        self._add([log_applier.build_schema_draft(body, media_type, base)])
         return self.schema
 
     def register(self, uri: str, body: bytes, media_type: str) -> RegistrationResult:
@@ -266,10 +266,10 @@ class Provider:
         transaction.lock_log()
         log_applier.apply_pending(transaction, self._schemas, self.batch)
         if not drafts:
-            return RegistrationResult({}, log_applier.NO_OUTCOME, transaction.position())
+            return RegistrationResult({}, FilterOutcome(), transaction.position())
         log_applier.check_schemas(transaction, self._schemas, drafts)
         log_applier.check_removals(transaction, drafts)
-        entries = transaction.append(drafts)
+        entries = append_drafts(transaction.connection, drafts)
         pairs = zip(entries, documents, strict=True)
         parsed = {entry.position: document for entry, document in pairs if document is not None}
         return log_applier.apply_entries(transaction, self._schemas, entries, parsed)
@@ -285,8 +285,8 @@ class Provider:
         log_applier.apply_pending(transaction, self._schemas, self.batch)
         new = log_applier.entries_after_position(transaction, entries)
         if not new:
-            return RegistrationResult({}, log_applier.NO_OUTCOME, transaction.position())
-        transaction.append_entries(new)
+            return RegistrationResult({}, FilterOutcome(), transaction.position())
+        write_entries(transaction.connection, new)
         return log_applier.apply_entries(transaction, self._schemas, new)
 
 

@@ -8,11 +8,11 @@ from functools import partial
 
 from tidings.errors import InputError, SetupError
 from tidings.metadata.provider import rule_changes
-from tidings.metadata.provider.log_reader import SchemaCache, SchemaContext
+from tidings.metadata.provider.log_applier import SchemaCache, SchemaContext
 from tidings.metadata.provider.provider import Provider
-from tidings.metadata.provider.rule_program import RuleLookup
+from tidings.metadata.provider.rule_changes import RuleLookup
 from tidings.metadata.rules.rule_parser import parse_rule
-from tidings.metadata.rules.tree import Comparison, Condition
+from tidings.metadata.rules.syntax import Comparison, Condition
 from tidings.metadata.sql.metadata_reader import SchemaFile, StoredRule
 from tidings.store import names
 from tidings.store.store import Store

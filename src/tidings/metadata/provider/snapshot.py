@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from tidings.errors import InputError
 from tidings.metadata.documents import Document, check_uri
-from tidings.metadata.provider.log_reader import SchemaCache, SchemaContext, check_schema_extension
+from tidings.metadata.provider.log_applier import SchemaCache, SchemaContext, check_schema_extension
 from tidings.metadata.resources import (
     Resource,
     check_conformance,
@@ -29,11 +29,11 @@ from tidings.metadata.resources import (
     resource_to_json,
 )
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql.document_changes import check_document
+from tidings.metadata.sql.log_rows import restart_log
 from tidings.metadata.sql.metadata_reader import SchemaFile
-from tidings.metadata.sql.metadata_store import MetadataSnapshot
+from tidings.metadata.sql.resource_rows import check_document
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
-from tidings.metadata.sql.transaction import MetadataTransaction
+from tidings.metadata.sql.transaction import MetadataSnapshot, MetadataTransaction
 
 
 class OutcomeDelta:
@@ -115,7 +115,8 @@ def restore_snapshot(
         received, accepted = f"{len(uris)} documents", f"{header.count} documents, each once"
         raise InputError("the snapshot is incomplete", received=received, accepted=accepted)
     _remove_others(transaction, context, set(uris), moves, batch)
-    transaction.restart_log(header.position)
+    restart_log(transaction.connection, header.position)
+    transaction.advance(header.position)
     transaction.notify_rule_change(context.schema, moves.outcome())
     return header.position
 

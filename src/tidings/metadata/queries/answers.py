@@ -15,8 +15,7 @@ from typing import Any
 
 from tidings.metadata.resources import Ref, Resource, Value, resource_to_json, value_to_json
 from tidings.metadata.rules.normal_form import class_of
-from tidings.metadata.rules.syntax import format_path
-from tidings.metadata.rules.tree import Path, Query
+from tidings.metadata.rules.syntax import Path, Query, format_path
 from tidings.metadata.schema.model import Property, Schema
 
 Cell = Value | None | tuple[Value, ...]

@@ -17,11 +17,10 @@ from typing import Any
 from tidings.errors import Absent, InputError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.queries.answers import restore_dates
-from tidings.metadata.resources import Ref, Resource, resource_to_json
+from tidings.metadata.resources import Ref, Resource, document_uri_of, resource_to_json
 from tidings.metadata.rules.normal_form import variable_initial
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.syntax_errors import suggest_name
-from tidings.metadata.rules.tree import Comparison, Constant, Operator, Path, Rule, Variable
+from tidings.metadata.rules.rule_errors import suggest_name
+from tidings.metadata.rules.syntax import Comparison, Constant, Operator, Path, Rule, Variable, format_rule
 from tidings.metadata.schema.model import Reference, Schema
 from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, ReferrerRow, ResourceRecord
 from tidings.store.store import Store
@@ -149,12 +148,12 @@ class Browser:
         seen = self._stored.resource(uri, _references(schema), _parse_cursor(after), limit + 1)
         if seen is None:
             raise self._no_resource(uri, schema)
-        cls, referrers = seen.placed.resource.cls, seen.referrers[:limit]
+        cls, referrers = seen.resource.cls, seen.referrers[:limit]
         links = tuple(_link_from(schema, each, cls) for each in referrers)
         last = links[-1] if len(seen.referrers) > limit else None
         more = f"{last.property} {last.uri}" if last else None
-        shown = restore_dates(seen.placed.resource, schema)
-        return ResourceView(shown, seen.placed.document, tuple(_links_to(schema, seen)), links, more)
+        shown = restore_dates(seen.resource, schema)
+        return ResourceView(shown, document_uri_of(uri), tuple(_links_to(schema, seen)), links, more)
 
     def is_class(self, what: str) -> bool:
         """Whether a text is the name of a class, or a misspelled one, rather than a URI."""
@@ -209,7 +208,7 @@ def _references(schema: Schema) -> set[str]:
 
 
 def _links_to(schema: Schema, seen: ResourceRecord) -> Iterator[Link]:
-    resource = seen.placed.resource
+    resource = seen.resource
     for name, values in resource.values.items():
         for value in values:
             if isinstance(value, Ref):

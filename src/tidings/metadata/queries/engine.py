@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from threading import Lock
 
-from tidings.errors import InputError, SetupError
-from tidings.graphs.rdf import rdf_decoder
+from tidings.errors import InputError
+from tidings.metadata.provider.log_applier import SchemaCache
 from tidings.metadata.queries.answers import QueryAnswer, restore_answer_dates, restore_dates
 from tidings.metadata.queries.sparql import JSON, N_TRIPLES, ResourceGraph, SparqlAnswer
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.rule_parser import parse_query, parse_rule
-from tidings.metadata.rules.tree import Query, Rule
+from tidings.metadata.rules.syntax import Query, Rule
 from tidings.metadata.rules.validation import check_query
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.metadata.sql.queries.query_executor import (
     REPOSITORY_MEMBERS_SQL,
     RULE_RESULTS_SQL,
@@ -39,10 +39,10 @@ class QueryEngine:
     def __init__(
         self, store: Store, members: str, rule: RuleTextLookup, version: Callable[[], int], hint: str
     ) -> None:
-        self._store, self._rule, self._version, self._hint = store, rule, version, hint
+        self._metadata, self._rule, self._version = store.metadata, rule, version
         self._queries = QueryExecutor(store.database, members)
-        self._read: tuple[int, Schema] | None = None
-        self._graph: tuple[tuple[int, int], ResourceGraph] | None = None
+        self._schemas = SchemaCache(hint)
+        self._graph: tuple[tuple[SchemaFile | None, int], ResourceGraph] | None = None
         self._making = Lock()
 
     @classmethod
@@ -68,7 +68,7 @@ class QueryEngine:
         return cls(store, RULE_RESULTS_SQL, text, metadata.position, "tidings provider schema FILE")
 
     def schema(self) -> Schema:
-        return self._schema()[1]
+        return self._schemas.context(self._metadata.schema()).schema
 
     def ask(self, text: str) -> QueryAnswer:
         """Answer a query in the rule language."""
@@ -90,19 +90,11 @@ class QueryEngine:
     def _current_graph(self) -> ResourceGraph:
         """Return the graph of all resources, built on first use and after changes."""
         with self._making:
-            version, schema = self._schema()
-            now = version, self._version()
+            file = self._metadata.schema()
+            schema, now = self._schemas.context(file).schema, (file, self._version())
             if self._graph is None or self._graph[0] != now:
                 self._graph = now, ResourceGraph(self._queries.resources(), schema)
             return self._graph[1]
-
-    def _schema(self) -> tuple[int, Schema]:
-        file = self._store.metadata.schema()
-        if file is None:
-            raise SetupError("there is no schema for metadata yet", hint=self._hint)
-        if self._read is None or self._read[0] != file.version:
-            self._read = file.version, parse_schema(rdf_decoder.decode(file.body, file.media_type))
-        return self._read
 
     def _types(self, query: Query, schema: Schema) -> Mapping[str, str]:
         """Return the classes of the rules that a query searches."""

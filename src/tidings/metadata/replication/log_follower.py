@@ -19,8 +19,7 @@ from tidings.core.worker import Worker
 from tidings.errors import Gone, InputError, TidingsError
 from tidings.metadata.log import LogEntry, LogPage
 from tidings.metadata.provider.provider import Provider
-from tidings.metadata.replication.log_protocol import ReplicationLog
-from tidings.metadata.replication.peer import Peer, Unreachable
+from tidings.metadata.replication.peer import Peer, ReplicationLog, Unreachable
 from tidings.store.store import Store
 
 # In a cycle of followers, no provider owns the log, and registrations would be forwarded forever:

@@ -10,8 +10,7 @@ from tidings.core.closeable import Closeable
 from tidings.errors import InputError, SetupError
 from tidings.metadata.log import LogDraft, LogPage, Operation
 from tidings.metadata.provider.provider import Provider
-from tidings.metadata.replication.log_protocol import LogKeeper, ReplicationLog, SharedReplicationLog
-from tidings.metadata.replication.peer import Peer
+from tidings.metadata.replication.peer import LogKeeper, Peer, ReplicationLog, SharedReplicationLog
 from tidings.operations import kafka_address
 from tidings.store.store import Store, open_store
 

@@ -15,6 +15,7 @@ from tidings.metadata.change_sets import ChangeSet, RepositoryState, changes_fro
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.replication.peer import READ_TIMEOUT_SECONDS, Peer, Unreachable
 from tidings.metadata.resources import parse_natural
+from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.metadata.sql.repository_feeds import repository_scope
 from tidings.operations.http_client import HttpStream
 from tidings.store.store import Store
@@ -29,15 +30,6 @@ class ProviderPosition:
     leads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaSource:
-    """A provider's schema; change sets have its `version`."""
-
-    version: int
-    media_type: str
-    body: bytes
-
-
 class ProviderLink(Protocol):
     """A link to a provider for one repository. Methods raise `Gone` for trimmed data, and `Unreachable`."""
 
@@ -46,7 +38,7 @@ class ProviderLink(Protocol):
     def provider_position(self) -> ProviderPosition:
         """Return the position of the provider."""
 
-    def schema(self) -> SchemaSource:
+    def schema(self) -> SchemaFile:
         """Return its schema."""
 
     def rules(self) -> dict[str, str]:
@@ -86,11 +78,11 @@ class DirectLink:
         found = self._store.replication.status()
         return ProviderPosition(found.provider, found.position, found.leader is None)
 
-    def schema(self) -> SchemaSource:
+    def schema(self) -> SchemaFile:
         file = self._store.metadata.schema()
         if file is None:
             raise Unreachable("the provider has no schema yet", where=self.name)
-        return SchemaSource(file.version, file.media_type, file.body)
+        return file
 
     def rules(self) -> dict[str, str]:
         return self._store.repositories.rules(self._repository)
@@ -144,7 +136,7 @@ class HttpLink(Peer):
         except (KeyError, TypeError, ValueError) as error:
             raise self._invalid_response(json.dumps(status).encode()) from error
 
-    def schema(self) -> SchemaSource:
+    def schema(self) -> SchemaFile:
         with self._request("GET", "/metadata/schema") as response:
             if response.status != 200:
                 raise self._error(response)
@@ -153,7 +145,7 @@ class HttpLink(Peer):
             body = response.read()
         if not (tag.isascii() and tag.isdecimal() and len(tag) < MAX_NUMBER_DIGITS):
             raise self._invalid_response(body)
-        return SchemaSource(int(tag), kind, body)
+        return SchemaFile(kind, body, int(tag))
 
     def rules(self) -> dict[str, str]:
         return {name: str(text) for name, text in self._json("GET", f"{self._base}/rules").items()}

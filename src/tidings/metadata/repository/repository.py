@@ -15,12 +15,11 @@ from pathlib import Path
 
 from tidings.core.atomic_files import private_folder
 from tidings.core.closeable import Closeable
-from tidings.errors import Absent, SetupError
-from tidings.graphs.rdf import rdf_decoder
+from tidings.errors import Absent
 from tidings.metadata.documents import Document, DocumentReader, check_uri
+from tidings.metadata.provider.log_applier import SchemaCache
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.metadata.sql.repository.repository_store import LocalDocument, ResourceOrigin
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
@@ -31,17 +30,12 @@ class ResourceCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._read: tuple[int, Schema] | None = None
+        hint = "tidings repository --provider URL --rules FILE fetches it from a provider"
+        self._schemas = SchemaCache(hint)
 
     def schema(self) -> Schema:
         """Return the last known schema of the provider."""
-        file = self._store.metadata.schema()
-        if file is None:
-            hint = "tidings repository --provider URL --rules FILE fetches it from a provider"
-            raise SetupError("the repository has no schema yet", hint=hint)
-        if self._read is None or self._read[0] != file.version:
-            self._read = file.version, parse_schema(rdf_decoder.decode(file.body, file.media_type))
-        return self._read[1]
+        return self._schemas.context(self._store.metadata.schema()).schema
 
     def resources(self) -> tuple[Resource, ...]:
         """Return all resources, ordered by URI."""

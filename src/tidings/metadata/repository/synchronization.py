@@ -16,17 +16,17 @@ from random import Random
 from threading import Event
 
 from tidings.errors import Gone, InputError, TidingsError
-from tidings.graphs.rdf import rdf_decoder
 from tidings.metadata.change_sets import ChangeSet, Cursor, compute_mark
 from tidings.metadata.documents import Document
+from tidings.metadata.provider.log_applier import SchemaCache, SchemaContext
 from tidings.metadata.replication.log_follower import INITIAL_BACKOFF_SECONDS, WAIT_SECONDS, backoff_seconds
 from tidings.metadata.replication.peer import Unreachable
 from tidings.metadata.repository.links import ProviderLink, ProviderPosition
 from tidings.metadata.resources import Resource, check_conformance, document_uri_of
 from tidings.metadata.rules.rule_files import RuleFile
-from tidings.metadata.schema.schema_parser import parse_schema
-from tidings.metadata.sql.document_changes import check_document
-from tidings.metadata.sql.repository.change_application import ApplyCounts, RepositorySchema
+from tidings.metadata.sql.metadata_reader import SchemaFile
+from tidings.metadata.sql.repository.change_application import ApplyCounts
+from tidings.metadata.sql.resource_rows import check_document
 from tidings.store.store import Store
 
 # Events of a running repository.
@@ -93,7 +93,8 @@ class ProviderFollower:
     ) -> None:
         self._cache, self._link, self._rules, self._notify = store.repository, link, rules, tell
         self._batch = batch
-        self._known: tuple[int, RepositorySchema] | None = None
+        self._schemas = SchemaCache()
+        self._file: SchemaFile | None = None
         self._is_lost = False
 
     def connect(self) -> None:
@@ -196,7 +197,7 @@ class ProviderFollower:
         schema = self._schema(state.schema)
         self._check(state.resources, schema)
         mark = self._mark(state.sequence)
-        applied = self._cache.replace(schema, self._rules.texts, state, mark)
+        applied = self._cache.replace(schema.file, schema.schema, self._rules.texts, state, mark)
         count = self._cache.counts().resources
         self._notify(Refreshed(self._link.name, state.position, because, applied, count))
 
@@ -204,12 +205,12 @@ class ProviderFollower:
         """Apply changes, unless another process has moved the cursor in between."""
         schema = self._schema(changes.schema)
         self._check(changes.resources, schema)
-        applied = self._cache.apply(schema, changes, since)
+        applied = self._cache.apply(schema.file, schema.schema, changes, since)
         if applied is not None and changes.moves:
             count = self._cache.counts().resources
             self._notify(Followed(self._link.name, changes.position, len(changes.moves), applied, count))
 
-    def _check(self, resources: Iterable[Resource], schema: RepositorySchema) -> None:
+    def _check(self, resources: Iterable[Resource], schema: SchemaContext) -> None:
         """Check resources against the provider's schema. A violation is the provider's fault, and may be transient."""
         try:
             for resource in resources:
@@ -219,16 +220,14 @@ class ProviderFollower:
             what = "the provider sent resources that break its schema"
             raise Unreachable(what, where=self._link.name, received=str(problem)) from problem
 
-    def _schema(self, version: int | None) -> RepositorySchema:
+    def _schema(self, version: int | None) -> SchemaContext:
         """Return the provider's schema, fetched again for another version.
 
         Schemas only grow, so a newer one than that of a change set is valid, too.
         """
-        if self._known is None or self._known[0] != version:
-            source = self._link.schema()
-            schema = parse_schema(rdf_decoder.decode(source.body, source.media_type))
-            self._known = source.version, RepositorySchema(source.media_type, source.body, schema)
-        return self._known[1]
+        if self._file is None or self._file.version != version:
+            self._file = self._link.schema()
+        return self._schemas.context(self._file)
 
 
 TRANSIENT_ERRORS = (Unreachable, Gone, Behind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
 from tidings.values import Kind, Scalar
 

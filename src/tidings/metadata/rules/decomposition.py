@@ -19,23 +19,28 @@ from functools import reduce
 from itertools import product
 
 from tidings.metadata.resources import SUBJECT
-from tidings.metadata.rules import semantic_errors as problems
+from tidings.metadata.rules import rule_errors as problems
 from tidings.metadata.rules.atomic import (
     AtomicRule,
-    JoinCondition,
-    JoinPredicate,
     JoinRule,
-    JoinSide,
     TriggeringRule,
     build_join_condition,
     build_self_join,
     identity_condition,
 )
-from tidings.metadata.rules.normal_form import class_of, normalize_rule, variable_initial
+from tidings.metadata.rules.normal_form import (
+    build_adjacency,
+    class_of,
+    list_predicates,
+    normalize_rule,
+)
 from tidings.metadata.rules.rule_parser import RULE_LIMITS
-from tidings.metadata.rules.syntax import format_comparison, format_name
-from tidings.metadata.rules.tree import Comparison, Constant, Operator, Path, Rule, Step
-from tidings.metadata.rules.variable_graph import build_adjacency, list_predicates
+from tidings.metadata.rules.syntax import (
+    Constant,
+    Operator,
+    Path,
+    Rule,
+)
 from tidings.metadata.schema.model import Schema
 
 MAX_LEVELS, MAX_ATOMIC_RULES = 256, 2_000
@@ -136,65 +141,3 @@ class _Decomposition:
                     else JoinRule(condition, partner, rule)
                 )
         return rule
-
-
-# Atomic rules and rule groups as text, in the notation of figure 7 of paper 001:
-#
-#     search view(4, ServerInformation) a, view(3, CycleProvider) c register c where c.serverInformation = a
-#     search group(ServerInformation) a, group(CycleProvider) c register c where c.serverInformation = a
-#
-# Equal atomic rules are shared whatever their variables were called, so names are derived from classes.
-
-
-def format_triggering(rule: TriggeringRule) -> str:
-    name = variable_initial(rule.cls)
-    head = f"search {format_name(rule.cls)} {name} register {name}"
-    if rule.property is None or rule.operator is None or rule.constant is None:
-        return head
-    left = _path(name, None if rule.property == SUBJECT else rule.property)
-    right = Constant(rule.constant, rule.is_resource)
-    return f"{head} where {format_comparison(Comparison(left, rule.operator, right))}"
-
-
-def format_join(condition: JoinCondition, left: int, right: int) -> str:
-    """Format a join rule with the numbers of its inputs."""
-    views = (
-        f"view({left}, {format_name(condition.left.cls)})",
-        f"view({right}, {format_name(condition.right.cls)})",
-    )
-    return _format_condition(condition, *views)
-
-
-def format_group(condition: JoinCondition) -> str:
-    left, right = format_name(condition.left.cls), format_name(condition.right.cls)
-    return _format_condition(condition, f"group({left})", f"group({right})")
-
-
-def _format_condition(condition: JoinCondition, left_input: str, right_input: str) -> str:
-    left, right = "a", _right_name(condition.left, condition.right)
-    registered, other = (left, right) if condition.registers_left else (right, left)
-    predicates = (each if condition.registers_left else each.flipped() for each in condition.predicates)
-    head = f"search {left_input} {left}, {right_input} {right} register {registered}"
-    return f"{head} where {' and '.join(_format_predicate(registered, each, other) for each in predicates)}"
-
-
-def _format_predicate(registered: str, predicate: JoinPredicate, other: str) -> str:
-    """Format a predicate with the registered variable first, unless the other one contains it."""
-    left, right = _path(registered, predicate.left), _path(other, predicate.right)
-    if predicate.swapped:
-        left, right = right, left
-    return format_comparison(Comparison(left, predicate.operator, right))
-
-
-def _right_name(left: JoinSide, right: JoinSide) -> str:
-    name = variable_initial(right.cls)
-    return "b" if name == "a" or left.cls == right.cls else name
-
-
-def format_property(property: str) -> str:
-    """Format a compared property as in rules; a path has several steps."""
-    return ".".join(map(format_name, property.split(".")))
-
-
-def _path(variable: str, property: str | None) -> Path:
-    return Path(variable, () if property is None else tuple(map(Step, property.split("."))))

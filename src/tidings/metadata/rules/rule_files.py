@@ -19,7 +19,7 @@ from pathlib import Path
 from tidings.errors import InputError, Place, SubscriptionError, SyntaxProblem
 from tidings.metadata.rules import validation
 from tidings.metadata.rules.rule_parser import parse_rule
-from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.syntax import Rule
 from tidings.metadata.schema.model import Schema
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")

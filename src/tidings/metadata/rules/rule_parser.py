@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import check_limits, limits_from
 from tidings.core.source_text import Span
-from tidings.metadata.rules import syntax_errors as errors
-from tidings.metadata.rules.syntax import KEYWORDS, format_rule, is_word, tokenize
-from tidings.metadata.rules.tree import (
+from tidings.metadata.rules import rule_errors as errors
+from tidings.metadata.rules.syntax import (
+    KEYWORDS,
     And,
     Comparison,
     Condition,
@@ -38,6 +38,9 @@ from tidings.metadata.rules.tree import (
     Rule,
     Step,
     Variable,
+    format_rule,
+    is_word,
+    tokenize,
 )
 from tidings.values import parse_instant, to_number
 

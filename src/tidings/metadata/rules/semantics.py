@@ -24,9 +24,8 @@ from tidings.metadata.queries.answers import (
 )
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.rules.atomic import AtomicRule, JoinPredicate, JoinRule, TriggeringRule
-from tidings.metadata.rules.tree import And, Comparison, Condition, Constant, Operator, Path, Query, Rule
-from tidings.metadata.schema.literals import format_instant
-from tidings.metadata.schema.model import Property, Schema
+from tidings.metadata.rules.syntax import And, Comparison, Condition, Constant, Operator, Path, Query, Rule
+from tidings.metadata.schema.model import Property, Schema, format_instant
 from tidings.values import Kind, parse_instant
 
 _OPERATORS: Mapping[Operator, Callable[[Any, Any], bool]] = {

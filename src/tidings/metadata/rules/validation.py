@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping
 from tidings.core.source_text import Span
 from tidings.errors import Place
 from tidings.metadata.queries.answers import selected_variables
-from tidings.metadata.rules import semantic_errors as problems
-from tidings.metadata.rules.normal_form import class_of, normalize_rule
+from tidings.metadata.rules import rule_errors as problems
+from tidings.metadata.rules.normal_form import check_connected, class_of, normalize_rule
+from tidings.metadata.rules.rule_errors import ValueKind, unknown_registered, unknown_variable
 from tidings.metadata.rules.rule_parser import RULE_LIMITS
-from tidings.metadata.rules.semantic_errors import ValueKind
-from tidings.metadata.rules.syntax import format_rule
-from tidings.metadata.rules.syntax_errors import unknown_registered, unknown_variable
-from tidings.metadata.rules.tree import (
+from tidings.metadata.rules.syntax import (
     And,
     Comparison,
     Condition,
@@ -26,10 +24,9 @@ from tidings.metadata.rules.tree import (
     Query,
     Rule,
     Step,
+    format_rule,
 )
-from tidings.metadata.rules.variable_graph import check_connected
-from tidings.metadata.schema.literals import format_instant
-from tidings.metadata.schema.model import Property, Schema
+from tidings.metadata.schema.model import Property, Schema, format_instant
 from tidings.values import Kind, kind_of, parse_instant
 
 _EQUALITY = (Operator.EQUAL, Operator.UNEQUAL)

@@ -13,8 +13,7 @@ from tidings.core.text import plural
 from tidings.errors import PublicationError, SchemaError, TidingsError
 from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.model import RDF, Term
-from tidings.metadata.schema.model import Property
-from tidings.metadata.schema.vocabulary import Vocabulary
+from tidings.metadata.schema.model import Property, Vocabulary
 from tidings.values import Kind
 
 MAX_SHOWN, MAX_REPORTED = 20, 100

@@ -18,11 +18,19 @@ from functools import cached_property
 from tidings.core.suggest import did_you_mean, printable
 from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.model import RDF, RDFS, TYPE, Edge, Graph, Term, TermKind, iri
+from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.values import meaning
 from tidings.metadata.schema.findings import Finding, MetadataSchemaError
-from tidings.metadata.schema.literals import DATATYPE_KINDS, DATE
-from tidings.metadata.schema.model import Class, Property, Reference, Schema
-from tidings.metadata.schema.vocabulary import assign_short_names, local_name
+from tidings.metadata.schema.model import (
+    DATATYPE_KINDS,
+    DATE,
+    Class,
+    Property,
+    Reference,
+    Schema,
+    assign_short_names,
+    local_name,
+)
 
 TIDINGS_NAMESPACE = "https://tidings.dev/metadata#"
 """The namespace of what RDF Schema cannot express (section 2.4 of paper 001)."""
@@ -309,6 +317,11 @@ def parse_schema(graph: Graph) -> Schema:
         statements.names[each]: _build_properties(statements, each, classes) for each in statements.properties
     }
     return Schema(classes.classes, properties)
+
+
+def parse_schema_file(body: bytes, media_type: str) -> Schema:
+    """Parse the schema in an RDF file."""
+    return parse_schema(rdf_decoder.decode(body, media_type))
 
 
 def _build_classes(statements: SchemaStatements) -> list[Class]:

@@ -15,26 +15,26 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.core.atomic_files import write_atomically
-from tidings.errors import BudgetExceeded
+from tidings.errors import BudgetExceeded, SetupError
+from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 from tidings.metadata.documents import Document
 from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.log import Operation
-from tidings.metadata.provider.log_applier import apply_entries
-from tidings.metadata.provider.log_reader import SchemaCache, SchemaContext
+from tidings.metadata.provider.log_applier import SchemaCache, SchemaContext, apply_entries
 from tidings.metadata.provider.provider import DEFAULT_BATCH_SIZE
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import TriggeringRule
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.spark.live_trigger_index import LiveTriggerIndex
-from tidings.metadata.spark.metadata_source import MetadataLogSource
 from tidings.metadata.spark.metadata_task import (
     DocumentResult,
     MetadataJob,
+    MetadataLogSource,
     MetadataTaskReport,
     build_metadata_stage,
     build_warmup_stage,
@@ -50,6 +50,78 @@ from tidings.spark.stream.progress import MetadataProgress
 from tidings.spark.stream.sink import BatchRows
 from tidings.spark.stream.warm_up import MANY
 from tidings.store.store import Store, open_store
+
+_STATE = "state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The state of an index: its store, and the last rule number."""
+
+    store: str
+    folder: str
+    index: int
+    last: int
+
+
+class LiveTriggerIndex:
+    """An index that is kept up to date with the triggering rules of a store."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._folder, self._store = folder, store
+        self.index, self._state = self._start()
+        self._merger = CompactionWorker(self.index)
+
+    @property
+    def last(self) -> int:
+        """The greatest number of a rule in the index."""
+        return self._state.last
+
+    @property
+    def folder(self) -> str:
+        return str(self.index.folder.absolute())
+
+    def refresh(self, schema: Schema, gone: Collection[int] = ()) -> None:
+        """Add new rules and remove deleted ones; merge segments where that is worthwhile."""
+        new = self._store.metadata.triggering_rules(self.last)
+        if new or gone:
+            self._merger.change(map(str, gone), TriggerIndex(schema, self.index).compiled(new))
+        else:
+            self._merger.step()
+        self._remember(max(self.last, *new) if new else self.last)
+
+    def tidy(self) -> None:
+        """Delete files that only earlier batches used."""
+        self.index.collect(keep_versions=1)
+
+    def _start(self) -> tuple[Index, IndexState]:
+        """Open the index of an earlier run if it belongs to this store; otherwise create an empty one."""
+        path = self._folder / _STATE
+        state = IndexState(**json.loads(path.read_text())) if path.exists() else None
+        if (
+            state
+            and state.store == self._store.database.name
+            and state.last <= self._store.metadata.last_rule_number()
+        ):
+            try:
+                return Index.open(self._folder / state.folder, state.index), state
+            except SetupError:  # somebody has deleted it: what it has is in the store
+                pass
+        for other in self._folder.glob("index-*"):
+            shutil.rmtree(other)
+        folder = f"index-{uuid4().hex[:8]}"
+        index = Index.create(self._folder / folder)
+        return index, self._written(IndexState(self._store.database.name, folder, index.version, 0))
+
+    def _remember(self, last: int) -> None:
+        now = replace(self._state, index=self.index.version, last=last)
+        if now != self._state:
+            self._state = self._written(now)
+
+    def _written(self, state: IndexState) -> IndexState:
+        write_atomically(self._folder / _STATE, json.dumps(asdict(state)))
+        return state
+
 
 # Results of tasks, used when entries are applied.
 #
@@ -108,7 +180,7 @@ class PreparedSchemas(SchemaCache):
 
     def context(self, file: SchemaFile | None) -> SchemaContext:
         context = self._schemas.context(file)
-        return replace(context, triggers=self._asked.by(context.schema))
+        return replace(context, build_triggers=self._asked.by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,11 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidings.graphs.rdf import rdf_decoder
 from tidings.matching.index.index import Index
 from tidings.metadata.filter.trigger_index import TriggerIndex
-from tidings.metadata.provider.log_reader import SchemaContext
+from tidings.metadata.provider.log_applier import SchemaContext
 from tidings.metadata.resources import Resource
-from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.metadata.schema.schema_parser import parse_schema_file
 from tidings.metadata.sql.rule_base import NamedRule
 from tidings.metadata.sql.trigger_evaluation import TriggerResults
 from tidings.spark.sources.journal import open_shared_store
@@ -132,4 +131,4 @@ def _ask(job: EvaluationJob, resources: Sequence[Resource]) -> EvaluationReport:
 @lru_cache(maxsize=2)
 def _triggers(media_type: str, schema: bytes, index: str) -> TriggerIndex:
     """Kept from task to task."""
-    return TriggerIndex(parse_schema(rdf_decoder.decode(schema, media_type)), Index.open(index))
+    return TriggerIndex(parse_schema_file(schema, media_type), Index.open(index))

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Text, and_, func, literal_column, select
 
-from tidings.metadata.resources import Ref
+from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.sql import resource_rows
-from tidings.metadata.sql.resource_rows import REFERENCE_KIND, StoredResource
+from tidings.metadata.sql.connections import StorePart, reading, reading_snapshot
+from tidings.metadata.sql.resource_rows import REFERENCE_KIND
 from tidings.metadata.sql.tables import INDEXED_LENGTH, metadata_atoms, metadata_resources
-from tidings.store.database import Database
 
 
 class InstanceRow(NamedTuple):
@@ -47,61 +47,52 @@ class ReferrerCursor(NamedTuple):
 class ResourceRecord:
     """A resource with the classes of its existing targets, and with its referrers."""
 
-    placed: StoredResource
+    resource: Resource
     classes: Mapping[str, str]
     referrers: tuple[ReferrerRow, ...]
 
 
-class BrowseQueries:
+class BrowseQueries(StorePart):
     """Browsing queries over the metadata of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def counts(self) -> dict[str, int]:
         """Count the resources of each class, without those of subclasses."""
         cls = metadata_resources.c["class"]
-        with self._database.read() as connection:
-            return dict(tuple(row) for row in connection.execute(select(cls, func.count()).group_by(cls)))
+        return dict(tuple(row) for row in self._rows(select(cls, func.count()).group_by(cls)))
 
-    def instances(self, classes: Iterable[str], after: str, limit: int) -> tuple[InstanceRow, ...]:
+    @reading
+    def instances(
+        self, connection: Connection, classes: Iterable[str], after: str, limit: int
+    ) -> tuple[InstanceRow, ...]:
         """Return the first `limit` resources of classes after a URI."""
         c = metadata_resources.c
-        wanted = select(c.uri, c["class"]).where(c.uri > after).order_by(c.uri).limit(limit)
-        with self._database.read() as connection:
-            # One class at a time: for several at once, SQLite would scan the resources of all classes.
-            found = [
-                InstanceRow(*row)
-                for cls in classes
-                for row in connection.execute(wanted.where(c["class"] == cls))
-            ]
-        return tuple(sorted(found)[:limit])
+        query = select(c.uri, c["class"]).where(c.uri > after).order_by(c.uri).limit(limit)
+        # One class at a time: for several at once, SQLite would scan the resources of all classes.
+        pages = (connection.execute(query.where(c["class"] == cls)) for cls in classes)
+        return tuple(sorted(InstanceRow(*row) for page in pages for row in page)[:limit])
 
+    @reading_snapshot
     def resource(
-        self, uri: str, properties: Iterable[str], after: ReferrerCursor, limit: int
+        self, connection: Connection, uri: str, properties: Iterable[str], after: ReferrerCursor, limit: int
     ) -> ResourceRecord | None:
         """Load a resource, and its first `limit` referrers by these properties after a cursor."""
-        with self._database.moment() as connection:
-            placed = resource_rows.load_resources(connection, [uri]).get(uri)
-            if placed is None:
-                return None
-            values = placed.resource.values.values()
-            targets = {value.uri for each in values for value in each if isinstance(value, Ref)}
-            places = resource_rows.load_places(connection, targets)
-            classes = {target: cls for target, (cls, _) in places.items()}
-            return ResourceRecord(placed, classes, _referrers(connection, uri, properties, after, limit))
+        resource = resource_rows.load_resources(connection, [uri]).get(uri)
+        if resource is None:
+            return None
+        values = resource.values.values()
+        targets = {value.uri for each in values for value in each if isinstance(value, Ref)}
+        classes = resource_rows.load_classes(connection, targets)
+        return ResourceRecord(resource, classes, _referrers(connection, uri, properties, after, limit))
 
     def referrers(self, uri: str, properties: Iterable[str], limit: int) -> tuple[ReferrerRow, ...]:
         """Return the referrers of a resource, which need not exist."""
-        with self._database.read() as connection:
-            return _referrers(connection, uri, properties, ReferrerCursor(), limit)
+        return self._call(_referrers, uri, properties, ReferrerCursor(), limit)
 
     def neighbours(self, document: str, limit: int) -> tuple[str, ...]:
         """Return the URIs of the first resources of a document."""
         c = metadata_resources.c
-        wanted = select(c.uri).where(c.document == document).order_by(c.uri).limit(limit)
-        with self._database.read() as connection:
-            return tuple(connection.execute(wanted).scalars())
+        query = select(c.uri).where(c.document == document).order_by(c.uri).limit(limit)
+        return tuple(row.uri for row in self._rows(query))
 
 
 def _referrers(

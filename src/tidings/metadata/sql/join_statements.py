@@ -14,13 +14,16 @@ SQLite evaluates the tables of a CROSS JOIN in the written order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sqlalchemy import Connection, Table, text
+
 from tidings.metadata.resources import SUBJECT
 from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, JoinSide, is_path
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.sql.resource_rows import REFERENCE_KIND
 from tidings.metadata.sql.tables import INDEXED_LENGTH
 from tidings.values import Kind
@@ -369,3 +372,38 @@ def comparison_condition(left: SqlOperand, operator: Operator, right: SqlOperand
         sign = "=" if operator is Operator.EQUAL else "<>"
         return f"{left.text} {sign} {right.text} AND {same_kind}"
     return f"{left.number} {operator.value} {right.number} AND {same_kind}"
+
+
+PLANNER_SETTINGS = {
+    "join_collapse_limit": "1",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
+    "jit": "off",  # what is switched off counts as very expensive, and what is expensive is compiled
+}
+
+
+@contextmanager
+def keep_join_order(connection: Connection) -> Iterator[None]:
+    """Prevent the planner from reordering joins. After an error, the transaction ends, and with it the setting."""
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    before = dict(zip(PLANNER_SETTINGS, connection.execute(_CURRENT).one(), strict=True))
+    connection.execute(_SET, PLANNER_SETTINGS)
+    yield
+    connection.execute(_SET, before)
+
+
+# All at once: each statement is a round trip to the server.
+_CURRENT = text("SELECT " + ", ".join(f"current_setting('{name}')" for name in PLANNER_SETTINGS))
+_SET = text("SELECT " + ", ".join(f"set_config('{name}', :{name}, true)" for name in PLANNER_SETTINGS))
+
+
+def analyze_table(connection: Connection, table: Table) -> None:
+    """Make PostgreSQL collect statistics after a bulk insert; by itself, it does so a minute later.
+
+    Until then it chooses an index by its first column, even if all rows have the same value there.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"ANALYZE {table.name}"))

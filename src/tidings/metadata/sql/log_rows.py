@@ -2,66 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from tidings.errors import Gone, InputError
-from tidings.metadata.log import LogDraft, LogEntry, Operation
-from tidings.metadata.sql.log_tables import APPLIED_COUNTER, LOG_COUNTER, metadata_log
-from tidings.store import bulk, counters
-from tidings.store.database import Database
+from tidings.metadata.log import LogDraft, LogEntry, LogPage, Operation
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.sql.connections import StorePart, reading, reading_snapshot, transacting
+from tidings.metadata.sql.tables import (
+    APPLIED_COUNTER,
+    LOG_COUNTER,
+    RULE_CHANGES_COUNTER,
+    metadata_backbone,
+    metadata_identity,
+    metadata_log,
+    metadata_resources,
+    metadata_rules,
+    metadata_schema,
+    rule_uses,
+)
+from tidings.store import bulk, counters, names
 from tidings.store.encoding import escape_unstorable, now_text
+from tidings.store.tables import counters as counters_table
 
 LOG_PAGE_ENTRIES = 1_000
-_COLUMNS = tuple(metadata_log.c[name] for name in ("position", "what", "uri", "media_type", "body"))
 
 
 class Trimmed(Gone):
     """Requested entries were trimmed from the log; a snapshot has their effect."""
 
 
-class MetadataLog:
+class MetadataLog(StorePart):
     """The log of a store. Callers validate entries before they append them."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def append(self, drafts: Iterable[LogDraft]) -> list[int]:
+    @transacting
+    def append(self, connection: Connection, drafts: Sequence[LogDraft]) -> list[int]:
         """Append drafts durably, and return their positions."""
-        given = list(drafts)
-        return self._database.transact(lambda c: [each.position for each in append_drafts(c, given)])
+        return [entry.position for entry in append_drafts(connection, drafts)]
 
     def head(self) -> int:
         """Return the last position; 0 for a log that never had an entry."""
-        with self._database.read() as connection:
-            return counters.current(connection, LOG_COUNTER)
+        return self._call(counters.current, LOG_COUNTER)
 
     def first(self) -> int:
         """Return the first position that can be read; for an empty log, that of the next entry."""
-        with self._database.read() as connection:
-            return first_position(connection)
+        return self._call(first_position)
 
-    def read(self, after: int, limit: int = LOG_PAGE_ENTRIES) -> list[LogEntry]:
+    @reading
+    def read(self, connection: Connection, after: int, limit: int = LOG_PAGE_ENTRIES) -> list[LogEntry]:
         """Return the entries after a position; raise Trimmed if some of them were trimmed."""
-        with self._database.read() as connection:
-            entries = read_entries(connection, after, limit)
-            # If the next entry exists, none is missing, and the first position need not be read.
-            if entries and entries[0].position == after + 1:
-                return entries
-            begins = first_position(connection)
-        check_not_trimmed(begins, after)
+        entries = read_entries(connection, after, limit)
+        # If the next entry exists, none is missing, and the first position need not be read.
+        if not entries or entries[0].position != after + 1:
+            check_not_trimmed(first_position(connection), after)
         return entries
 
-    def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
+    @reading
+    def last_of(self, connection: Connection, uris: Collection[str], after: int) -> dict[str, Operation]:
         """Return the operation of the last entry after a position for each of these documents that has one."""
-        with self._database.read() as connection:
-            return last_position(connection, uris, after)
+        c, by_name = metadata_log.c, {escape_unstorable(uri): uri for uri in uris}
+        query = select(c.position, c.uri, c.what).where(c.position > after, c.what != "schema")
+        rows = bulk.select_among(connection, query, c.uri, list(by_name))
+        return {by_name[uri]: Operation(what) for _, uri, what in sorted(map(tuple, rows))}
 
-    def trim(self, upto: int) -> int:
+    @transacting
+    def trim(self, connection: Connection, upto: int) -> int:
         """Delete the applied entries up to a position, and return their number."""
-        return self._database.transact(lambda connection: trim_log(connection, upto))
+        last = min(upto, counters.current(connection, APPLIED_COUNTER))
+        return connection.execute(delete(metadata_log).where(metadata_log.c.position <= last)).rowcount
 
 
 def check_not_trimmed(begins: int, after: int) -> None:
@@ -88,76 +98,56 @@ def write_entries(connection: Connection, entries: Sequence[LogEntry]) -> None:
 
 
 def gap_error(last: int, position: int) -> InputError:
-    return InputError(
-        "entries of the log are missing", received=str(position), accepted=f"position {last + 1}"
-    )
+    accepted = f"position {last + 1}"
+    return InputError("entries of the log are missing", received=str(position), accepted=accepted)
 
 
 def _write(connection: Connection, entries: Sequence[LogEntry]) -> None:
     if not entries:
         return
-    time = now_text()
-    rows = [
-        (
-            each.position,
-            each.what.value,
-            escape_unstorable(each.uri),
-            escape_unstorable(each.media_type),
-            each.body,
-            time,
-        )
-        for each in entries
-    ]
+    time, storable = now_text(), map(_storable, entries)
+    rows = [(each.position, each.what.value, each.uri, each.media_type, each.body, time) for each in storable]
     bulk.insert_rows(connection, metadata_log, rows)
     counters.advance(connection, LOG_COUNTER, entries[-1].position)
 
 
-def read_entries(connection: Connection, after: int, limit: int) -> list[LogEntry]:
+def _storable(entry: LogEntry) -> LogEntry:
+    return replace(entry, uri=escape_unstorable(entry.uri), media_type=escape_unstorable(entry.media_type))
+
+
+def read_entries(
+    connection: Connection, after: int, limit: int | None, *conditions: ColumnElement[bool]
+) -> list[LogEntry]:
     """Read the existing entries after a position."""
-    wanted = select(*_COLUMNS).where(metadata_log.c.position > after)
-    rows = connection.execute(wanted.order_by(metadata_log.c.position).limit(limit))
-    return [_entry(*row) for row in rows]
+    c = metadata_log.c
+    query = select(c.position, c.what, c.uri, c.media_type, c.body).where(c.position > after, *conditions)
+    return [
+        LogEntry(position, Operation(what), uri, media_type, bytes(body))
+        for position, what, uri, media_type, body in connection.execute(
+            query.order_by(c.position).limit(limit)
+        )
+    ]
 
 
 def entry_differs(connection: Connection, entry: LogEntry) -> bool:
     """Whether the log has a different entry at the position of this one; trimmed entries do not count."""
-    found = read_entries(connection, entry.position - 1, 1)
-    if not found or found[0].position != entry.position:
-        return False
-    kept = replace(entry, uri=escape_unstorable(entry.uri), media_type=escape_unstorable(entry.media_type))
-    return found[0] != kept
-
-
-def read_schema_entries(connection: Connection, after: int) -> list[LogEntry]:
-    """Read the schemas after a position."""
-    wanted = select(*_COLUMNS).where(metadata_log.c.position > after, metadata_log.c.what == "schema")
-    return [_entry(*row) for row in connection.execute(wanted.order_by(metadata_log.c.position))]
+    stored = read_entries(connection, entry.position - 1, 1, metadata_log.c.position == entry.position)
+    return bool(stored) and stored[0] != _storable(entry)
 
 
 def changed_document_uris(connection: Connection, after: int, upto: int) -> set[str]:
     """Return the URIs of documents that were registered or removed between two positions."""
     c = metadata_log.c
-    wanted = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
-    return set(connection.execute(wanted).scalars())
-
-
-def last_position(connection: Connection, uris: Collection[str], after: int) -> dict[str, Operation]:
-    c, by_name = metadata_log.c, {escape_unstorable(uri): uri for uri in uris}
-    wanted = select(c.position, c.uri, c.what).where(c.position > after, c.what != "schema")
-    rows = bulk.select_among(connection, wanted, c.uri, list(by_name))
-    return {by_name[uri]: Operation(what) for _, uri, what in sorted(map(tuple, rows))}
-
-
-def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> LogEntry:
-    return LogEntry(position, Operation(what), uri, media_type, bytes(body))
+    query = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
+    return set(connection.execute(query).scalars())
 
 
 def first_position(connection: Connection) -> int:
     """Return the first position that can be read, now or later."""
     # The head is read first: otherwise an entry appended in between could make a position look trimmed.
     head = counters.current(connection, LOG_COUNTER)
-    found: int | None = connection.execute(select(func.min(metadata_log.c.position))).scalar()
-    return head + 1 if found is None else found
+    first: int | None = connection.execute(select(func.min(metadata_log.c.position))).scalar()
+    return head + 1 if first is None else first
 
 
 def restart_log(connection: Connection, position: int) -> None:
@@ -167,6 +157,123 @@ def restart_log(connection: Connection, position: int) -> None:
     counters.advance(connection, LOG_COUNTER, position)
 
 
-def trim_log(connection: Connection, upto: int) -> int:
-    last = min(upto, counters.current(connection, APPLIED_COUNTER))
-    return connection.execute(delete(metadata_log).where(metadata_log.c.position <= last)).rowcount
+def load_identity(connection: Connection) -> str:
+    """Load the id of the store among providers."""
+    return str(connection.execute(select(metadata_identity.c.id)).scalar_one())
+
+
+# Migrations.
+
+
+def create_identity(connection: Connection) -> None:
+    """Generate the id of the store as a provider."""
+    connection.execute(insert(metadata_identity), {"id": names.new_id("m", 16)})
+
+
+def initialize_log(connection: Connection) -> None:
+    """Count metadata that is older than the log as its first, trimmed entry.
+
+    Otherwise a follower of the log from its beginning would believe to have everything.
+    """
+    known = connection.execute(select(func.count()).select_from(metadata_schema)).scalar_one()
+    values = {LOG_COUNTER: known, APPLIED_COUNTER: known, RULE_CHANGES_COUNTER: 0}
+    rows = [{"name": name, "value": value} for name, value in values.items()]
+    connection.execute(insert(counters_table), rows)
+
+
+def fill_rule_uses(connection: Connection) -> None:
+    """Fill the dependencies of existing rules."""
+    rules = connection.execute(select(metadata_rules.c.name, metadata_rules.c.text))
+    texts: dict[str, str] = dict(tuple(row) for row in rules)
+    connection.execute(delete(rule_uses))
+    uses = {(name, each.extension) for name, text in texts.items() for each in parse_rule(text).searched}
+    rows = [{"name": name, "used": used} for name, used in sorted(uses) if used in texts]
+    if rows:
+        connection.execute(insert(rule_uses), rows)
+
+
+LEADER_KEY = "leader"
+MAX_PAGE_BYTES = 32_000_000
+"""The limit of all bodies of a page of the log in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationStatus:
+    """The state of a provider: the position up to which it has applied its log, from `first` to `head`.
+
+    `leader` is the name of the followed log, None if the provider leads.
+    """
+
+    provider: str
+    position: int
+    head: int
+    first: int
+    leader: str | None
+    documents: int
+    resources: int
+    rules: int
+
+
+class ReplicationStore(StorePart):
+    """The replication state of a store."""
+
+    @reading_snapshot
+    def status(self, connection: Connection) -> ReplicationStatus:
+        """Return the state of the provider at one moment."""
+        tables = (metadata_resources, metadata_rules)
+        counts = (select(func.count()).select_from(table) for table in tables)
+        documents = select(func.count(func.distinct(metadata_resources.c.document)))
+        return ReplicationStatus(
+            load_identity(connection),
+            counters.current(connection, APPLIED_COUNTER),
+            counters.current(connection, LOG_COUNTER),
+            first_position(connection),
+            _load_leader(connection),
+            *(connection.execute(count).scalar_one() for count in (documents, *counts)),
+        )
+
+    def mark(self) -> tuple[int, ...]:
+        """Return a version that changes with the log, the position or the rules."""
+        c, watched = counters_table.c, (LOG_COUNTER, APPLIED_COUNTER, RULE_CHANGES_COUNTER)
+        return tuple(
+            row.value for row in self._rows(select(c.value).where(c.name.in_(watched)).order_by(c.name))
+        )
+
+    @reading_snapshot
+    def page(self, connection: Connection, after: int, limit: int, size: int = MAX_PAGE_BYTES) -> LogPage:
+        """Return entries after a position, limited by number and size; at least one, of any size."""
+        first = first_position(connection)
+        check_not_trimmed(first, after)
+        fitting = _count_fitting(connection, after, limit, size)
+        entries = read_entries(connection, after, fitting) if fitting else []
+        head = counters.current(connection, LOG_COUNTER)
+        return LogPage(load_identity(connection), first, head, tuple(entries))
+
+    def leader(self) -> str | None:
+        """Return the name of the followed log; None if the provider leads."""
+        return self._call(_load_leader)
+
+    @transacting
+    def follow(self, connection: Connection, url: str | None) -> None:
+        """Record the followed log."""
+        connection.execute(delete(metadata_backbone).where(metadata_backbone.c.name == LEADER_KEY))
+        if url is not None:
+            connection.execute(insert(metadata_backbone), {"name": LEADER_KEY, "value": url})
+
+
+def _load_leader(connection: Connection) -> str | None:
+    c = metadata_backbone.c
+    leader: str | None = connection.execute(select(c.value).where(c.name == LEADER_KEY)).scalar()
+    return leader
+
+
+def _count_fitting(connection: Connection, after: int, limit: int, size: int) -> int:
+    """Count the entries that fit into the size limit."""
+    c = metadata_log.c
+    lengths = select(func.length(c.body)).where(c.position > after).order_by(c.position).limit(limit)
+    total = 0
+    for count, length in enumerate(connection.execute(lengths).scalars()):
+        total += length
+        if total > size and count:
+            return count
+    return limit

@@ -72,8 +72,7 @@ def changes_since_pause(
     said = select(paused_resources.c.uri, paused_resources.c.said).where(paused_resources.c.rule == rule)
     before = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(said)}
     now = {each.uri: each for each in load_strong_closure(connection, [uri for _, uri in both])}
-    missing = resource_rows.load_resources(connection, before.keys() - now.keys())
-    now |= {uri: placed.resource for uri, placed in missing.items()}
+    now |= resource_rows.load_resources(connection, before.keys() - now.keys())
     changes = compare_versions(before.values(), now.values())
     touched = [*changes.new, *changes.deleted, *(each.after for each in changes.changed)]
     reached = _reaching({each.uri for each in touched}, (before, now), schema)

@@ -15,10 +15,15 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select
 
 from tidings.errors import Gone, InputError
 from tidings.metadata.change_sets import ChangeSet, Move, RepositoryState
-from tidings.metadata.sql.log_tables import APPLIED_COUNTER, metadata_identity
 from tidings.metadata.sql.metadata_reader import ConnectionReader
 from tidings.metadata.sql.resource_rows import load_strong_closure
-from tidings.metadata.sql.tables import metadata_rules, rule_ends, rule_results
+from tidings.metadata.sql.tables import (
+    APPLIED_COUNTER,
+    metadata_identity,
+    metadata_rules,
+    rule_ends,
+    rule_results,
+)
 from tidings.store import counters
 from tidings.store.database import Database
 from tidings.store.tables import notifications, subscribers

@@ -24,10 +24,9 @@ from tidings.metadata.rules.atomic import (
     JoinSide,
     TriggeringRule,
 )
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql import planner_hints
-from tidings.metadata.sql.log_tables import rule_uses
+from tidings.metadata.sql import join_statements
 from tidings.metadata.sql.resource_rows import from_comparable, to_comparable
 from tidings.metadata.sql.tables import (
     atomic_rules,
@@ -38,6 +37,7 @@ from tidings.metadata.sql.tables import (
     rule_group_also,
     rule_groups,
     rule_results,
+    rule_uses,
 )
 from tidings.store import bulk, counters, names
 
@@ -125,12 +125,9 @@ def _also_row(asked: JoinPredicate) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RuleInsertion:
-    """The effect of an insertion: the first new number, new triggering rules by number, levels of new join rules, and
-    numbers of new rules by key.
-    """
+    """The effect of an insertion: the first new number, levels of new join rules, and numbers of new rules by key."""
 
     first: int
-    triggering: Mapping[int, TriggeringRule]
     levels: tuple[int, ...]
     numbers: Mapping[str, int]
 
@@ -153,9 +150,8 @@ def insert_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRu
     bulk.insert_rows(connection, rule_uses, uses)
     bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
     counters.advance(connection, ATOMIC_RULE_COUNTER, last + len(new))
-    triggering = {numbers[node.key]: node.rule for node in new if isinstance(node.rule, TriggeringRule)}
     levels = tuple(sorted({node.level for node in new if node.level}))
-    return RuleInsertion(last + 1, triggering, levels, {node.key: numbers[node.key] for node in new})
+    return RuleInsertion(last + 1, levels, {node.key: numbers[node.key] for node in new})
 
 
 def find_new_triggering(
@@ -207,7 +203,7 @@ def _insert_atomic(connection: Connection, new: Sequence[NewAtomicRule], numbers
         first=min((numbers[node.key] for node in new), default=0),
     )
     if len(new) >= ANALYZE_THRESHOLD:
-        planner_hints.analyze_table(connection, join_rules)
+        join_statements.analyze_table(connection, join_rules)
 
 
 def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first: int) -> None:

@@ -16,13 +16,13 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
 
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule, is_path
+from tidings.metadata.resources import Resource
+from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, is_path
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql import document_changes, join_statements, rule_base, trigger_evaluation
-from tidings.metadata.sql.document_changes import VersionDifference
-from tidings.metadata.sql.planner_hints import keep_join_order
-from tidings.metadata.sql.resource_rows import StoredResource
-from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule, RuleRemoval
+from tidings.metadata.sql import join_statements, resource_rows, rule_base, trigger_evaluation
+from tidings.metadata.sql.join_statements import keep_join_order
+from tidings.metadata.sql.resource_rows import VersionDifference
+from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule
 from tidings.metadata.sql.tables import (
     INDEXED_LENGTH,
     RUN_TABLES,
@@ -30,8 +30,11 @@ from tidings.metadata.sql.tables import (
     join_rules,
     rule_ends,
     rule_results,
+    run_changed,
     run_delta,
+    run_gone,
     run_seeds,
+    run_touched,
 )
 from tidings.metadata.sql.trigger_evaluation import TriggerResults
 from tidings.store import bulk, counters
@@ -44,28 +47,16 @@ RuleResult = tuple[str, str]
 class FilterOutcome:
     """Changes of the results of rules. `ends` are the end rules by which a pair entered or left."""
 
-    entered: frozenset[RuleResult]
-    changed: frozenset[RuleResult]
-    left: frozenset[RuleResult]
+    entered: frozenset[RuleResult] = frozenset()
+    changed: frozenset[RuleResult] = frozenset()
+    left: frozenset[RuleResult] = frozenset()
     ends: Mapping[RuleResult, Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AddedRules:
-    """The first results of new rules, and the new triggering rules by number, for the trigger index.
-
-    `ends` are the end rules with these results.
-    """
-
-    entered: frozenset[RuleResult]
-    triggering: Mapping[int, TriggeringRule]
-    ends: Mapping[RuleResult, Sequence[int]]
 
 
 def run_filter(
     connection: Connection,
     schema: Schema,
-    versions: Mapping[str, StoredResource | None],
+    versions: Mapping[str, Resource | None],
     satisfied: Iterable[tuple[str, int]],
 ) -> FilterOutcome:
     """Store new versions of resources (None if deleted), and return the changes of the results of rules.
@@ -75,11 +66,15 @@ def run_filter(
     """
     counters.lock(connection, ATOMIC_RULE_COUNTER)
     _prepare(connection, schema)
-    found = document_changes.store_versions(connection, schema, versions)
+    difference = resource_rows.write_versions(connection, schema, versions)
+    bulk.insert_rows(connection, run_changed, sorted(difference.classes))
+    bulk.insert_rows(connection, run_touched, difference.touched)
+    gone = [(row.uri, row.property, row.text, row.kind, row.number) for row in difference.gone]
+    bulk.insert_rows(connection, run_gone, gone)
     with keep_join_order(connection):
-        _trigger(connection, found, satisfied)
+        _trigger(connection, difference, satisfied)
         connection.execute(_FEED, {"level": 0})
-        if found.touched:
+        if difference.touched:
             connection.execute(_FEED_TOUCHED)
         _feed_paths(connection)
         _climb(connection)
@@ -88,7 +83,7 @@ def run_filter(
 
 def add_rules(
     connection: Connection, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults | None = None
-) -> AddedRules:
+) -> FilterOutcome:
     """Store rules and return their results; `found` are those of triggering rules, if computed before."""
     new = rule_base.insert_rules(connection, schema, rules)
     _prepare(connection, schema)
@@ -106,16 +101,11 @@ def add_rules(
     ends: dict[RuleResult, list[int]] = {}
     for name, uri, rule in bulk.select_among(connection, wanted, rule_ends.c.name, named):
         ends.setdefault((name, uri), []).append(rule)
-    return AddedRules(frozenset(ends), new.triggering, ends)
-
-
-def remove_rules(connection: Connection, names: Collection[str]) -> RuleRemoval:
-    """Delete rules, with atomic rules and results that no other rule uses."""
-    return rule_base.delete_rules(connection, names)
+    return FilterOutcome(frozenset(ends), ends=ends)
 
 
 def _prepare(connection: Connection, schema: Schema) -> None:
-    document_changes.store_classes(connection, schema)
+    resource_rows.store_classes(connection, schema)
     # All were created in one transaction, so it suffices to check one.
     if connection.dialect.has_table(connection, RUN_TABLES[-1].name):
         for statement in _EMPTY:

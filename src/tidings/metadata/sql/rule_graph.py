@@ -24,11 +24,22 @@ from sqlalchemy import (
     union_all,
 )
 
-from tidings.metadata.filter.dependency_graph import JoinNode, NodeRule
-from tidings.metadata.rules.atomic import JoinCondition
+from tidings.metadata.rules.atomic import JoinCondition, TriggeringRule
 from tidings.metadata.sql import rule_base
 from tidings.metadata.sql.tables import atomic_rules, join_rules, metadata_rules, rule_ends, rule_results
 from tidings.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """A join rule in the graph: its condition, and its inputs by number."""
+
+    condition: JoinCondition
+    left: int
+    right: int
+
+
+NodeRule = TriggeringRule | JoinNode
 
 
 @dataclass(frozen=True, slots=True)

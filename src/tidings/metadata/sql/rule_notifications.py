@@ -31,7 +31,7 @@ from tidings.metadata.filter.explanation import (
 from tidings.metadata.rules.atomic import JoinCondition
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import join_statements, resource_rows, rule_base
-from tidings.metadata.sql.planner_hints import keep_join_order
+from tidings.metadata.sql.join_statements import keep_join_order
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
 from tidings.metadata.sql.tables import (
     join_rules,
@@ -216,9 +216,8 @@ def _complete(
             request_facts(tree, uri, world)
         if not world.unknown and not world.unmet:
             return
-        found = resource_rows.load_resources(connection, sorted(world.unknown))
-        for uri in world.unknown:
-            world.resources[uri] = found[uri].resource if uri in found else None
+        world.resources |= dict.fromkeys(world.unknown)
+        world.resources |= resource_rows.load_resources(connection, sorted(world.unknown))
         if world.unmet:
             _meet(connection, world, trees)
         world.unknown, world.unmet = set(), set()

@@ -15,6 +15,42 @@ from tidings.store.tables import Name, Whole, metadata
 INDEXED_LENGTH = 200
 """How many characters of a value are indexed: PostgreSQL limits keys to 2,704 bytes."""
 
+LOG_COUNTER, APPLIED_COUNTER, RULE_CHANGES_COUNTER = (
+    "metadata_log",
+    "metadata_applied",
+    "metadata_rule_changes",
+)
+"""Counters: the last position of the log, the last applied position, and the number of changes of rules."""
+
+# Registrations in one order. The log begins later than at the first position if it was trimmed.
+metadata_log = Table(
+    "metadata_log",
+    metadata,
+    Column("position", Whole, primary_key=True, autoincrement=False),
+    Column("what", Text, nullable=False),
+    Column("uri", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("time", Text, nullable=False),
+)
+_is_schema = metadata_log.c.what == "schema"
+Index("metadata_log_schemas", metadata_log.c.position, sqlite_where=_is_schema, postgresql_where=_is_schema)
+
+# One row: the id of this store among providers. It is generated once, so that each store is a different provider.
+metadata_identity = Table("metadata_identity", metadata, Column("id", Name, primary_key=True))
+
+# Which rules search which others by name.
+rule_uses = Table(
+    "rule_uses",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("used", Name, primary_key=True),
+    Index("rule_uses_of", "used"),
+    sqlite_with_rowid=False,
+)
+
+LOG_TABLES = (metadata_log, metadata_identity, rule_uses)
+
 # Each class with itself and its superclasses, for the evaluation of rules in the database.
 metadata_classes = Table(
     "metadata_classes",

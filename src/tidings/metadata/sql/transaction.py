@@ -1,46 +1,47 @@
-"""Changes of metadata within one transaction, which holds the lock of rules and metadata until it ends."""
+"""The metadata of a store, and changes in one transaction, which holds the lock of rules and metadata until it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, delete, func, select
 
+from tidings.errors import SetupError
 from tidings.metadata.documents import Document
-from tidings.metadata.filter.changes import DocumentChanges
-from tidings.metadata.log import LogDraft, LogEntry
+from tidings.metadata.filter.changes import DocumentChanges, compare_versions
+from tidings.metadata.resources import Resource
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import (
-    document_changes,
-    log_rows,
     paused_rules,
+    resource_rows,
     rule_filter,
     rule_notifications,
     trigger_evaluation,
 )
-from tidings.metadata.sql.log_tables import APPLIED_COUNTER, LOG_COUNTER, RULE_CHANGES_COUNTER
-from tidings.metadata.sql.metadata_reader import ConnectionReader, SchemaFile, StoredRule
-from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule, RuleRemoval
-from tidings.metadata.sql.rule_filter import AddedRules, FilterOutcome
+from tidings.metadata.sql.log_rows import MetadataLog
+from tidings.metadata.sql.metadata_reader import ConnectionReader, MetadataReader, SchemaFile, StoredRule
+from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule
+from tidings.metadata.sql.rule_filter import FilterOutcome
 from tidings.metadata.sql.rule_notifications import MoveExplainer
-from tidings.metadata.sql.tables import metadata_schema
-from tidings.metadata.sql.trigger_evaluation import TriggerResults
+from tidings.metadata.sql.tables import (
+    APPLIED_COUNTER,
+    LOG_COUNTER,
+    RULE_CHANGES_COUNTER,
+    metadata_resources,
+    metadata_schema,
+)
 from tidings.model import Subscription
-from tidings.store import counters
-from tidings.store.dead_letters import DeadLetter, add_dead_letters
+from tidings.store import bulk, counters
+from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.subscriptions import suspension
-from tidings.store.subscriptions.admission import admit_rules
 from tidings.store.subscriptions.view import RULES
 
 if TYPE_CHECKING:
     from tidings.metadata.filter.trigger_index import TriggerIndex  # loads kernels, which readers do not need
-
-_SCHEMA_COUNTER = "metadata_schema"
-DEAD_LETTER_SOURCE = "metadata log"
-"""The source of dead letters of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,97 +67,45 @@ class MetadataTransaction(ConnectionReader):
 
     def set_schema(self, file: SchemaFile) -> SchemaFile:
         """Replace the schema."""
-        new = replace(file, version=counters.step(self._connection, _SCHEMA_COUNTER))
-        self._connection.execute(delete(metadata_schema))
-        row = {"version": new.version, "media_type": new.media_type, "body": new.body}
-        self._connection.execute(insert(metadata_schema), row)
-        return new
-
-    # The log
+        return write_schema(self.connection, file)
 
     def lock_log(self) -> None:
         """Block appends to the log until this transaction ends."""
-        counters.lock(self._connection, LOG_COUNTER)
-
-    def append(self, drafts: Sequence[LogDraft]) -> list[LogEntry]:
-        """Append drafts to the log."""
-        return log_rows.append_drafts(self._connection, drafts)
-
-    def append_entries(self, entries: Sequence[LogEntry]) -> None:
-        """Append entries of another provider's log at their positions."""
-        log_rows.write_entries(self._connection, entries)
-
-    def entry_differs(self, entry: LogEntry) -> bool:
-        """Whether the log has a different entry at the position of an entry of another log."""
-        return log_rows.entry_differs(self._connection, entry)
+        counters.lock(self.connection, LOG_COUNTER)
 
     def advance(self, position: int) -> None:
-        """Mark all entries up to a position as applied."""
-        counters.advance(self._connection, APPLIED_COUNTER, position)
-
-    def restart_log(self, position: int) -> None:
-        """Delete all entries of the log and continue after a position."""
-        log_rows.restart_log(self._connection, position)
-        self.advance(position)
-
-    def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """Store entries of the log that cannot be applied."""
-        add_dead_letters(self._connection, DEAD_LETTER_SOURCE, letters)
-
-    # Documents
+        """Mark all entries of the log up to a position as applied."""
+        counters.advance(self.connection, APPLIED_COUNTER, position)
 
     def register(
         self, schema: Schema, documents: Sequence[Document], triggers: TriggerIndex
     ) -> RegistrationResult:
         """Replace documents by new versions and run the filter. A document without resources is removed."""
-        changes, versions = document_changes.compare_with_stored(self._connection, documents)
-        current = [version.resource for version in versions.values() if version is not None]
-        satisfied = document_changes.find_satisfied_triggers(self._connection, triggers, current)
-        outcome = rule_filter.run_filter(self._connection, schema, versions, satisfied)
+        before = resource_rows.load_documents(self.connection, [document.uri for document in documents])
+        changes = {each.uri: compare_versions(before[each.uri], each.resources) for each in documents}
+        versions: dict[str, Resource | None] = {}
+        for change in changes.values():
+            versions |= dict.fromkeys(resource.uri for resource in change.deleted)
+            written = (*change.new, *(each.after for each in change.changed))
+            versions |= {resource.uri: resource for resource in written}
+        current = [version for version in versions.values() if version is not None]
+        satisfied = trigger_evaluation.find_satisfied_triggers(self.connection, triggers, current)
+        outcome = rule_filter.run_filter(self.connection, schema, versions, satisfied)
         return RegistrationResult(changes, outcome)
-
-    # Rules
-
-    def are_results_current(
-        self, schema: Schema, rules: Sequence[NamedRule], results: TriggerResults
-    ) -> bool:
-        """Whether results cover all new triggering rules of these, and all changes since they were computed."""
-        new = self.new_triggering_rules(schema, rules)
-        return trigger_evaluation.is_current(self._connection, results, new.keys())
-
-    def add_rules(
-        self, schema: Schema, rules: Sequence[NamedRule], results: TriggerResults | None = None
-    ) -> AddedRules:
-        """Add rules and compute their results, or use current `results` of their triggering rules."""
-        return rule_filter.add_rules(self._connection, schema, rules, results)
-
-    def admit_rules(self, names: Collection[str], owner: str, limit: int | None) -> None:
-        """Raise an error if rules that were just added cannot be subscriptions of their owner."""
-        admit_rules(self._connection, names, owner, limit)
-
-    def remove_rules(self, names: Collection[str]) -> RuleRemoval:
-        return rule_filter.remove_rules(self._connection, names)
 
     def pause(self, rule: StoredRule) -> None:
         """Save a rule that is about to be removed, with its current results, as paused."""
         subscription = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
-        suspension.add_paused(self._connection, subscription, format_instant(self._clock()))
+        suspension.add_paused(self.connection, subscription, format_instant(self._clock()))
         uris = {uri for _, uri in self.result_pairs([rule.name])}
-        paused_rules.save_paused_results(self._connection, rule.name, uris)
-
-    def is_paused(self, name: str) -> bool:
-        return suspension.find_paused(self._connection, name) is not None
+        paused_rules.save_paused_results(self.connection, rule.name, uris)
 
     def resume(self, schema: Schema, rule: NamedRule) -> None:
         """Add a paused rule again and notify its owner of what changed since."""
-        added = self.add_rules(schema, [rule])
-        outcome, changes = paused_rules.changes_since_pause(
-            self._connection, schema, rule.name, added.entered
-        )
-        suspension.take_paused(self._connection, rule.name)
+        added = rule_filter.add_rules(self.connection, schema, [rule])
+        outcome, changes = paused_rules.changes_since_pause(self.connection, schema, rule.name, added.entered)
+        suspension.take_paused(self.connection, rule.name)
         self.notify_rule_change(schema, replace(outcome, ends=added.ends), [changes])
-
-    # Notifications
 
     def notify_registration(self, schema: Schema, result: RegistrationResult) -> None:
         """Notify the owners of rules of changed results, with reasons. Called once for each position."""
@@ -166,12 +115,67 @@ class MetadataTransaction(ConnectionReader):
         self, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges] = ()
     ) -> None:
         """Notify owners after a change of rules, of which there may be several at one position."""
-        change = counters.step(self._connection, RULE_CHANGES_COUNTER)
+        change = counters.step(self.connection, RULE_CHANGES_COUNTER)
         self._notify(f"{self.position()}.{change}", schema, outcome, changes)
 
     def _notify(
         self, at: str, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges]
     ) -> None:
         if moves := rule_notifications.list_moves(outcome):
-            explainer = MoveExplainer(self._connection, schema, outcome.ends, changes)
-            rule_notifications.notify_owners(self._connection, at, moves, explainer.reasons, self._clock())
+            explainer = MoveExplainer(self.connection, schema, outcome.ends, changes)
+            rule_notifications.notify_owners(self.connection, at, moves, explainer.reasons, self._clock())
+
+
+def write_schema(connection: Connection, file: SchemaFile) -> SchemaFile:
+    """Replace the stored schema, and return it with its version."""
+    new = replace(file, version=counters.step(connection, "metadata_schema"))
+    connection.execute(delete(metadata_schema))
+    bulk.insert_rows(connection, metadata_schema, [(new.version, new.media_type, new.body)])
+    return new
+
+
+T = TypeVar("T")
+
+SNAPSHOT_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataSnapshot:
+    """All metadata at a position of the log. `documents` can be iterated once."""
+
+    position: int
+    schema: SchemaFile
+    count: int
+    documents: Iterator[Document]
+
+
+class MetadataStore(MetadataReader):
+    """The metadata of a store: log, schema, documents, rules and results."""
+
+    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
+        super().__init__(database)
+        self._clock, self.log = clock, MetadataLog(database)
+
+    def transact(self, work: Callable[[MetadataTransaction], T]) -> T:
+        """Run `work` in one transaction. All its changes are durable when this returns; if it raises, none are."""
+        return self._database.transact(lambda connection: work(MetadataTransaction(connection, self._clock)))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MetadataSnapshot]:
+        """Yield all metadata as of one moment."""
+        with self._database.moment() as connection:
+            reader = ConnectionReader(connection)
+            schema = reader.schema()
+            if schema is None:
+                raise SetupError("there is no schema for metadata yet", hint="tidings provider schema FILE")
+            query = select(func.count(func.distinct(metadata_resources.c.document)))
+            count = connection.execute(query).scalar_one()
+            yield MetadataSnapshot(reader.position(), schema, count, _read_documents(reader))
+
+
+def _read_documents(reader: ConnectionReader) -> Iterator[Document]:
+    last = ""
+    while page := reader.document_uris(last, SNAPSHOT_PAGE):
+        for uri, resources in resource_rows.load_documents(reader.connection, page).items():
+            yield Document(uri, tuple(resources))
+        last = page[-1]

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from tidings.metadata.resources import Resource, document_uri_of
-from tidings.metadata.rules.tree import Operator
-from tidings.metadata.sql import log_rows, resource_rows
+from tidings.metadata.rules.syntax import Operator
+from tidings.metadata.sql import log_rows, resource_rows, rule_base
 from tidings.metadata.sql.join_statements import SqlOperand, comparison_condition
-from tidings.metadata.sql.log_tables import APPLIED_COUNTER
-from tidings.metadata.sql.tables import INDEXED_LENGTH, rule_results
+from tidings.metadata.sql.tables import APPLIED_COUNTER, INDEXED_LENGTH, atomic_rules, rule_results
 from tidings.store import bulk, counters
+
+if TYPE_CHECKING:
+    from tidings.metadata.filter.trigger_index import TriggerIndex  # loads kernels, which readers do not need
 
 _CLASS = "c.above = t.class"
 _CONSTANT = SqlOperand((), (), "t.value", "t.kind", "t.number")
@@ -100,8 +103,8 @@ def insert_trigger_results(
     """Store the results of new rules, whose numbers are given by key."""
     applied = counters.current(connection, APPLIED_COUNTER)
     changed = log_rows.changed_document_uris(connection, evaluated.position, applied)
-    uris = [uri for each in resource_rows.load_document_members(connection, changed).values() for uri in each]
-    again = [each.resource for each in resource_rows.load_resources(connection, uris).values()]
+    documents = resource_rows.load_documents(connection, changed).values()
+    again = [resource for resources in documents for resource in resources]
     given = [numbers.get(key) for key in evaluated.keys]
     for found in (_unchanged(evaluated.pairs, changed), evaluated.ask(again) if again else ()):
         rows = ((uri, number) for uri, place in found if (number := given[place]) is not None)
@@ -111,3 +114,32 @@ def insert_trigger_results(
 
 def _unchanged(pairs: Iterable[TriggerMatch], changed: Collection[str]) -> Iterator[TriggerMatch]:
     return (pair for pair in pairs if document_uri_of(pair[0]) not in changed) if changed else iter(pairs)
+
+
+# For changed resources, the index finds the triggering rules.
+
+
+def find_satisfied_triggers(
+    connection: Connection, triggers: TriggerIndex, resources: Collection[Resource]
+) -> list[tuple[str, int]]:
+    """Find the triggering rules that resources satisfy, after updating the index with added and removed rules."""
+    _catch_up(connection, triggers)
+    found = list(triggers.satisfied(resources))
+    named = {number for _, number in found}
+    there = bulk.select_numbered(connection, _THERE, atomic_rules.c.rule, sorted(named))
+    gone = named.difference(row.rule for row in there)
+    if not gone:
+        return found
+    triggers.remove(gone)
+    return [(uri, number) for uri, number in found if number not in gone]
+
+
+def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
+    """Add new rules to the index. The counter tells cheaply whether there are any."""
+    upto = counters.current(connection, rule_base.ATOMIC_RULE_COUNTER)
+    if upto > triggers.known:
+        triggers.add(rule_base.load_triggering(connection, triggers.last))
+        triggers.known = upto
+
+
+_THERE = select(atomic_rules.c.rule)

@@ -29,7 +29,7 @@ from tidings.metadata.queries.answers import (
 )
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.rules.normal_form import class_of, normalize_rule
-from tidings.metadata.rules.tree import Path, Query, Rule
+from tidings.metadata.rules.syntax import Path, Query, Rule
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import resource_rows
 from tidings.metadata.sql.queries.query_fragments import QueryStatement
@@ -119,7 +119,7 @@ class QueryExecutor:
                     leads.setdefault(row.text, set()).update(schema.at_or_below(row.strong))
         with self._database.moment() as connection:
             found = resource_rows.load_resources(connection, leads)
-        return {uri: each.resource for uri, each in found.items() if each.resource.cls in leads[uri]}
+        return {uri: resource for uri, resource in found.items() if resource.cls in leads[uri]}
 
 
 def _too_many(most: int) -> TooLarge:
@@ -178,7 +178,7 @@ class _Asking:
     def shown(self, kept: Sequence[Binding]) -> QueryAnswer:
         if not self.query.select:
             loaded = resource_rows.load_resources(self.connection, [uri for (uri,) in kept])
-            return QueryAnswer(resources=tuple(loaded[uri].resource for (uri,) in kept))
+            return QueryAnswer(resources=tuple(loaded[uri] for (uri,) in kept))
         places = selected_variables(self.query)
         cells: list[list[Any]] = []
         for path in self.query.select:
@@ -209,9 +209,8 @@ class _Asking:
     def instances(self, uris: Iterable[str], cls: str) -> list[str]:
         """Return the resources that exist and have a class."""
         below = self.schema.at_or_below(cls)
-        return [
-            uri for uri, (own, _) in resource_rows.load_places(self.connection, uris).items() if own in below
-        ]
+        classes = resource_rows.load_classes(self.connection, uris)
+        return [uri for uri, own in classes.items() if own in below]
 
     def property(self, uris: Iterable[str], name: str) -> dict[str, list[Value]]:
         c = metadata_atoms.c

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tidings.errors import TooLarge
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.sql.join_statements import POSITION_FUNCTIONS
 from tidings.metadata.sql.queries.query_fragments import QueryStatement
 from tidings.metadata.sql.queries.query_tree import (

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from tidings.metadata.resources import Ref
 from tidings.metadata.rules.atomic import JoinPredicate, is_path, order_predicates
-from tidings.metadata.rules.normal_form import class_of
-from tidings.metadata.rules.tree import Constant, Operator, Path, Rule
-from tidings.metadata.rules.variable_graph import build_adjacency, list_predicates
+from tidings.metadata.rules.normal_form import build_adjacency, class_of, list_predicates
+from tidings.metadata.rules.syntax import Constant, Operator, Path, Rule
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.resource_rows import REFERENCE_KIND, ComparableValue, to_comparable
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.metadata.dependency_graph import FILTER_RULES, DependencyGraph
 from tests.support.stores.cycle_providers import SCHEMA, rule
 from tests.support.strategies.rules import rules
 from tidings.errors import IdTaken
-from tidings.metadata.filter.dependency_graph import FILTER_RULES, DependencyGraph
 from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule
 from tidings.metadata.rules.decomposition import decompose
 

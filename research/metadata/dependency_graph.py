@@ -12,9 +12,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidings.errors import IdTaken
-from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, TriggeringRule
-from tidings.metadata.rules.decomposition import format_group, format_join, format_triggering
-from tidings.metadata.rules.tree import Operator
+from tidings.metadata.resources import SUBJECT
+from tidings.metadata.rules.atomic import (
+    AtomicRule,
+    JoinCondition,
+    JoinPredicate,
+    JoinRule,
+    JoinSide,
+    TriggeringRule,
+)
+from tidings.metadata.rules.normal_form import variable_initial
+from tidings.metadata.rules.syntax import (
+    Comparison,
+    Constant,
+    Operator,
+    Path,
+    Step,
+    format_comparison,
+    format_name,
+)
+from tidings.metadata.sql.rule_graph import JoinNode, NodeRule
 
 FILTER_RULES = {
     None: "FilterRules",
@@ -27,18 +44,6 @@ FILTER_RULES = {
     Operator.CONTAINS: "FilterRulesCON",
 }
 """The paper's tables of triggering rules, by operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class JoinNode:
-    """A join rule in the graph: its condition, and its inputs by number."""
-
-    condition: JoinCondition
-    left: int
-    right: int
-
-
-NodeRule = TriggeringRule | JoinNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +212,60 @@ def _leaves(atomic: AtomicRule) -> Iterator[TriggeringRule]:
         yield from _leaves(atomic.right)
     else:
         yield atomic
+
+
+# Atomic rules and rule groups as text, in the notation of figure 7 of paper 001:
+#
+#     search view(4, ServerInformation) a, view(3, CycleProvider) c register c where c.serverInformation = a
+#     search group(ServerInformation) a, group(CycleProvider) c register c where c.serverInformation = a
+#
+# Equal atomic rules are shared whatever their variables were called, so names are derived from classes.
+
+
+def format_triggering(rule: TriggeringRule) -> str:
+    name = variable_initial(rule.cls)
+    head = f"search {format_name(rule.cls)} {name} register {name}"
+    if rule.property is None or rule.operator is None or rule.constant is None:
+        return head
+    left = _path(name, None if rule.property == SUBJECT else rule.property)
+    right = Constant(rule.constant, rule.is_resource)
+    return f"{head} where {format_comparison(Comparison(left, rule.operator, right))}"
+
+
+def format_join(condition: JoinCondition, left: int, right: int) -> str:
+    """Format a join rule with the numbers of its inputs."""
+    views = (
+        f"view({left}, {format_name(condition.left.cls)})",
+        f"view({right}, {format_name(condition.right.cls)})",
+    )
+    return _format_condition(condition, *views)
+
+
+def format_group(condition: JoinCondition) -> str:
+    left, right = format_name(condition.left.cls), format_name(condition.right.cls)
+    return _format_condition(condition, f"group({left})", f"group({right})")
+
+
+def _format_condition(condition: JoinCondition, left_input: str, right_input: str) -> str:
+    left, right = "a", _right_name(condition.left, condition.right)
+    registered, other = (left, right) if condition.registers_left else (right, left)
+    predicates = (each if condition.registers_left else each.flipped() for each in condition.predicates)
+    head = f"search {left_input} {left}, {right_input} {right} register {registered}"
+    return f"{head} where {' and '.join(_format_predicate(registered, each, other) for each in predicates)}"
+
+
+def _format_predicate(registered: str, predicate: JoinPredicate, other: str) -> str:
+    """Format a predicate with the registered variable first, unless the other one contains it."""
+    left, right = _path(registered, predicate.left), _path(other, predicate.right)
+    if predicate.swapped:
+        left, right = right, left
+    return format_comparison(Comparison(left, predicate.operator, right))
+
+
+def _right_name(left: JoinSide, right: JoinSide) -> str:
+    name = variable_initial(right.cls)
+    return "b" if name == "a" or left.cls == right.cls else name
+
+
+def _path(variable: str, property: str | None) -> Path:
+    return Path(variable, () if property is None else tuple(map(Step, property.split("."))))
