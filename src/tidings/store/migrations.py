@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, Table, func, insert, inspect, select,
 from tidings.delivery.sql import tables as delivery_tables
 from tidings.errors import StoreError
 from tidings.feeds.sql import tables as feed_tables
-from tidings.metadata.sql import log_rows, paused_rules
+from tidings.metadata.sql import log_rows
 from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_sources
 from tidings.store import acknowledgements, audiences, bulk, clock_recovery, telemetry, tokens
@@ -167,7 +167,7 @@ MIGRATIONS = (
     Migration(
         25, "digests", (create_tables(delivery_tables.delivery_gathered), delivery_tables.gather_delayed)
     ),
-    Migration(26, "results of paused rules", (create_tables(*paused_rules.PAUSED_TABLES),)),
+    Migration(26, "results of paused rules", (create_tables(*metadata_tables.PAUSED_TABLES),)),
     Migration(
         27,
         "budgets",

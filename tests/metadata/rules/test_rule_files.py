@@ -37,7 +37,12 @@ WRONG = {
     f"all: {ALL}\n\nall: {ALL}": ("duplicate rule 'all'", 3, 1, 3),
     f"all: {ALL}\nnone:\n": ("the rule 'none' has no text", 2, 1, 4),
     f"all: {ALL}\nhalf:  search CycleProvider c\n": ("expected", 2, 30, 1),
-    "a: search CycleProvider c register c\n   where c.serverPort == 80": ("'==' is written '='", 2, 23, 2),
+    "a: search CycleProvider c register c\n   where c.serverPort == 80": (
+        "write '=' instead of '=='",
+        2,
+        23,
+        2,
+    ),
     "a: search CycleProvider c register d": ("'d' is registered, but not searched", 1, 36, 1),
 }
 

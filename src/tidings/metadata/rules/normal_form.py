@@ -92,7 +92,7 @@ def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Sp
     """Check that the variables form a tree. `several` says that the rule is one of several alternatives."""
     part, closing = _connect(normal)
     if closing is not None:
-        raise problems.cyclic_variables(place(closing.span))
+        raise problems.cyclic_variables(place=place(closing.span))
     for each in rule.searched:
         if each.variable not in part[rule.register]:
             raise problems.disconnected_variable(each.variable, rule.register, several, place(each.span))

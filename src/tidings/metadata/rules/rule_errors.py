@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from tidings.core import suggest
 from tidings.core.source_text import Tokens
@@ -41,6 +42,43 @@ def suggest_name(name: str, known: Iterable[str]) -> str | None:
     return f"did you mean '{by_lower[found]}'?" if found else None
 
 
+multiple_registered = partial(
+    not_supported, "registering several variables is", hint="write a rule for each of them"
+)
+unsupported_negation = partial(not_supported, "'not' is", hint=_OPPOSITE)
+any_of_variable = partial(
+    not_supported,
+    "'?' after a variable is",
+    hint="'?' follows a property that has several values: c.tags? = 'x'",
+)
+two_constants = partial(
+    not_supported, "comparing two constants is", hint="compare a path with a constant: c.memory > 64"
+)
+constant_contains = partial(
+    not_supported, "a constant before contains is", hint="put the path first: c.host contains 'uni-passau.de'"
+)
+chained_comparison = partial(
+    not_supported, "a chained comparison is", hint="join two comparisons: 1 < c.a and c.a < 5"
+)
+arithmetic = partial(not_supported, "arithmetic is", hint="compare a path with a number: c.memory > 64")
+
+number_too_large = partial(
+    SyntaxProblem, "the number is too large", accepted="numbers a 64-bit double can hold"
+)
+_NO_DATE, _DATES = "not a date or date-time", "such as 2004-05-31 or 2004-05-31T12:30:00Z"
+invalid_instant = partial(SyntaxProblem, _NO_DATE, accepted=_DATES)
+constant_not_instant = partial(CheckProblem, _NO_DATE, accepted=_DATES)
+unclosed_parenthesis = partial(SyntaxProblem, "this '(' is never closed", accepted="a ')' after it")
+contains_empty_string = partial(
+    CheckProblem, "every string contains the empty one", accepted="a non-empty string"
+)
+cyclic_variables = partial(
+    CheckProblem,
+    "these variables are already connected through others: a cycle of joins is not supported",
+    hint="cycles work only along single-valued references (without '?') from one variable to the next",
+)
+
+
 def empty_text(text: str) -> SyntaxProblem:
     return SyntaxProblem("the text is empty", place=Place.at(text, 0), accepted=f"a rule such as {_EXAMPLE}")
 
@@ -58,7 +96,7 @@ def unexpected_token(wanted: str, tokens: Tokens, at: int, hint: str | None = No
     """Report a token where something else was expected."""
     word, before = tokens.words[at], tokens.words[at - 1] if at else ""
     if word in _WRITTEN:
-        return SyntaxProblem(f"'{word}' is written '{_WRITTEN[word]}'", place=tokens.place(at))
+        return SyntaxProblem(f"write '{_WRITTEN[word]}' instead of '{word}'", place=tokens.place(at))
     after = f" after {before if before[:1] == chr(39) else repr(before)}" if before else ""
     return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
 
@@ -74,7 +112,7 @@ def missing_operator(tokens: Tokens, at: int) -> SyntaxProblem:
     if word.lower() in _OPERATORS:
         return not_supported(f"the operator '{word.lower()}' is", place, _OPERATORS[word.lower()])
     if word in _ARITHMETIC:
-        return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
+        return arithmetic(place)
     if word.startswith("<"):
         return unexpected_token("an operator", tokens, at, "put a space after < if it is an operator")
     wanted = "an operator (= != < <= > >= contains)"
@@ -85,9 +123,9 @@ def trailing_text(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
     """Report the token after a complete condition."""
     word, place = tokens.words[at], tokens.place(at)
     if word in _ARITHMETIC:
-        return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
+        return arithmetic(place)
     if word in ("=", "!=", "<", "<=", ">", ">=") or word.lower() == "contains":
-        return not_supported("comparing a comparison is", place, "join two: 1 < c.a and c.a < 5")
+        return chained_comparison(place)
     if word == ")":
         return SyntaxProblem("unmatched ')'", place=place, hint="remove it, or add the missing '('")
     hint = suggest_name(word, ("and", "or")) if word else None
@@ -100,45 +138,14 @@ def only_in_queries(word: str, place: Place) -> NotSupported:
     )
 
 
-def multiple_registered(place: Place) -> NotSupported:
-    return not_supported("registering several variables is", place, "write a rule for each of them")
-
-
-def unsupported_negation(place: Place) -> NotSupported:
-    return not_supported("'not' is", place, _OPPOSITE)
-
-
 def unsupported_function(name: str, place: Place) -> NotSupported:
     hint = "write c.host contains 'x'" if name.lower() == "contains" else None
     return not_supported(f"the function {name}() is", place, hint or "compare the property itself")
 
 
-def any_of_variable(place: Place) -> NotSupported:
-    hint = "'?' follows a property that has several values: c.tags? = 'x'"
-    return not_supported("'?' after a variable is", place, hint)
-
-
-def two_constants(place: Place) -> NotSupported:
-    return not_supported("comparing two constants is", place, "compare a path with a constant: c.memory > 64")
-
-
-def constant_contains(place: Place) -> NotSupported:
-    hint = "put the path first: c.host contains 'uni-passau.de'"
-    return not_supported("a constant before contains is", place, hint)
-
-
 def quoted_operand(written: str, place: Place) -> SyntaxProblem:
     hint = f"put strings in single quotes: '{written[1:-1]}'"
     return SyntaxProblem("double quotes are for names of classes and properties", place=place, hint=hint)
-
-
-def number_too_large(place: Place) -> SyntaxProblem:
-    return SyntaxProblem("the number is too large", place=place, accepted="numbers a 64-bit double can hold")
-
-
-def invalid_instant(place: Place) -> SyntaxProblem:
-    accepted = "such as 2004-05-31 or 2004-05-31T12:30:00Z"
-    return SyntaxProblem("not a date or date-time", place=place, accepted=accepted)
 
 
 def invalid_limit(tokens: Tokens, at: int) -> SyntaxProblem:
@@ -167,10 +174,6 @@ def unknown_registered(variable: str, known: Iterable[str], place: Place | None)
 def not_registered(known: Iterable[str], place: Place) -> SyntaxProblem:
     hint = f"write register {next(iter(known))} after the search clause"
     return SyntaxProblem("several variables, but no 'register'", place=place, accepted="register", hint=hint)
-
-
-def unclosed_parenthesis(place: Place) -> SyntaxProblem:
-    return SyntaxProblem("this '(' is never closed", place=place, accepted="a ')' after it")
 
 
 ValueKind = Kind | None
@@ -238,16 +241,6 @@ def unsupported_operator(
     return CheckProblem(what, place=place, accepted=" ".join(each.value for each in accepted), hint=hint)
 
 
-def constant_not_instant(place: Place) -> CheckProblem:
-    accepted = "such as 2004-05-31 or 2004-05-31T12:30:00Z"
-    return CheckProblem("not a date or date-time", place=place, accepted=accepted)
-
-
-def contains_empty_string(place: Place) -> CheckProblem:
-    accepted = "a non-empty string"
-    return CheckProblem("every string contains the empty one", place=place, accepted=accepted)
-
-
 def disjoint_classes(left: str, right: str, place: Place) -> CheckProblem:
     return CheckProblem(f"no {left} is a {right}: the comparison can never hold", place=place)
 
@@ -256,12 +249,6 @@ def disconnected_variable(variable: str, register: str, several: bool, place: Pl
     which = " in every alternative of 'or'" if several else ""
     hint = f"compare {variable} or its properties with {register} or its properties{which}"
     what = f"nothing connects '{variable}' with '{register}', which is registered"
-    return CheckProblem(what, place=place, hint=hint)
-
-
-def cyclic_variables(place: Place) -> CheckProblem:
-    what = "these variables are already connected through others: a cycle of joins is not supported"
-    hint = "cycles work only along single-valued references (without '?') from one variable to the next"
     return CheckProblem(what, place=place, hint=hint)
 
 

@@ -153,7 +153,7 @@ class ConditionParser:
     def unclosed_error(self, opened: int) -> Exception:
         if self.words[self.at]:
             return errors.trailing_text(self.tokens, self.at, "')'")
-        return errors.unclosed_parenthesis(self.tokens.place(opened))
+        return errors.unclosed_parenthesis(place=self.tokens.place(opened))
 
     def build_comparison(
         self, left: Path | Constant, written: str, right: Path | Constant, start: int
@@ -198,11 +198,11 @@ class ConditionParser:
         self.at += 1
         if word[:4].isdigit() and word[4:5] == "-":
             if parse_instant(word) is None:
-                raise errors.invalid_instant(self.tokens.place(start))
+                raise errors.invalid_instant(place=self.tokens.place(start))
             return Constant(word, span=self.span(start))
         value = to_number(word)
         if value is None:
-            raise errors.number_too_large(self.tokens.place(start))
+            raise errors.number_too_large(place=self.tokens.place(start))
         return Constant(value + 0, span=self.span(start))  # -0.0 becomes 0.0, which it equals
 
     def path(self, wanted: str = "a path") -> Path:

@@ -150,15 +150,13 @@ def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
     first = text[start]
-    if first == "'":
+    if first in "'\"":
+        what = "this string is not closed" if first == "'" else "this name is not closed"
         place = Place.at(text, start, len(text.rstrip()))
-        return SyntaxProblem("this string is not closed", place=place, accepted="a closing '")
-    if first == '"':
-        place = Place.at(text, start, len(text.rstrip()))
-        return SyntaxProblem("this name is not closed", place=place, accepted='a closing "')
-    hint = "use straight quotes for strings: '...'" if first in _CURLY else None
+        return SyntaxProblem(what, place=place, accepted=f"a closing {first}")
+    hint = "write strings in straight quotes: '...'" if first in _CURLY else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return SyntaxProblem(f"the character {shown} is not allowed here", place=Place.at(text, start), hint=hint)
+    return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)
 
 
 # Formatting: equal trees have the same text, which parses to the same tree.

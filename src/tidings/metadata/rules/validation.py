@@ -178,9 +178,9 @@ class _Validator:
         if left is Kind.INSTANT:
             instant = parse_instant(str(constant.value))
             if instant is None or format_instant(instant) is None:
-                raise problems.constant_not_instant(self.place(constant.span))
+                raise problems.constant_not_instant(place=self.place(constant.span))
         if comparison.operator is Operator.CONTAINS and not constant.value:
-            raise problems.contains_empty_string(self.place(constant.span))
+            raise problems.contains_empty_string(place=self.place(constant.span))
 
     def resolve_path(self, path: Path) -> tuple[ValueKind, str | None]:
         """Return the kind of the values at the end of a path, or the class of the resources."""

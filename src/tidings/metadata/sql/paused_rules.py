@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Table, Text, delete, select
+from sqlalchemy import Connection, delete, select
 
 from tidings.metadata.filter.changes import DocumentChanges, compare_versions
 from tidings.metadata.resources import Resource, resource_from_json, resource_to_json, strong_references
@@ -18,25 +18,8 @@ from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import resource_rows
 from tidings.metadata.sql.resource_rows import load_strong_closure
 from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
+from tidings.metadata.sql.tables import PAUSED_TABLES, paused_resources, paused_results
 from tidings.store import bulk
-from tidings.store.tables import Name, metadata
-
-paused_results = Table(
-    "paused_results",
-    metadata,
-    Column("rule", Name, primary_key=True),
-    Column("uri", Name, primary_key=True),
-    sqlite_with_rowid=False,
-)
-paused_resources = Table(
-    "paused_resources",
-    metadata,
-    Column("rule", Name, primary_key=True),
-    Column("uri", Name, primary_key=True),
-    Column("said", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-PAUSED_TABLES = (paused_results, paused_resources)
 
 ResourcesByUri = Mapping[str, Resource]
 

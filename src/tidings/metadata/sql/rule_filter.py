@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
+from sqlalchemy import Connection, bindparam, delete, func, select, text
 
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, is_path
@@ -223,22 +223,21 @@ _NEXT = text("SELECT min(level) FROM run_moved WHERE level > :level")
 def _evaluate(connection: Connection, level: int, first: int = 0) -> None:
     """Evaluate the join rules of a level from the number `first` on, by group, and apply the changes."""
     groups = connection.execute(_GROUPS, {"level": level}).scalars().all()
-    meetings = rule_base.load_groups(connection, groups)
+    conditions = rule_base.load_groups(connection, groups)
     for grp in groups:
-        bound = {"level": level, "grp": grp, "first": first, **join_statements.join_parameters(meetings[grp])}
-        for statement in _statements(meetings[grp], connection.dialect.name):
+        bound = {
+            "level": level,
+            "grp": grp,
+            "first": first,
+            **join_statements.join_parameters(conditions[grp]),
+        }
+        for statement in join_statements.build_join_statements(conditions[grp], connection.dialect.name):
             connection.execute(statement, bound)
     for statement in (_MATERIALISE, _FORGET):
         connection.execute(statement, {"level": level})
 
 
 _GROUPS = text("SELECT DISTINCT grp FROM run_moved WHERE level = :level ORDER BY grp")
-
-
-@lru_cache(maxsize=10_000)
-def _statements(condition: JoinCondition, dialect: str) -> tuple[TextClause, ...]:
-    made = join_statements.build_join_statements(condition, dialect)
-    return tuple(text(each) for each in (*made.came, *made.went))
 
 
 _MATERIALISE = text(

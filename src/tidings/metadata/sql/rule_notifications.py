@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, select
 
 from tidings.metadata.filter.changes import (
     DocumentChanges,
@@ -234,7 +234,7 @@ def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int,
         ):
             assert isinstance(condition, JoinCondition)
             bound = {"grp": grp, **join_statements.join_parameters(condition)}
-            statement = text(join_statements.build_partner_statement(condition, connection.dialect.name))
+            statement = join_statements.build_partner_statement(condition, connection.dialect.name)
             for rule, uri, met in connection.execute(statement, bound):
                 world.met[rule, uri] = met
 

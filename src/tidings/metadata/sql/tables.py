@@ -1,4 +1,4 @@
-"""Tables of metadata, of rules (section 3.3.4 of paper 001), of filter runs, and of repositories.
+"""Tables of metadata, of its log, of rules (section 3.3.4 of paper 001), of filter runs, and of repositories.
 
 The paper's FilterData is `metadata_atoms`, without the rows for the resources themselves: those are
 `metadata_resources`. AtomicRules and RuleDependencies are `atomic_rules` and `join_rules`, RuleGroups is `rule_groups`.
@@ -7,76 +7,30 @@ The materialized results are `rule_results`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Numeric, SmallInteger, Table, Text, func
 from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
 
 from tidings.store.tables import Name, Whole, metadata
 
 INDEXED_LENGTH = 200
 """How many characters of a value are indexed: PostgreSQL limits keys to 2,704 bytes."""
 
-LOG_COUNTER, APPLIED_COUNTER, RULE_CHANGES_COUNTER = (
-    "metadata_log",
-    "metadata_applied",
-    "metadata_rule_changes",
-)
+LOG_COUNTER, APPLIED_COUNTER = "metadata_log", "metadata_applied"
+RULE_CHANGES_COUNTER = "metadata_rule_changes"
 """Counters: the last position of the log, the last applied position, and the number of changes of rules."""
 
-# Registrations in one order. The log begins later than at the first position if it was trimmed.
-metadata_log = Table(
-    "metadata_log",
-    metadata,
-    Column("position", Whole, primary_key=True, autoincrement=False),
-    Column("what", Text, nullable=False),
-    Column("uri", Text, nullable=False),
-    Column("media_type", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("time", Text, nullable=False),
-)
-_is_schema = metadata_log.c.what == "schema"
-Index("metadata_log_schemas", metadata_log.c.position, sqlite_where=_is_schema, postgresql_where=_is_schema)
 
-# One row: the id of this store among providers. It is generated once, so that each store is a different provider.
-metadata_identity = Table("metadata_identity", metadata, Column("id", Name, primary_key=True))
+def _keys(type_: TypeEngine[Any], *names: str) -> list[SchemaItem]:
+    return [Column(name, type_, primary_key=True, autoincrement=False) for name in names]
 
-# Which rules search which others by name.
-rule_uses = Table(
-    "rule_uses",
-    metadata,
-    Column("name", Name, primary_key=True),
-    Column("used", Name, primary_key=True),
-    Index("rule_uses_of", "used"),
-    sqlite_with_rowid=False,
-)
 
-LOG_TABLES = (metadata_log, metadata_identity, rule_uses)
-
-# Each class with itself and its superclasses, for the evaluation of rules in the database.
-metadata_classes = Table(
-    "metadata_classes",
-    metadata,
-    Column("class", Name, primary_key=True),
-    Column("above", Name, primary_key=True),
-    sqlite_with_rowid=False,
-)
-
-# The current schema as it was loaded: one row.
-metadata_schema = Table(
-    "metadata_schema",
-    metadata,
-    Column("version", Whole, primary_key=True, autoincrement=False),
-    Column("media_type", Name, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-)
-
-metadata_resources = Table(
-    "metadata_resources",
-    metadata,
-    Column("uri", Name, primary_key=True),
-    Column("class", Name, nullable=False, index=True),
-    Column("document", Name, nullable=False, index=True),
-    sqlite_with_rowid=False,
-)
+def _columns(
+    type_: TypeEngine[Any] | type[TypeEngine[Any]], *names: str, null: bool = False
+) -> list[SchemaItem]:
+    return [Column(name, type_, nullable=null) for name in names]
 
 
 def _value() -> tuple[Column[str], Column[int], Column[object]]:
@@ -85,17 +39,57 @@ def _value() -> tuple[Column[str], Column[int], Column[object]]:
     return Column("value", Name, nullable=True), Column("kind", SmallInteger, nullable=True), number
 
 
+def _table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, metadata, *parts)
+
+
+def _clustered(name: str, *parts: SchemaItem) -> Table:
+    """Declare a table that SQLite stores in the order of its key."""
+    return Table(name, metadata, *parts, sqlite_with_rowid=False)
+
+
+# Registrations in one order. The log begins later than at the first position if it was trimmed.
+metadata_log = _table(
+    "metadata_log",
+    *_keys(Whole, "position"),
+    *_columns(Text, "what", "uri", "media_type"),
+    *_columns(LargeBinary, "body"),
+    *_columns(Text, "time"),
+)
+_is_schema = metadata_log.c.what == "schema"
+Index("metadata_log_schemas", metadata_log.c.position, sqlite_where=_is_schema, postgresql_where=_is_schema)
+
+# One row: the id of this store among providers. It is generated once, so that each store is a different provider.
+metadata_identity = _table("metadata_identity", *_keys(Name, "id"))
+
+# Which rules search which others by name.
+rule_uses = _clustered("rule_uses", *_keys(Name, "name", "used"), Index("rule_uses_of", "used"))
+
+LOG_TABLES = (metadata_log, metadata_identity, rule_uses)
+
+# Each class with itself and its superclasses, for the evaluation of rules in the database.
+metadata_classes = _clustered("metadata_classes", *_keys(Name, "class", "above"))
+
+# The current schema as it was loaded: one row.
+metadata_schema = _table(
+    "metadata_schema", *_keys(Whole, "version"), *_columns(Name, "media_type"), *_columns(LargeBinary, "body")
+)
+
+metadata_resources = _clustered(
+    "metadata_resources",
+    *_keys(Name, "uri"),
+    Column("class", Name, nullable=False, index=True),
+    Column("document", Name, nullable=False, index=True),
+)
+
 # `place` orders the values of a property. `strong` is the class of the target of a strong reference.
-metadata_atoms = Table(
+metadata_atoms = _clustered(
     "metadata_atoms",
-    metadata,
-    Column("uri", Name, primary_key=True),
-    Column("property", Name, primary_key=True),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("class", Name, nullable=False),
+    *_keys(Name, "uri", "property"),
+    *_keys(Integer(), "place"),
+    *_columns(Name, "class"),
     *_value(),
-    Column("strong", Name, nullable=True),
-    sqlite_with_rowid=False,
+    *_columns(Name, "strong", null=True),
 )
 _start = func.substr(metadata_atoms.c.value, 1, INDEXED_LENGTH)
 _strong = metadata_atoms.c.strong.is_not(None)
@@ -103,230 +97,162 @@ Index("metadata_atoms_value", metadata_atoms.c.property, _start)
 Index("metadata_atoms_strong", _start, sqlite_where=_strong, postgresql_where=_strong)
 
 # `key` is a hash of the condition and the inputs: equal rules are stored once. Joins have more in `join_rules`.
-atomic_rules = Table(
+atomic_rules = _table(
     "atomic_rules",
-    metadata,
-    Column("rule", Whole, primary_key=True, autoincrement=False),
+    *_keys(Whole, "rule"),
     Column("key", Name, nullable=False, unique=True),
-    Column("level", Integer, nullable=False),
-    Column("class", Name, nullable=True),
-    Column("property", Name, nullable=True),
-    Column("compares", Text, nullable=True),
+    *_columns(Integer, "level"),
+    *_columns(Name, "class", "property", null=True),
+    *_columns(Text, "compares", null=True),
     *_value(),
 )
 
-# What join rules ask, whatever their inputs: the paper's rule groups. `further` is how many comparisons there are
-# beside the one that stands here, if there are any.
-rule_groups = Table(
+# The conditions of join rules, without their inputs: the paper's rule groups. `further` counts the predicates in
+# `rule_group_also`, if there are any.
+rule_groups = _table(
     "rule_groups",
-    metadata,
-    Column("grp", Whole, primary_key=True, autoincrement=False),
-    Column("left_class", Name, nullable=False),
-    Column("left_property", Name, nullable=True),
-    Column("compares", Text, nullable=False),
-    Column("right_class", Name, nullable=False),
-    Column("right_property", Name, nullable=True),
-    Column("registers_left", SmallInteger, nullable=False),
-    Column("further", SmallInteger, nullable=True),
+    *_keys(Whole, "grp"),
+    *_columns(Name, "left_class"),
+    *_columns(Name, "left_property", null=True),
+    *_columns(Text, "compares"),
+    *_columns(Name, "right_class"),
+    *_columns(Name, "right_property", null=True),
+    *_columns(SmallInteger, "registers_left"),
+    *_columns(SmallInteger, "further", null=True),
 )
 
 # Further predicates for the same two resources. With `turned`, the right text contains the left one.
-rule_group_also = Table(
+rule_group_also = _clustered(
     "rule_group_also",
-    metadata,
-    Column("grp", Whole, primary_key=True, autoincrement=False),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("left_property", Name, nullable=True),
-    Column("compares", Text, nullable=False),
-    Column("right_property", Name, nullable=True),
-    Column("turned", SmallInteger, nullable=False),
-    sqlite_with_rowid=False,
+    *_keys(Whole, "grp"),
+    *_keys(Integer(), "place"),
+    *_columns(Name, "left_property", null=True),
+    *_columns(Text, "compares"),
+    *_columns(Name, "right_property", null=True),
+    *_columns(SmallInteger, "turned"),
 )
 
-join_rules = Table(
+join_rules = _table(
     "join_rules",
-    metadata,
-    Column("rule", Whole, primary_key=True, autoincrement=False),
-    Column("grp", Whole, nullable=False),
-    Column("left_rule", Whole, nullable=False),
-    Column("right_rule", Whole, nullable=False),
-    Column("level", Integer, nullable=False),
+    *_keys(Whole, "rule"),
+    *_columns(Whole, "grp", "left_rule", "right_rule"),
+    *_columns(Integer, "level"),
     Index("join_rules_left", "left_rule", "grp", "right_rule", unique=True),
     Index("join_rules_right", "right_rule", "grp", "left_rule"),
 )
 
-# Which rules are inputs, of which group, on which level: `join_rules` without the other input. A rule that 100,000
-# others have as an input has one row here.
-rule_feeds = Table(
-    "rule_feeds",
-    metadata,
-    Column("rule", Whole, primary_key=True, autoincrement=False),
-    Column("grp", Whole, primary_key=True, autoincrement=False),
-    Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("is_left", SmallInteger, primary_key=True, autoincrement=False),
-    sqlite_with_rowid=False,
+# Which rules are inputs of which group on which level: `join_rules` without the other input. A rule that is an input of
+# 100,000 others has one row here.
+rule_feeds = _clustered(
+    "rule_feeds", *_keys(Whole, "rule", "grp"), *_keys(Integer(), "level"), *_keys(SmallInteger(), "is_left")
 )
 
-rule_results = Table(
-    "rule_results",
-    metadata,
-    Column("uri", Name, primary_key=True),
-    Column("rule", Whole, primary_key=True, autoincrement=False),
-    sqlite_with_rowid=False,
-)
+rule_results = _clustered("rule_results", *_keys(Name, "uri"), *_keys(Whole, "rule"))
 Index("rule_results_of", rule_results.c.rule, rule_results.c.uri)
 
 # `name` is the scope, which may be empty, and the name in it. `within` is the accepted delay.
-metadata_rules = Table(
+metadata_rules = _clustered(
     "metadata_rules",
-    metadata,
-    Column("name", Name, primary_key=True),
+    *_keys(Name, "name"),
     Column("owner", Name, nullable=False, index=True),
-    Column("text", Text, nullable=False),
-    Column("scope", Name, nullable=True),
-    Column("within", Integer, nullable=True),
-    sqlite_with_rowid=False,
+    *_columns(Text, "text"),
+    *_columns(Name, "scope", null=True),
+    *_columns(Integer, "within", null=True),
 )
 _waits = metadata_rules.c.within.is_not(None)
 Index("metadata_rules_delayed", metadata_rules.c.name, sqlite_where=_waits, postgresql_where=_waits)
 
 # The end rules of a rule: one for each alternative of `or`.
-rule_ends = Table(
-    "rule_ends",
-    metadata,
-    Column("name", Name, primary_key=True),
-    Column("rule", Whole, primary_key=True, autoincrement=False),
-    Index("rule_ends_of", "rule"),
-    sqlite_with_rowid=False,
+rule_ends = _clustered(
+    "rule_ends", *_keys(Name, "name"), *_keys(Whole, "rule"), Index("rule_ends_of", "rule")
 )
 
 RULE_TABLES = (
-    metadata_schema,
-    metadata_classes,
-    metadata_resources,
-    metadata_atoms,
-    atomic_rules,
-    rule_groups,
-    rule_group_also,
-    join_rules,
-    rule_feeds,
-    rule_results,
-    metadata_rules,
-    rule_ends,
+    *(metadata_schema, metadata_classes, metadata_resources, metadata_atoms),
+    *(atomic_rules, rule_groups, rule_group_also, join_rules, rule_feeds, rule_results),
+    *(metadata_rules, rule_ends),
 )
 
-_of_a_run = MetaData()
+# Results of paused rules, with the resources of their strong closure.
+paused_results = _clustered("paused_results", *_keys(Name, "rule", "uri"))
+paused_resources = _clustered("paused_resources", *_keys(Name, "rule", "uri"), *_columns(Text, "said"))
+PAUSED_TABLES = (paused_results, paused_resources)
+
+# The followed log.
+metadata_backbone = _table("metadata_backbone", *_keys(Name, "name"), *_columns(Text, "value"))
+
+# Temporary tables of a filter run, which are emptied when the transaction ends.
+
+_run_tables = MetaData()
 
 
-def _of_run(name: str, *parts: SchemaItem) -> Table:
-    """Declare a temporary table, which is emptied when the transaction ends."""
-    return Table(name, _of_a_run, *parts, prefixes=["TEMPORARY"], postgresql_on_commit="DELETE ROWS")
+def _run_table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, _run_tables, *parts, prefixes=["TEMPORARY"], postgresql_on_commit="DELETE ROWS")
 
 
 # The differences of a run: resources with their classes before and after, properties, and removed values.
-run_changed = _of_run(
-    "run_changed", Column("uri", Name, primary_key=True), Column("class", Name, primary_key=True)
-)
-run_touched = _of_run("run_touched", Column("uri", Name), Column("property", Name))
-run_gone = _of_run(
+run_changed = _run_table("run_changed", *_keys(Name, "uri", "class"))
+run_touched = _run_table("run_touched", *_columns(Name, "uri", "property", null=True))
+run_gone = _run_table(
     "run_gone",
-    Column("uri", Name),
-    Column("property", Name),
+    *_columns(Name, "uri", "property", null=True),
     *_value(),
     Index("run_gone_uri", "uri", "property"),
 )
 
 # Results that were added or removed in a run.
-run_delta = _of_run(
+run_delta = _run_table(
     "run_delta",
-    Column("uri", Name, primary_key=True),
-    Column("rule", Whole, primary_key=True, autoincrement=False),
-    Column("level", Integer, nullable=False),
-    Column("went", SmallInteger, nullable=False),
+    *_keys(Name, "uri"),
+    *_keys(Whole, "rule"),
+    *_columns(Integer, "level"),
+    *_columns(SmallInteger, "went"),
     Index("run_delta_level", "level"),
 )
 
-
-def _of_a_stage() -> tuple[Column[int], ...]:
-    """Columns of a group on a level, and the input that a rule is."""
-    names = ("level", "grp", "is_left", "rule")
-    return tuple(Column(name, Whole) for name in names)
-
-
 # Results of inputs with the groups to evaluate for them: added ones, and those that may remove others.
-run_moved = _of_run(
+_INPUT = ("level", "grp", "is_left", "rule")
+run_moved = _run_table(
     "run_moved",
-    *_of_a_stage(),
-    Column("uri", Name),
-    Column("comes", SmallInteger),
-    Column("goes", SmallInteger),
+    *_columns(Whole, *_INPUT, null=True),
+    *_columns(Name, "uri", null=True),
+    *_columns(SmallInteger, "comes", "goes", null=True),
     Index("run_moved_at", "level", "grp", "is_left"),
 )
 
 # Inputs of new join rules, of which all results are evaluated.
-run_seeds = _of_run("run_seeds", *_of_a_stage())
+run_seeds = _run_table("run_seeds", *_columns(Whole, *_INPUT, null=True))
 
 # Results of join rules whose partners are needed for an explanation.
-run_asked = _of_run("run_asked", Column("rule", Whole), Column("uri", Name))
+run_asked = _run_table("run_asked", *_columns(Whole, "rule", null=True), *_columns(Name, "uri", null=True))
 
 RUN_TABLES = (run_changed, run_touched, run_gone, run_delta, run_moved, run_seeds, run_asked)
 
-
 # Tables of a repository, which stores resources and atoms in the same tables as a provider.
 
-
-# What the rules register. A resource of which nothing is stored may stand here: it was gone when it was asked for, and
-# the move that says so is on its way.
-repository_members = Table(
-    "repository_members",
-    metadata,
-    Column("uri", Name, primary_key=True),
-    Column("rule", Name, primary_key=True),
-    sqlite_with_rowid=False,
-)
+# The resources that rules register. One that is not stored was deleted when it was requested: a later move removes it.
+repository_members = _clustered("repository_members", *_keys(Name, "uri", "rule"))
 Index("repository_members_of", repository_members.c.rule, repository_members.c.uri)
 
 # The rules of the members.
-repository_rules = Table(
-    "repository_rules",
-    metadata,
-    Column("name", Name, primary_key=True),
-    Column("text", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
+repository_rules = _clustered("repository_rules", *_keys(Name, "name"), *_columns(Text, "text"))
 
 # Local documents of this repository. `shadows`: the provider has a document with the same URI.
-repository_documents = Table(
+repository_documents = _clustered(
     "repository_documents",
-    metadata,
-    Column("document", Name, primary_key=True),
-    Column("media_type", Name, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("shadows", SmallInteger, nullable=False),
-    sqlite_with_rowid=False,
+    *_keys(Name, "document"),
+    *_columns(Name, "media_type"),
+    *_columns(LargeBinary, "body"),
+    *_columns(SmallInteger, "shadows"),
 )
 
 # One row: the name of the repository, and its cursor.
-repository_state = Table(
+repository_state = _table(
     "repository_state",
-    metadata,
-    Column("name", Name, primary_key=True),
-    Column("provider", Name, nullable=True),
-    Column("sequence", Whole, nullable=True),
-    Column("position", Whole, nullable=True),
-    Column("mark", Text, nullable=True),
+    *_keys(Name, "name"),
+    *_columns(Name, "provider", null=True),
+    *_columns(Whole, "sequence", "position", null=True),
+    *_columns(Text, "mark", null=True),
 )
 
 REPOSITORY_TABLES = (repository_members, repository_rules, repository_documents, repository_state)
-
-
-# Replication state of a provider.
-
-
-# The followed log.
-metadata_backbone = Table(
-    "metadata_backbone",
-    metadata,
-    Column("name", Name, primary_key=True),
-    Column("value", Text, nullable=False),
-)
