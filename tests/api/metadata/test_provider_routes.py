@@ -131,7 +131,7 @@ def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
         ("GET", f"{MINE}/changes?limit=10001", {}, 400, "limit"),
         ("GET", f"{MINE}/changes?wait=31", {}, 400, "wait"),
         ("GET", f"{MINE}/changes?wait=nan", {}, 400, "wait"),
-        ("GET", f"{MINE}/changes?after=7", {}, 410, "not among those that were told"),
+        ("GET", f"{MINE}/changes?after=7", {}, 410, "no such sequence number yet"),
         ("GET", "/metadata/repositories/a b/state", {}, 422, "not a name of a repository"),
         ("DELETE", "/metadata/repositories/nobody", {}, 404, "no such repository"),
         ("PUT", f"{MINE}/rules", {"content": b"{"}, 400, "not JSON"),

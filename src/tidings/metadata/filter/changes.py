@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from tidings.metadata.filter.explanation import MAX_REASONS
-from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.filter.explanation import MAX_REASONS, display_value, to_scalar
+from tidings.metadata.resources import Resource
 from tidings.metadata.rules.syntax import format_name
 from tidings.model import Reason
-from tidings.values import Scalar, show
 
 TYPE_PROPERTY = "rdf#type"
 """The name of a changed class among changed properties."""
@@ -87,12 +86,12 @@ class TouchedResources:
 
     @classmethod
     def of(cls, changes: Iterable[DocumentChanges]) -> TouchedResources:
-        found = cls()
+        touched = cls()
         for each in changes:
-            found.new |= {one.uri: one for one in each.new}
-            found.changed |= {one.after.uri: one for one in each.changed}
-            found.deleted |= {one.uri: one for one in each.deleted}
-        return found
+            touched.new |= {resource.uri: resource for resource in each.new}
+            touched.changed |= {changed.after.uri: changed for changed in each.changed}
+            touched.deleted |= {resource.uri: resource for resource in each.deleted}
+        return touched
 
     def was(self, uri: str) -> str | None:
         """Return the class that a changed or deleted resource had before."""
@@ -136,15 +135,7 @@ def _differences(changed: ChangedResource, path: str) -> Iterator[Reason]:
         gone, came = [each for each in old if each not in new], [each for each in new if each not in old]
         called = f"{path}{format_name(name)}"
         if len(old) == len(new) == 1:
-            yield Reason(f"{called} was {_shown(gone[0])}", _scalar(came[0]), uri)
+            yield Reason(f"{called} was {display_value(gone[0])}", to_scalar(came[0]), uri)
             continue
-        yield from (Reason(f"{called} is new", _scalar(value), uri) for value in came)
-        yield from (Reason(f"{called} is no more", _scalar(value), uri) for value in gone)
-
-
-def _shown(value: Value) -> str:
-    return f"<{value.uri}>" if isinstance(value, Ref) else show(value)
-
-
-def _scalar(value: Value) -> Scalar:
-    return value.uri if isinstance(value, Ref) else value
+        yield from (Reason(f"{called} is new", to_scalar(value), uri) for value in came)
+        yield from (Reason(f"{called} is no more", to_scalar(value), uri) for value in gone)

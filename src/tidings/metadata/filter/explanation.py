@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, JoinSide, TriggeringRule, is_path
+from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule, is_path
 from tidings.metadata.rules.semantics import comparison_holds
 from tidings.metadata.rules.syntax import Operator, format_name, format_property
 from tidings.metadata.schema.model import Schema
@@ -29,26 +29,16 @@ LocatedValue = tuple[Value, str]
 """A value, and the URI of its resource."""
 
 
-def orient_sides(condition: JoinCondition) -> tuple[JoinSide, JoinSide]:
-    """Return the registered side and its partner's side."""
-    return (
-        (condition.left, condition.right) if condition.registers_left else (condition.right, condition.left)
-    )
-
-
 def is_along_reference(condition: JoinCondition) -> bool:
     """Whether the partner is the resource itself, or one that it refers to."""
-    own, other = orient_sides(condition)
-    return (
-        condition.operator is Operator.EQUAL
-        and other.property in (None, SUBJECT)
-        and not is_path(own.property)
-    )
+    own, other = condition.sides
+    is_resource = other.property in (None, SUBJECT)
+    return condition.operator is Operator.EQUAL and is_resource and not is_path(own.property)
 
 
 def reference_path(condition: JoinCondition, other: str, path: str) -> str:
     """Return the path prefix for properties of the partner."""
-    name = orient_sides(condition)[0].property
+    name = condition.sides[0].property
     if not is_along_reference(condition):
         return f"<{other}>."
     return path if name in (None, SUBJECT) else f"{path}{format_name(name)}."
@@ -70,15 +60,14 @@ class JoinPair:
 
     def look(self) -> None:
         """Look up all compared resources."""
-        for asked in self.condition.predicates if self.there is not None else ():
-            both = asked if self.condition.registers_left else asked.flipped()
-            self._mine(both)
-            self._others(both)
+        for predicate in self.condition.oriented if self.there is not None else ():
+            self._mine(predicate)
+            self._others(predicate)
 
     def held(self) -> list[Reason] | None:
         """Return the relations between the two; None if a predicate does not hold."""
         found: list[Reason] = []
-        for asked in _further(self.condition):
+        for asked in self._further():
             pairs = product(self._mine(asked), self._others(asked))
             met = next((own for own, (theirs, _) in pairs if _meet(asked, own[0], theirs)), None)
             if met is None:
@@ -88,7 +77,7 @@ class JoinPair:
 
     def unheld(self) -> Iterator[Reason]:
         """Return the predicates that do not hold. References without a target are reported elsewhere."""
-        for asked in _further(self.condition) if self.there is not None else ():
+        for asked in self._further() if self.there is not None else ():
             mine, theirs = self._mine(asked), self._theirs(asked)
             if not mine:
                 yield Reason(f"{display_name(asked.left, self.path)} is missing", None, self.own.uri)
@@ -98,6 +87,10 @@ class JoinPair:
                 _meet(asked, own, other) for (own, _), (other, _) in product(mine, self._others(asked))
             ):
                 yield _compared(asked, theirs, mine[0], self.path, is_so=False)
+
+    def _further(self) -> tuple[JoinPredicate, ...]:
+        """Return the predicates that the path to the partner does not imply; a reference implies the first."""
+        return self.condition.oriented[int(is_along_reference(self.condition)) :]
 
     def _mine(self, asked: JoinPredicate) -> tuple[LocatedValue, ...]:
         return locate_values(asked.left, self.own, self.find)
@@ -112,27 +105,16 @@ class JoinPair:
         return f"<{self.uri}>" if right in (None, SUBJECT) else f"<{self.uri}>.{format_property(right)}"
 
 
-def _predicates(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
-    """Return the predicates, seen from the registered side."""
-    found = condition.predicates
-    return found if condition.registers_left else tuple(each.flipped() for each in found)
-
-
-def _further(condition: JoinCondition) -> tuple[JoinPredicate, ...]:
-    """Return the predicates that the path to the partner does not imply: along a reference, it implies the first."""
-    return _predicates(condition)[int(is_along_reference(condition)) :]
-
-
 def describe_missing_partner(
     condition: JoinCondition, resource: Resource, path: str, find: ResourceLookup
 ) -> Reason:
     """Describe a missing partner: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
-    first, *also = _predicates(condition)
+    first, *also = condition.oriented
     own = next(iter(locate_values(first.left, resource, find)), None)
     if own is None or is_along_reference(condition):
         return Reason(f"{display_name(first.left, path)} is missing", None, resource.uri)
     name = "" if first.right in (None, SUBJECT) else f".{format_property(first.right)}"
-    told = _compared(first, f"that of no {format_name(orient_sides(condition)[1].cls)}{name}", own, path)
+    told = _compared(first, f"that of no {format_name(condition.sides[1].cls)}{name}", own, path)
     with_ = (_compared(each, _its(each.right), own, path).predicate for each in also)
     return replace(told, predicate=" with ".join((told.predicate, *with_)))
 
@@ -266,7 +248,7 @@ def _other(tree: RuleTree, resource: Resource, world: ExplanationContext) -> str
     assert isinstance(tree.asks, JoinCondition)
     if not is_along_reference(tree.asks):
         return world.meets(tree, resource.uri)
-    name = orient_sides(tree.asks)[0].property
+    name = tree.asks.sides[0].property
     if name in (None, SUBJECT):
         return resource.uri
     named = [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
@@ -300,7 +282,7 @@ def _held(
         return [Reason(f"{_CLASS}{format_name(asks.cls)}", None, resource.uri)]
     for value in compared_values(asks.property, resource, world.find):
         if comparison_holds(value, asks.operator, constant):
-            predicate = f"{display_name(asks.property, path)} {asks.operator.value} {_shown(constant)}"
+            predicate = f"{display_name(asks.property, path)} {asks.operator.value} {display_value(constant)}"
             return [Reason(predicate, to_scalar(value), resource.uri)]
     return None
 
@@ -333,7 +315,7 @@ def _unheld(
     elif not found:
         yield Reason(f"{name} is missing", None, resource.uri)
     elif not any(comparison_holds(value, asks.operator, constant) for value in found):
-        predicate = f"{name} {describe_join(asks.operator, is_so=False)} {_shown(constant)}"
+        predicate = f"{name} {describe_join(asks.operator, is_so=False)} {display_value(constant)}"
         for value in found[:_VALUES]:
             yield Reason(predicate, to_scalar(value), resource.uri)
 
@@ -348,5 +330,5 @@ def _constant(asks: TriggeringRule) -> Value | None:
     return Ref(str(asks.constant)) if asks.is_resource or asks.property == SUBJECT else asks.constant
 
 
-def _shown(value: Value) -> str:
+def display_value(value: Value) -> str:
     return f"<{value.uri}>" if isinstance(value, Ref) else show(value)

@@ -5,6 +5,7 @@ Shared atomic rules are one box. If there are too many boxes, rules of one kind 
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tidings.core.drawing.picture import Box, Edge, Picture
@@ -38,34 +39,21 @@ def draw_rule_kinds(kinds: RuleKindGraph, most: int) -> Picture:
     together = next(
         (each for each in _COARSER if len({each(kind) for kind in kinds.counts}) <= most), _COARSER[-1]
     )
-    counts: dict[RuleKind, RuleKindCount] = {}
+    counts: dict[RuleKind, RuleKindCount] = defaultdict(lambda: RuleKindCount(0, 0))
     for kind, counted in kinds.counts.items():
-        before = counts.get(together(kind), RuleKindCount(0, 0))
-        counts[together(kind)] = RuleKindCount(before.rules + counted.rules, before.results + counted.results)
-    inputs: dict[tuple[RuleKind, RuleKind], int] = {}
+        rules, results = counts[together(kind)]
+        counts[together(kind)] = RuleKindCount(rules + counted.rules, results + counted.results)
+    inputs = Counter[tuple[RuleKind, RuleKind]]()
     for (source, target), number in kinds.inputs.items():
-        pair = together(source), together(target)
-        inputs[pair] = inputs.get(pair, 0) + number
+        inputs[together(source), together(target)] += number
     return _picture(counts, inputs, kinds.groups)
-
-
-def _without_owners(kind: RuleKind) -> RuleKind:
-    return kind._replace(owner=None)
-
-
-def _by_class(kind: RuleKind) -> RuleKind:
-    return kind._replace(owner=None, property=None, operator=None)
-
-
-def _by_level(kind: RuleKind) -> RuleKind:
-    return RuleKind(kind.level)
 
 
 _COARSER: tuple[Callable[[RuleKind], RuleKind], ...] = (
     lambda kind: kind,
-    _without_owners,
-    _by_class,
-    _by_level,
+    lambda kind: kind._replace(owner=None),
+    lambda kind: kind._replace(owner=None, property=None, operator=None),
+    lambda kind: RuleKind(kind.level),
 )
 """Ways to group rules, from the finest to the coarsest."""
 
@@ -104,7 +92,11 @@ def _box(kind: RuleKind, counted: RuleKindCount, top: int, groups: Mapping[int, 
     if kind.level == 0:
         return Box(_key(kind), 0, "triggering", plural(counted.rules, "triggering rule"), _asks(kind), count)
     group = None if kind.group is None else f"group {kind.group}"
-    text = "of all groups" if kind.group is None else _asks_of(groups[kind.group])
+    text = "of all groups"
+    if kind.group is not None:
+        condition = groups[kind.group]
+        names = format_name(condition.left.cls), format_name(condition.right.cls)
+        text = describe_join_condition(condition, *names)
     return Box(_key(kind), kind.level, "join", plural(counted.rules, "join rule"), text, count, group)
 
 
@@ -117,20 +109,13 @@ def _asks(kind: RuleKind) -> str:
     return f"{path} {kind.operator} …"
 
 
-def _asks_of(condition: JoinCondition) -> str:
-    return describe_join_condition(
-        condition, format_name(condition.left.cls), format_name(condition.right.cls)
-    )
-
-
 def describe_join_condition(condition: JoinCondition, left: str, right: str) -> str:
     """Describe a join condition, with the registered side first if the operator can be flipped."""
-    if condition.registers_left:
-        return " and ".join(_stands(left, each, right) for each in condition.predicates)
-    return " and ".join(_stands(right, each.flipped(), left) for each in condition.predicates)
+    registered, other = (left, right) if condition.registers_left else (right, left)
+    return " and ".join(_describe_predicate(registered, each, other) for each in condition.oriented)
 
 
-def _stands(kept: str, asked: JoinPredicate, other: str) -> str:
+def _describe_predicate(kept: str, asked: JoinPredicate, other: str) -> str:
     one, two = _side(kept, asked.left), _side(other, asked.right)
     return f"{two} {asked.operator.value} {one}" if asked.swapped else f"{one} {asked.operator.value} {two}"
 
@@ -179,15 +164,8 @@ def draw_each_rule(graph: RuleGraphView) -> Picture:
 def _atomic_box(rule: AtomicRuleInfo) -> Box:
     title = f"#{rule.number} {_registered(rule.asked)}"
     kind, group = ("join", f"group {rule.group}") if rule.group is not None else ("triggering", None)
-    return Box(
-        f"#{rule.number}",
-        rule.level,
-        kind,
-        title,
-        _describe_rule(rule.asked),
-        plural(rule.results, "result"),
-        group,
-    )
+    text, count = _describe_rule(rule.asked), plural(rule.results, "result")
+    return Box(f"#{rule.number}", rule.level, kind, title, text, count, group)
 
 
 def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
@@ -196,10 +174,7 @@ def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
 
 
 def _registered(asked: TriggeringRule | JoinNode) -> str:
-    if isinstance(asked, TriggeringRule):
-        return asked.cls
-    condition = asked.condition
-    return condition.left.cls if condition.registers_left else condition.right.cls
+    return asked.cls if isinstance(asked, TriggeringRule) else asked.condition.sides[0].cls
 
 
 def _describe_rule(asked: TriggeringRule | JoinNode) -> str:

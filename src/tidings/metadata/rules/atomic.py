@@ -90,6 +90,17 @@ class JoinCondition:
         """All predicates; the first is the one by which partners are found."""
         return JoinPredicate(self.left.property, self.operator, self.right.property), *self.also
 
+    @property
+    def oriented(self) -> tuple[JoinPredicate, ...]:
+        """All predicates, seen from the registered side."""
+        flipped = (each.flipped() for each in self.predicates)
+        return self.predicates if self.registers_left else tuple(flipped)
+
+    @property
+    def sides(self) -> tuple[JoinSide, JoinSide]:
+        """The registered side, and its partner's."""
+        return (self.left, self.right) if self.registers_left else (self.right, self.left)
+
 
 @dataclass(frozen=True, slots=True)
 class JoinRule:

@@ -81,8 +81,7 @@ def registered_class(atomic: AtomicRule) -> str:
     """Return the class of the resources that an atomic rule registers."""
     if isinstance(atomic, TriggeringRule):
         return atomic.cls
-    condition = atomic.condition
-    return condition.left.cls if condition.registers_left else condition.right.cls
+    return atomic.condition.sides[0].cls
 
 
 def _check_size(atomic: AtomicRule) -> None:

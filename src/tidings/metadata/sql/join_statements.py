@@ -74,7 +74,7 @@ def _choose_strategy(condition: JoinCondition, dialect: str) -> _Join:
 
 def join_parameters(condition: JoinCondition) -> dict[str, str | None]:
     """Return the properties of x and y, `p` and `q`, and of further comparisons; None is the resource itself."""
-    x, y = _sides(condition)
+    x, y = condition.sides
     found = _steps("p", _property(x)) | _steps("q", _property(y))
     for at, each in enumerate(condition.also):
         found |= _steps(f"left{at}", each.left) | _steps(f"right{at}", each.right)
@@ -86,12 +86,6 @@ def _steps(name: str, property: str | None) -> dict[str, str | None]:
     if property is None or not is_path(property):
         return {name: property}
     return {f"{name}_{at}": step for at, step in enumerate(property.split("."))}
-
-
-def _sides(condition: JoinCondition) -> tuple[JoinSide, JoinSide]:
-    return (
-        (condition.left, condition.right) if condition.registers_left else (condition.right, condition.left)
-    )
 
 
 def _property(side: JoinSide) -> str | None:
@@ -114,7 +108,7 @@ class _Join:
 
     def __init__(self, condition: JoinCondition, dialect: str) -> None:
         self.condition, self.dialect = condition, dialect
-        self.p, self.q = map(_property, _sides(condition))
+        self.p, self.q = map(_property, condition.sides)
         self.x_is_left = int(condition.registers_left)
         names = ("left_rule", "right_rule")
         self.x_rule, self.y_rule = names if condition.registers_left else names[::-1]
@@ -122,21 +116,21 @@ class _Join:
     def added(self, by_x: bool) -> str:
         """Select new results that are found from a moved x, or from a moved y."""
         if by_x:
-            conditions = (f"j.{self.x_rule} = m.rule", _JOINS, "j.rule >= :first", _NEW.format(uri="m.uri"))
-            conditions = (self.moved(True, "comes"), *conditions, f"{self.holds('m.uri')} IS NOT NULL")
+            inputs = (f"j.{self.x_rule} = m.rule", _JOINS, "j.rule >= :first", _NEW.format(uri="m.uri"))
+            conditions = (self.moved(True, "comes"), *inputs, f"{self.holds('m.uri')} IS NOT NULL")
             return _select("j.rule, m.uri, j.level, 0", ("run_moved m", "join_rules j"), conditions)
         x, y = self.operands("i.uri", "m.uri")
-        inputs = (
+        joined = (
             f"j.{self.y_rule} = m.rule",
             _JOINS,
             "j.rule >= :first",
             f"i.rule = j.{self.x_rule}",
             _STILL,
         )
-        conditions = (self.moved(False, "comes"), *y.conditions, *inputs, *x.conditions, self.compare(x, y))
-        conditions = (*conditions, _NEW.format(uri="i.uri"), *self.also("i.uri", "m.uri"))
+        found = (self.moved(False, "comes"), *y.conditions, *joined, *x.conditions, self.compare(x, y))
         tables = ("run_moved m", *y.tables, "join_rules j", "rule_results i", *x.tables)
-        return _select("j.rule, i.uri, j.level, 0", tables, conditions)
+        new = (_NEW.format(uri="i.uri"), *self.also("i.uri", "m.uri"))
+        return _select("j.rule, i.uri, j.level, 0", tables, (*found, *new))
 
     def removed_by_x(self) -> str:
         """Select stored results of x whose input x was in, or is in with another value now."""
@@ -305,7 +299,7 @@ def comparison_condition(left: SqlOperand, operator: Operator, right: SqlOperand
     return f"{left.number} {operator.value} {right.number} AND {same_kind}"
 
 
-# Statements run in their written order: the filter joins few rows with their partners by indexes, and any other order is
+# Statements run in their written order: the filter joins few rows with their partners by indexes, and other orders are
 # slow. SQLite evaluates CROSS JOINs as written. PostgreSQL has no statistics of tables that were just filled, and
 # guesses: it joined 2,000 new rows with 100,000 rules by nested scans. So join reordering is turned off.
 

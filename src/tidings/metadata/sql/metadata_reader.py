@@ -129,7 +129,7 @@ class MetadataReader(StorePart):
         return self._load(select(_uri).where(_uri > after, *([] if upto is None else [_uri <= upto])))
 
     @reading
-    def _load(self, connection: Connection, uris: Select[tuple[str]]) -> tuple[Resource, ...]:
+    def _load(self, connection: Connection, uris: Select[str]) -> tuple[Resource, ...]:
         return tuple(resource_rows.load_resources(connection, connection.execute(uris).scalars()).values())
 
     # Rules

@@ -15,17 +15,14 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select
 
 from tidings.errors import Gone, InputError
 from tidings.metadata.change_sets import ChangeSet, Move, RepositoryState
+from tidings.metadata.sql.connections import StorePart, reading_snapshot, transacting
 from tidings.metadata.sql.metadata_reader import ConnectionReader
 from tidings.metadata.sql.resource_rows import load_strong_closure
 from tidings.metadata.sql.tables import (
-    APPLIED_COUNTER,
-    metadata_identity,
     metadata_rules,
     rule_ends,
     rule_results,
 )
-from tidings.store import counters
-from tidings.store.database import Database
 from tidings.store.tables import notifications, subscribers
 
 REPOSITORY_NAME = re.compile(r"[A-Za-z0-9._~-]{1,100}")
@@ -34,6 +31,9 @@ MAX_APPLIED_NOTIFICATIONS = 100
 _COLUMNS = tuple(
     notifications.c[name] for name in ("sequence", "subscription", "publication", "kind", "time")
 )
+
+
+NotificationRow = Row[*tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,49 +54,41 @@ def repository_scope(repository: str) -> str:
     return f"{repository}/"
 
 
-class RepositoryFeeds:
+class RepositoryFeeds(StorePart):
     """The repositories with rules at this provider."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def standing(self, repository: str) -> FeedPosition:
+    @reading_snapshot
+    def standing(self, connection: Connection, repository: str) -> FeedPosition:
         """Return the position of the provider, and the last sequence number of the repository."""
         repository_scope(repository)
-        with self._database.moment() as connection:
-            return _standing(connection, repository)
+        return _load_position(connection, repository)
 
-    def changes(self, repository: str, after: int, limit: int = 1_000) -> ChangeSet:
+    @reading_snapshot
+    def changes(self, connection: Connection, repository: str, after: int, limit: int = 1_000) -> ChangeSet:
         """Return the moves after a sequence number, with the resources they need.
 
         The moves of one transaction stay together, if there are not more than the limit.
         """
-        scope = repository_scope(repository)
-        with self._database.moment() as connection:
-            at = _standing(connection, repository)
-            rows = _read(connection, repository, after, limit)
-            _refuse_gap(repository, at.sequence, after, rows, limit)
-            told = _whole(rows, limit)
-            moves = tuple(_move(row, scope) for row in told if row.subscription.startswith(scope))
-            resources = load_strong_closure(connection, _needed(moves))
-        last = told[-1].sequence if told else after
-        more = last < at.sequence
-        return ChangeSet(at.provider, at.position, at.schema, last, moves, resources, more)
+        scope, at = repository_scope(repository), _load_position(connection, repository)
+        rows = _read(connection, repository, after, limit)
+        _check_no_gap(repository, at.sequence, after, rows, limit)
+        page = _limit_rows(rows, limit)
+        moves = tuple(_move(row, scope) for row in page if row.subscription.startswith(scope))
+        resources = load_strong_closure(connection, _needed(moves))
+        last = page[-1].sequence if page else after
+        return ChangeSet(at.provider, at.position, at.schema, last, moves, resources, last < at.sequence)
 
-    def state(self, repository: str) -> RepositoryState:
+    @reading_snapshot
+    def state(self, connection: Connection, repository: str) -> RepositoryState:
         """Return the members of all rules, with the resources they need."""
-        scope = repository_scope(repository)
-        with self._database.moment() as connection:
-            at = _standing(connection, repository)
-            members = _members(connection, repository, scope)
-            resources = load_strong_closure(connection, {uri for uris in members.values() for uri in uris})
+        scope, at = repository_scope(repository), _load_position(connection, repository)
+        members = _members(connection, repository, scope)
+        resources = load_strong_closure(connection, {uri for uris in members.values() for uri in uris})
         return RepositoryState(at.provider, at.position, at.schema, at.sequence, members, resources)
 
     def rules(self, repository: str) -> dict[str, str]:
         """Return the rules of a repository by the names it uses."""
-        scope = repository_scope(repository)
-        with self._database.read() as connection:
-            return _rules(connection, repository, scope)
+        return self._call(_rules, repository, repository_scope(repository))
 
     def acknowledge(self, repository: str, upto: int, keep: int = MAX_APPLIED_NOTIFICATIONS) -> int:
         """Delete the notifications of a repository up to a sequence number, which it has applied.
@@ -104,83 +96,67 @@ class RepositoryFeeds:
         Up to `keep` of them stay, so that not every request needs a write transaction. A repository that comes back
         with an older number, perhaps from a backup, gets an error as after `forget`, and fetches the state.
         """
-        if not self.has_old(repository, upto, keep):
-            return 0
-        return self._forget(*_told_to(repository), notifications.c.sequence <= upto)
+        return self._delete(repository, upto) if self.has_old(repository, upto, keep) else 0
 
     def has_old(self, repository: str, upto: int, keep: int = MAX_APPLIED_NOTIFICATIONS) -> bool:
         """Whether a repository has enough applied notifications to be worth a transaction that deletes them."""
         c = notifications.c
-        old = select(c.sequence).where(*_told_to(repository), c.sequence <= upto - keep).limit(1)
-        with self._database.read() as connection:
-            return connection.execute(old).first() is not None
+        old = select(c.sequence).where(*_addressed_to(repository), c.sequence <= upto - keep).limit(1)
+        return bool(self._rows(old))
 
     def forget(self, repository: str) -> int:
         """Delete the notifications of a repository, and return their number. Sequence numbers continue."""
-        return self._forget(*_told_to(repository))
+        return self._delete(repository)
 
-    def _forget(self, *which: ColumnElement[bool]) -> int:
-        return self._database.transact(
-            lambda connection: connection.execute(delete(notifications).where(*which)).rowcount
-        )
+    @transacting
+    def _delete(self, connection: Connection, repository: str, upto: int | None = None) -> int:
+        until = () if upto is None else (notifications.c.sequence <= upto,)
+        return connection.execute(delete(notifications).where(*_addressed_to(repository), *until)).rowcount
 
 
-def _told_to(repository: str) -> tuple[ColumnElement[bool], ...]:
+def _addressed_to(repository: str) -> tuple[ColumnElement[bool], ...]:
     """Select the notifications of a repository, without those of a subscriber of the same name."""
-    c = notifications.c
-    return c.subscriber == repository, c.subscription.startswith(
-        repository_scope(repository), autoescape=True
-    )
+    c, scope = notifications.c, repository_scope(repository)
+    return c.subscriber == repository, c.subscription.startswith(scope, autoescape=True)
 
 
-def _standing(connection: Connection, repository: str) -> FeedPosition:
-    provider = connection.execute(select(metadata_identity.c.id)).scalar_one()
-    file = ConnectionReader(connection).schema()
+def _load_position(connection: Connection, repository: str) -> FeedPosition:
+    reader = ConnectionReader(connection)
+    file = reader.schema()
     last = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == repository)
     sequence = connection.execute(last).scalar() or 0
-    return FeedPosition(
-        provider, counters.current(connection, APPLIED_COUNTER), file.version if file else 0, sequence
-    )
+    return FeedPosition(reader.identity(), reader.position(), file.version if file else 0, sequence)
 
 
-def _read(connection: Connection, repository: str, after: int, limit: int) -> list[Row[*tuple[Any, ...]]]:
+def _read(connection: Connection, repository: str, after: int, limit: int) -> list[NotificationRow]:
     """Load one more than the limit, to detect whether a transaction ends there."""
     c = notifications.c
     wanted = select(*_COLUMNS).where(c.subscriber == repository, c.sequence > after)
     return list(connection.execute(wanted.order_by(c.sequence).limit(limit + 1)))
 
 
-def _refuse_gap(
-    repository: str, last: int, after: int, rows: Sequence[Row[*tuple[Any, ...]]], limit: int
+def _check_no_gap(
+    repository: str, last: int, after: int, rows: Sequence[NotificationRow], limit: int
 ) -> None:
-    """Check that sequence numbers have no gap, as after deleted notifications."""
+    """Raise Gone if sequence numbers have a gap, as after deleted notifications."""
     end = rows[-1].sequence if len(rows) > limit else last
     if end == after + len(rows):
         return
     first = rows[0].sequence if rows else last + 1
-    what = (
-        "the number is not among those that were told"
-        if after > last
-        else "what was told then is kept no more"
-    )
-    raise Gone(
-        what,
-        where=repository,
-        received=f"after {after}",
-        accepted=f"{first - 1} to {last}",
-        hint="ask for the state",
-    )
+    what = "there is no such sequence number yet" if after > last else "the changes after it were deleted"
+    received, accepted = f"after {after}", f"{first - 1} to {last}"
+    raise Gone(what, where=repository, received=received, accepted=accepted, hint="ask for the state")
 
 
-def _whole(rows: list[Row[*tuple[Any, ...]]], limit: int) -> list[Row[*tuple[Any, ...]]]:
+def _limit_rows(rows: list[NotificationRow], limit: int) -> list[NotificationRow]:
     """Limit the moves without splitting a transaction, whose moves have the same time."""
     if len(rows) <= limit:
         return rows
-    whole = [row for row in rows[:limit] if row.time != rows[limit].time]
-    return whole or rows[:limit]
+    complete = [row for row in rows[:limit] if row.time != rows[limit].time]
+    return complete or rows[:limit]
 
 
-def _move(row: Row[*tuple[Any, ...]], scope: str) -> Move:
+def _move(row: NotificationRow, scope: str) -> Move:
     return Move(row.sequence, row.subscription.removeprefix(scope), row.publication, row.kind, row.time)
 
 

@@ -228,7 +228,8 @@ def write_versions(
         for uri in uris:
             version, old = versions[uri], rows.get(uri, [])
             new = [] if version is None else build_atom_rows(version, schema)
-            if _note_difference(difference, uri, classes.get(uri), version and version.cls, old, new):
+            cls = None if version is None else version.cls
+            if _note_difference(difference, uri, classes.get(uri), cls, old, new):
                 stale += [uri] if uri in classes else []
                 fresh += [(version, new)] if version else []
         delete_resources(connection, stale)

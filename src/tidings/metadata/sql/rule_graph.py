@@ -6,6 +6,7 @@ rules by property and operator, join rules by group and level, named rules by ow
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,8 +27,8 @@ from sqlalchemy import (
 
 from tidings.metadata.rules.atomic import JoinCondition, TriggeringRule
 from tidings.metadata.sql import rule_base
+from tidings.metadata.sql.connections import StorePart, reading_snapshot
 from tidings.metadata.sql.tables import atomic_rules, join_rules, metadata_rules, rule_ends, rule_results
-from tidings.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,54 +97,45 @@ class RuleKindGraph:
     groups: dict[int, JoinCondition]
 
 
-class RuleGraph:
+class RuleGraph(StorePart):
     """The rules of a store, all or some by name."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def names(self) -> list[str]:
-        with self._database.read() as connection:
-            return list(
-                connection.execute(select(metadata_rules.c.name).order_by(metadata_rules.c.name)).scalars()
-            )
+        name = metadata_rules.c.name
+        return [row.name for row in self._rows(select(name).order_by(name))]
 
     def missing(self, names: Collection[str]) -> list[str]:
         """Return those of the names that no rule has."""
-        with self._database.read() as connection:
-            wanted = select(metadata_rules.c.name).where(metadata_rules.c.name.in_(names))
-            there = set(connection.execute(wanted).scalars())
-        return [name for name in names if name not in there]
+        name = metadata_rules.c.name
+        known = {row.name for row in self._rows(select(name).where(name.in_(names)))}
+        return [name for name in names if name not in known]
 
     def size(self, names: Collection[str] = ()) -> int:
         """Count rules and atomic rules."""
-        asked = _Asked(names)
-        count = select(func.count())
-        with self._database.read() as connection:
-            atomic = count.select_from(atomic_rules).where(asked.atomic(atomic_rules.c.rule))
-            named = count.select_from(metadata_rules).where(asked.named(metadata_rules.c.name))
-            return connection.execute(atomic).scalar_one() + connection.execute(named).scalar_one()
+        asked, count = _Asked(names), select(func.count())
+        atomic = count.select_from(atomic_rules).where(asked.atomic(atomic_rules.c.rule))
+        named = count.select_from(metadata_rules).where(asked.named(metadata_rules.c.name))
+        return sum(self._rows(query)[0][0] for query in (atomic, named))
 
-    def every(self, names: Collection[str] = ()) -> RuleGraphView:
+    @reading_snapshot
+    def every(self, connection: Connection, names: Collection[str] = ()) -> RuleGraphView:
         """Load rules with all atomic rules they depend on."""
-        with self._database.moment() as connection:
-            return RuleGraphView(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
+        return RuleGraphView(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
 
-    def kinds(self, names: Collection[str] = ()) -> RuleKindGraph:
+    @reading_snapshot
+    def kinds(self, connection: Connection, names: Collection[str] = ()) -> RuleKindGraph:
         """Load rules and atomic rules grouped by kind."""
         asked = _Asked(names)
-        with self._database.moment() as connection:
-            counts = {
-                RuleKind(*row[:6]): RuleKindCount(row[6], int(row[7]))
-                for wanted in (_atomic_kinds(asked), _owners(asked))
-                for row in connection.execute(wanted)
-            }
-            inputs: dict[tuple[RuleKind, RuleKind], int] = {}
-            for wanted in (*_join_inputs(asked), _ends(asked)):
-                for row in connection.execute(wanted):
-                    pair = RuleKind(*row[:6]), RuleKind(*row[6:12])
-                    inputs[pair] = inputs.get(pair, 0) + row[12]
-            return RuleKindGraph(counts, inputs, rule_base.load_groups(connection))
+        counts = {
+            RuleKind(*row[:6]): RuleKindCount(row[6], int(row[7]))
+            for query in (_atomic_kinds(asked), _owners(asked))
+            for row in connection.execute(query)
+        }
+        inputs = Counter[tuple[RuleKind, RuleKind]]()
+        for query in (*_join_inputs(asked), _ends(asked)):
+            for row in connection.execute(query):
+                inputs[RuleKind(*row[:6]), RuleKind(*row[6:12])] += row[12]
+        return RuleKindGraph(counts, inputs, rule_base.load_groups(connection))
 
 
 class _Asked:

@@ -7,7 +7,7 @@ position of the log and the number of a change of rules.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
@@ -63,40 +63,31 @@ NOTIFICATION_BATCH = 5_000
 
 def list_moves(outcome: FilterOutcome) -> list[RuleMove]:
     """List all moves in the order of notifications."""
-    return sorted(_moves(outcome))
-
-
-def _moves(outcome: FilterOutcome) -> Iterator[RuleMove]:
-    for kind in ("entered", "changed", "left"):
-        for rule, uri in getattr(outcome, kind):
-            yield RuleMove(uri, rule, kind)
+    kinds = ("entered", "changed", "left")
+    return sorted(RuleMove(uri, rule, kind) for kind in kinds for rule, uri in getattr(outcome, kind))
 
 
 def notify_owners(
-    connection: Connection, at: str, told: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
+    connection: Connection, at: str, moves: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
 ) -> None:
     """Notify the owners of rules, deferred for those with a delay. `at` is unique for each call."""
-    rules = _owners(connection, {move.rule for move in told})
+    c = metadata_rules.c
+    rows = bulk.select_among(connection, _OWNERS, c.name, sorted({move.rule for move in moves}))
+    rules = {name: (owner, within) for name, owner, within in rows}
     delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
     numbers = counters.lock_sequences(connection, {owner for owner, _ in rules.values()})
     before = dict(numbers)
-    for part in bulk.iter_chunks(told, NOTIFICATION_BATCH):
-        why = reasons(part)
-        found = {_id(at, move): _found(move, rules[move.rule][0], why[move]) for move in part}
-        notifications.write_part(connection, found, numbers, delays, moment)
+    for part in bulk.iter_chunks(moves, NOTIFICATION_BATCH):
+        because = reasons(part)
+        matches = {
+            _id(at, move): MatchRow(move.uri, move.rule, rules[move.rule][0], because[move], kind=move.kind)
+            for move in part
+        }
+        notifications.write_part(connection, matches, numbers, delays, moment)
     counters.advance_sequences(connection, numbers, before)
 
 
-def _found(move: RuleMove, owner: str, because: Sequence[Reason]) -> MatchRow:
-    return MatchRow(move.uri, move.rule, owner, because, kind=move.kind)
-
-
-def _owners(connection: Connection, rules: Iterable[str]) -> dict[str, tuple[str, int | None]]:
-    rows = bulk.select_among(connection, _OWNED, metadata_rules.c.name, sorted(rules))
-    return {name: (owner, within) for name, owner, within in rows}
-
-
-_OWNED = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)
+_OWNERS = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)
 
 
 def _id(at: str, move: RuleMove) -> str:
@@ -142,15 +133,18 @@ class MoveExplainer:
         missing = {number for numbers in ends.values() for number in numbers} - self._trees.keys()
         self._trees |= load_trees(self._connection, missing)
         world, trees = self._world, self._trees
-        _complete(
-            self._connection, world, trees, [(trees[n], move.uri) for move in moves for n in ends[move]]
-        )
-        found = {}
+        wanted = [(trees[number], move.uri) for move in moves for number in ends[move]]
+        _complete(self._connection, world, trees, wanted)
+        reasons = {}
         for move in moves:
-            explain = explain_match if move.kind == "entered" else explain_mismatch
-            told = (explain(trees[number], move.uri, world) for number in ends[move])
-            found[move] = next(filter(None, told), []) if explain is explain_match else _all(told)
-        return found
+            ends_of_move = (trees[number] for number in ends[move])
+            if move.kind == "entered":
+                proofs = (explain_match(tree, move.uri, world) for tree in ends_of_move)
+                reasons[move] = next(filter(None, proofs), [])
+            else:
+                missed = (explain_mismatch(tree, move.uri, world) for tree in ends_of_move)
+                reasons[move] = list(dict.fromkeys(chain.from_iterable(missed)))[:MAX_REASONS]
+        return reasons
 
     def _ends_of(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[int]]:
         """Return the end rules by which resources entered and left."""
@@ -172,10 +166,6 @@ class MoveExplainer:
 _ENDS = select(rule_ends.c.name, rule_ends.c.rule)
 
 
-def _all(told: Iterable[list[Reason]]) -> list[Reason]:
-    return list(dict.fromkeys(chain.from_iterable(told)))[:MAX_REASONS]
-
-
 def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, RuleTree]:
     """Load atomic rules with all their inputs, level by level."""
     inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
@@ -190,9 +180,8 @@ def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Ru
         number: RuleTree(number, asks)
         for number, asks in rule_base.load_triggering_by_number(connection, sorted(leaves)).items()
     }
-    groups = (
-        rule_base.load_groups(connection, sorted({grp for grp, _, _ in inputs.values()})) if inputs else {}
-    )
+    numbers_of_groups = sorted({grp for grp, _, _ in inputs.values()})
+    groups = rule_base.load_groups(connection, numbers_of_groups) if inputs else {}
     for number in sorted(inputs):  # inputs have smaller numbers than what they are inputs of
         grp, left, right = inputs[number]
         condition = groups[grp]
@@ -228,19 +217,14 @@ def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int,
     world.met |= dict.fromkeys(world.unmet)
     connection.execute(run_asked.delete())
     bulk.insert_rows(connection, run_asked, sorted(world.unmet))
+    groups = {trees[rule].group: trees[rule].asks for rule, _ in world.unmet}
     with keep_join_order(connection):
-        for grp, condition in sorted(
-            {(trees[rule].group, trees[rule].asks) for rule, _ in world.unmet}, key=_grp
-        ):
+        for grp, condition in sorted(groups.items()):
             assert isinstance(condition, JoinCondition)
             bound = {"grp": grp, **join_statements.join_parameters(condition)}
             statement = join_statements.build_partner_statement(condition, connection.dialect.name)
             for rule, uri, met in connection.execute(statement, bound):
                 world.met[rule, uri] = met
-
-
-def _grp(of: tuple[int, object]) -> int:
-    return of[0]
 
 
 def _strong(

@@ -210,7 +210,7 @@ class RepositoryStore(StorePart):
         return self._load(select(repository_members.c.uri).where(repository_members.c.rule == rule))
 
     @reading_snapshot
-    def _load(self, connection: Connection, uris: Select[tuple[str]]) -> tuple[Resource, ...]:
+    def _load(self, connection: Connection, uris: Select[str]) -> tuple[Resource, ...]:
         return tuple(resource_rows.load_resources(connection, connection.execute(uris).scalars()).values())
 
     def member_counts(self) -> dict[str, int]:
