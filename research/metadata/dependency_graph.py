@@ -13,15 +13,8 @@ from dataclasses import dataclass, field
 
 from tidings.errors import IdTaken
 from tidings.metadata.resources import SUBJECT
-from tidings.metadata.rules.atomic import (
-    AtomicRule,
-    JoinCondition,
-    JoinPredicate,
-    JoinRule,
-    JoinSide,
-    TriggeringRule,
-)
-from tidings.metadata.rules.normal_form import variable_initial
+from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
+from tidings.metadata.rules.normal_form import JoinPredicate, variable_initial
 from tidings.metadata.rules.syntax import (
     Comparison,
     Constant,

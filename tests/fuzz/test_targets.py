@@ -64,7 +64,7 @@ PARSERS = frozenset(
 OWN = {
     "metadata/replication/log_follower.py": "compares addresses that metadata/replication/peer.py has checked",
     "client/request_body.py": "reads what the caller sends, to name its id or the refused line; the service checks it",
-    "metadata/sql/paused_rules.py": "reads rows of the store, which it wrote itself",
+    "metadata/sql/transaction.py": "reads rows of the store, which it wrote itself",
     "delivery/destination_types/apprise_process.py": "reads the answers of its own worker process",
     "delivery/destination_types/apprise_worker.py": "reads the requests of its own parent process",
     "delivery/destination_types/webhooks.py": "splits addresses after host_of, which has a target",

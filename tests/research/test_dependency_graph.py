@@ -10,8 +10,7 @@ from research.metadata.dependency_graph import FILTER_RULES, DependencyGraph
 from tests.support.stores.cycle_providers import SCHEMA, rule
 from tests.support.strategies.rules import rules
 from tidings.errors import IdTaken
-from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule
-from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule, decompose
 
 SECTION_3_3_1 = (
     "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' "

@@ -14,8 +14,8 @@ from tidings.delivery.sql.pending import PendingEntries
 from tidings.feeds.sql.feed_addresses import FeedAddresses
 from tidings.feeds.sql.hub_store import HubStore
 from tidings.feeds.sql.polled_feeds import PolledFeeds
-from tidings.metadata.sql.browse_queries import BrowseQueries
 from tidings.metadata.sql.log_rows import ReplicationStore
+from tidings.metadata.sql.metadata_reader import BrowseQueries
 from tidings.metadata.sql.repository.repository_store import RepositoryStore
 from tidings.metadata.sql.repository_feeds import RepositoryFeeds
 from tidings.metadata.sql.rule_graph import RuleGraph

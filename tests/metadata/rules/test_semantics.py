@@ -13,7 +13,7 @@ from tests.support.stores.cycle_providers import SCHEMA, rule
 from tests.support.strategies.metadata import DOCUMENTS, FRAGMENTS, MOMENTS, properties_of, resources, schemas
 from tests.support.strategies.rules import programs, rules
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.atomic import decompose
 from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_rule
 from tidings.metadata.rules.validation import check_rule, infer_types
 from tidings.metadata.schema.model import Property, Schema

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from tests.support.stores.cycle_providers import SCHEMA
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.sql import rule_filter
-from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, ReferrerRow
+from tidings.metadata.sql.metadata_reader import InstanceRow, ReferrerCursor, ReferrerRow
 from tidings.store.store import Store
 
 REFERENCES = ("serverInformation", "partners", "twin", "backup")

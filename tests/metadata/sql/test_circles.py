@@ -16,7 +16,7 @@ from tidings.errors import SubscriptionError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.queries.engine import QueryEngine
 from tidings.metadata.resources import Resource
-from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.atomic import decompose
 from tidings.metadata.rules.normal_form import normalize_rule
 from tidings.metadata.rules.rule_parser import parse_query, parse_rule
 from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_query, evaluate_rule

@@ -13,8 +13,7 @@ from tests.support.stores.cycle_providers import FIGURE_1, SCHEMA, rule
 from tests.support.strategies.effort import share
 from tests.support.strategies.metadata import schemas
 from tests.support.strategies.rules import programs
-from tidings.metadata.rules.atomic import TriggeringRule
-from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.atomic import TriggeringRule, decompose
 from tidings.metadata.rules.syntax import Rule
 from tidings.metadata.rules.validation import order_by_dependency
 from tidings.metadata.schema.model import Schema

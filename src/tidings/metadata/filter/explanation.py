@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule, is_path
+from tidings.metadata.rules.atomic import JoinCondition, TriggeringRule
+from tidings.metadata.rules.normal_form import JoinPredicate, is_path
 from tidings.metadata.rules.semantics import comparison_holds
 from tidings.metadata.rules.syntax import Operator, format_name, format_property
 from tidings.metadata.schema.model import Schema

@@ -12,7 +12,8 @@ from tidings.core.drawing.picture import Box, Edge, Picture
 from tidings.core.text import plural
 from tidings.errors import Absent
 from tidings.metadata.resources import SUBJECT
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule
+from tidings.metadata.rules.atomic import JoinCondition, TriggeringRule
+from tidings.metadata.rules.normal_form import JoinPredicate
 from tidings.metadata.rules.rule_errors import suggest_name
 from tidings.metadata.rules.syntax import Constant, format_constant, format_name, format_property
 from tidings.metadata.sql.rule_graph import (

@@ -1,4 +1,7 @@
-"""Application of log entries in one transaction: metadata, results of rules, dead letters and position."""
+"""Application of log entries in one transaction: metadata, results of rules, dead letters and position.
+
+Each entry is parsed by the last schema before it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Addition, replacement and removal of rules, each in one transaction."""
+"""Addition, replacement and removal of rules, each in one transaction.
+
+Names are stored with their scope as a prefix: two repositories may each have a rule `large`. In a scope, `search large
+l` refers to the rule of that scope, or else to the one without a scope.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ from tidings.core import durations
 from tidings.errors import IdTaken, InputError, SubscriptionError
 from tidings.metadata.provider.log_applier import SchemaContext
 from tidings.metadata.rules import validation
-from tidings.metadata.rules.atomic import AtomicRule, TriggeringRule
-from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.atomic import AtomicRule, TriggeringRule, decompose
 from tidings.metadata.rules.rule_parser import parse_rule
 from tidings.metadata.rules.syntax import Operator, Rule
 from tidings.metadata.schema.model import Schema

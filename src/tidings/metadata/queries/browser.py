@@ -22,7 +22,7 @@ from tidings.metadata.rules.normal_form import variable_initial
 from tidings.metadata.rules.rule_errors import suggest_name
 from tidings.metadata.rules.syntax import Comparison, Constant, Operator, Path, Rule, Variable, format_rule
 from tidings.metadata.schema.model import Reference, Schema
-from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, ReferrerRow, ResourceRecord
+from tidings.metadata.sql.metadata_reader import InstanceRow, ReferrerCursor, ReferrerRow, ResourceRecord
 from tidings.store.store import Store
 from tidings.values import Scalar, show
 

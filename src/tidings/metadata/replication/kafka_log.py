@@ -1,7 +1,10 @@
 """Shared log in a Kafka topic: all providers that share it append to it and apply it.
 
-offset      0   1   2   3        assigned by the broker
-position    1   2   3   4        the first position depends on retention: 1, if all messages are kept
+    offset      0   1   2   3        assigned by the broker
+    position    1   2   3   4        the first position depends on retention: 1, if all messages are kept
+
+The value of a message is the body, the key the URI; headers have operation and media type. So Kafka's own tools show
+documents as they were registered, by their URIs.
 """
 
 from __future__ import annotations

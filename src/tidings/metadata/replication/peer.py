@@ -1,4 +1,4 @@
-"""HTTP client of another provider: its log, its snapshot, and forwarded registrations."""
+"""Protocols of replicated logs, and the HTTP client of another provider."""
 
 from __future__ import annotations
 

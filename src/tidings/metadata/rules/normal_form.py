@@ -4,21 +4,30 @@
 
     search CycleProvider c, ServerInformation s register c where c.serverInformation = s and s.memory > 64
 
-A normal rule is a rule, too. Rules are validated before; only their size is checked here. Where the variables would
-form a cycle, `break_cycles` restores longer paths.
+A normal rule is a rule, too. Rules are validated before; only their size is checked here. The graph of the variables of
+a normal rule must be a tree whose root is the registered variable: a join rule returns the resources of one side and
+drops those of the other. So each variable is joined once, together with its subtree, and all its comparisons with its
+parent are in that one join:
+
+    search A a, B b register a where a.x = b and a.y = b
+
+Two joins would also hold for a resource whose x and y are two different Bs. In a cycle of three or more variables, the
+comparison that closes it would have the same problem, and a join has only two sides. So `break_cycles` removes cycles
+along references, by longer paths; a cycle without them is rejected:
+
+    search A a, B b, C c register a where a.x = b.x and b.y = c.y and c.z = a.z
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 
 from tidings.core.source_text import Span
 from tidings.errors import Place
 from tidings.metadata.rules import rule_errors as problems
-from tidings.metadata.rules.atomic import JoinPredicate
 from tidings.metadata.rules.rule_parser import RULE_LIMITS
 from tidings.metadata.rules.syntax import (
     And,
@@ -33,6 +42,39 @@ from tidings.metadata.rules.syntax import (
 )
 from tidings.metadata.schema.model import Schema, format_instant
 from tidings.values import Kind, parse_instant
+
+FLIPPED_OPERATORS = {
+    Operator.LESS: Operator.GREATER,
+    Operator.AT_MOST: Operator.AT_LEAST,
+    Operator.GREATER: Operator.LESS,
+    Operator.AT_LEAST: Operator.AT_MOST,
+    Operator.EQUAL: Operator.EQUAL,
+    Operator.UNEQUAL: Operator.UNEQUAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPredicate:
+    """A comparison of two resources by a property or a path of each; None is the resource itself.
+
+    `contains` has no mirrored operator. With `swapped`, the right value contains the left one.
+    """
+
+    left: str | None
+    operator: Operator
+    right: str | None
+    swapped: bool = False
+
+    def flipped(self) -> JoinPredicate:
+        """Return the same predicate with the sides exchanged."""
+        if self.operator in FLIPPED_OPERATORS:
+            return JoinPredicate(self.right, FLIPPED_OPERATORS[self.operator], self.left)
+        return JoinPredicate(self.right, self.operator, self.left, not self.swapped)
+
+
+def is_path(property: str | None) -> bool:
+    """Whether a compared property is a path through references."""
+    return property is not None and "." in property
 
 
 def list_predicates(normal: Rule) -> tuple[Comparison, ...]:

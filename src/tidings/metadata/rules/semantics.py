@@ -23,7 +23,8 @@ from tidings.metadata.queries.answers import (
     selected_variables,
 )
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.rules.atomic import AtomicRule, JoinPredicate, JoinRule, TriggeringRule
+from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule
+from tidings.metadata.rules.normal_form import JoinPredicate
 from tidings.metadata.rules.syntax import And, Comparison, Condition, Constant, Operator, Path, Query, Rule
 from tidings.metadata.schema.model import Property, Schema, format_instant
 from tidings.values import Kind, parse_instant

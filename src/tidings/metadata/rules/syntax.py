@@ -1,4 +1,7 @@
-"""Tokens of rules and queries, and their text from a tree."""
+"""Syntax trees of rules and queries over metadata, their tokens, and their text.
+
+search CycleProvider c register c where c.serverHost contains 'uni-passau.de' and c.serverInformation.memory > 64
+"""
 
 from __future__ import annotations
 

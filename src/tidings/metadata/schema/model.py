@@ -111,6 +111,14 @@ class Schema:
         return property
 
 
+# Values: RDF literals are converted to the kind of the property, in one canonical form.
+#
+#     memory="92"                           a string in RDF, but a number by the schema's range
+#     "2004-05-31T14:30:00+02:00"           stored as 2004-05-31T12:30:00.000000Z
+#
+# Instants are strings of equal length in UTC: they sort chronologically in any database. Whole numbers are integers, so
+# that 5.0 in one version of a document and 5 in the next is not a change.
+
 _TEXTS = frozenset(
     {STRING, LANGUAGE_STRING, *(XSD + name for name in ("anyURI", "normalizedString", "token", "language"))}
 )

@@ -3,6 +3,12 @@
 For each batch, the driver updates the trigger index, the tasks parse documents and match them (`metadata_task`), and
 one transaction applies their results: documents, results of rules, notifications, and the position. Spark may repeat a
 batch, and other processes may apply entries in between: applied entries are skipped, under the lock.
+
+    <home>/segments/metadata/state.json     the folder and version of the index, and its last rule
+    <home>/segments/metadata/<folder>/      the index
+
+Rule numbers only grow, so new rules have greater numbers. Removed rules are detected when a resource satisfies them:
+checking all of them before each batch would cost more. Schemas only grow, too, so compiled rules stay valid.
 """
 
 from __future__ import annotations

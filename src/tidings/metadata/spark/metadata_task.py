@@ -1,9 +1,12 @@
-"""Task of the metadata stream: parse and check documents, and find the triggering rules they satisfy.
+"""The metadata log as a source of Structured Streaming, and the tasks that read it.
 
-Its results depend on the entries, the schema and the rules only, not on stored metadata: so they stay valid whatever is
-registered in between. They go into a file that the driver applies. A document that cannot be parsed is not in the file:
-the driver parses it again, and reports the error. One that exceeds the budget of a worker is isolated and not parsed
-again.
+An offset of the source is a position in the log. Entries that were applied before are skipped when a batch is planned:
+a stream that starts after a year does not read the year. When entries are applied, it is checked again.
+
+A task parses and checks documents, and finds the triggering rules they satisfy. Its results depend on the entries, the
+schema and the rules only, not on stored metadata: so they stay valid whatever is registered in between. They go into a
+file that the driver applies. A document that cannot be parsed is not in the file: the driver parses it again, and
+reports the error. One that exceeds the budget of a worker is isolated and not parsed again.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from functools import lru_cache
 from sqlalchemy import Connection, Table, TextClause, text
 
 from tidings.metadata.resources import SUBJECT
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, JoinSide, is_path
+from tidings.metadata.rules.atomic import JoinCondition, JoinSide
+from tidings.metadata.rules.normal_form import JoinPredicate, is_path
 from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.sql.resource_rows import REFERENCE_KIND
 from tidings.metadata.sql.tables import INDEXED_LENGTH

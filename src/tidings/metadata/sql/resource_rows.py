@@ -13,9 +13,16 @@ from typing import NamedTuple
 from sqlalchemy import ARRAY, Connection, Text, bindparam, delete, select, text
 
 from tidings.metadata.documents import Document
-from tidings.metadata.resources import Ref, Resource, Value, document_uri_of
+from tidings.metadata.resources import Ref, Resource, Value, document_uri_of, resource_to_json
 from tidings.metadata.schema.model import Property, Reference, Schema, format_instant
-from tidings.metadata.sql.tables import metadata_atoms, metadata_classes, metadata_resources
+from tidings.metadata.sql.tables import (
+    PAUSED_TABLES,
+    metadata_atoms,
+    metadata_classes,
+    metadata_resources,
+    paused_resources,
+    paused_results,
+)
 from tidings.store import bulk, names
 from tidings.values import INT64_MAX, INT64_MIN, Kind, parse_instant, to_number
 
@@ -266,3 +273,17 @@ def _note_difference(
 def delete_resources(connection: Connection, uris: Collection[str]) -> None:
     for table in (metadata_resources, metadata_atoms):
         bulk.delete_among(connection, table.c.uri, uris)
+
+
+def save_paused_results(connection: Connection, rule: str, uris: Collection[str]) -> None:
+    """Save the results of a rule with their current resources."""
+    bulk.insert_rows(connection, paused_results, [(rule, uri) for uri in sorted(uris)])
+    said = [
+        (rule, each.uri, json.dumps(resource_to_json(each))) for each in load_strong_closure(connection, uris)
+    ]
+    bulk.insert_rows(connection, paused_resources, said)
+
+
+def delete_paused_results(connection: Connection, rule: str) -> None:
+    for table in PAUSED_TABLES:
+        connection.execute(delete(table).where(table.c.rule == rule))

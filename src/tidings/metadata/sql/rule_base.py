@@ -16,14 +16,8 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exist
 
 from tidings.errors import IdTaken, pointing
 from tidings.metadata.resources import SUBJECT, Ref, Value
-from tidings.metadata.rules.atomic import (
-    AtomicRule,
-    JoinCondition,
-    JoinPredicate,
-    JoinRule,
-    JoinSide,
-    TriggeringRule,
-)
+from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
+from tidings.metadata.rules.normal_form import JoinPredicate
 from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import join_statements

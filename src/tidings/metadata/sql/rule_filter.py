@@ -17,7 +17,8 @@ from functools import lru_cache
 from sqlalchemy import Connection, bindparam, delete, func, select, text
 
 from tidings.metadata.resources import Resource
-from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, is_path
+from tidings.metadata.rules.atomic import JoinCondition
+from tidings.metadata.rules.normal_form import JoinPredicate, is_path
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import join_statements, resource_rows, rule_base, trigger_evaluation
 from tidings.metadata.sql.join_statements import keep_join_order

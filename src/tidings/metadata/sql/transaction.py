@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, delete, func, select
 
 from tidings.errors import SetupError
 from tidings.metadata.documents import Document
 from tidings.metadata.filter.changes import DocumentChanges, compare_versions
-from tidings.metadata.resources import Resource
+from tidings.metadata.resources import Resource, resource_from_json, strong_references
 from tidings.metadata.schema.model import Schema
-from tidings.metadata.sql import (
-    paused_rules,
-    resource_rows,
-    rule_filter,
-    rule_notifications,
-    trigger_evaluation,
-)
+from tidings.metadata.sql import resource_rows, rule_filter, rule_notifications, trigger_evaluation
 from tidings.metadata.sql.log_rows import MetadataLog
 from tidings.metadata.sql.metadata_reader import ConnectionReader, MetadataReader, SchemaFile, StoredRule
+from tidings.metadata.sql.resource_rows import load_strong_closure
 from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule
-from tidings.metadata.sql.rule_filter import FilterOutcome
+from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
 from tidings.metadata.sql.rule_notifications import MoveExplainer
 from tidings.metadata.sql.tables import (
     APPLIED_COUNTER,
@@ -32,6 +28,8 @@ from tidings.metadata.sql.tables import (
     RULE_CHANGES_COUNTER,
     metadata_resources,
     metadata_schema,
+    paused_resources,
+    paused_results,
 )
 from tidings.model import Subscription
 from tidings.store import bulk, counters
@@ -98,12 +96,12 @@ class MetadataTransaction(ConnectionReader):
         subscription = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
         suspension.add_paused(self.connection, subscription, format_instant(self._clock()))
         uris = {uri for _, uri in self.result_pairs([rule.name])}
-        paused_rules.save_paused_results(self.connection, rule.name, uris)
+        resource_rows.save_paused_results(self.connection, rule.name, uris)
 
     def resume(self, schema: Schema, rule: NamedRule) -> None:
         """Add a paused rule again and notify its owner of what changed since."""
         added = rule_filter.add_rules(self.connection, schema, [rule])
-        outcome, changes = paused_rules.changes_since_pause(self.connection, schema, rule.name, added.entered)
+        outcome, changes = changes_since_pause(self.connection, schema, rule.name, added.entered)
         suspension.take_paused(self.connection, rule.name)
         self.notify_rule_change(schema, replace(outcome, ends=added.ends), [changes])
 
@@ -179,3 +177,74 @@ def _read_documents(reader: ConnectionReader) -> Iterator[Document]:
         for uri, resources in resource_rows.load_documents(reader.connection, page).items():
             yield Document(uri, tuple(resources))
         last = page[-1]
+
+
+# Saved results of paused rules. When a rule is resumed, its subscriber is notified of the difference to its current
+# results. The log could give the changes in between only while it is not trimmed, and would report resources that
+# changed back.
+
+ResourcesByUri = Mapping[str, Resource]
+
+
+class ChangesSincePause(NamedTuple):
+    """Changes of a rule's results while it was paused, and of the resources they consist of."""
+
+    outcome: FilterOutcome
+    changes: DocumentChanges
+
+
+def changes_since_pause(
+    connection: Connection, schema: Schema, rule: str, has: Collection[RuleResult]
+) -> ChangesSincePause:
+    """Compare the saved results of a rule with its current results."""
+    told = select(paused_results.c.uri).where(paused_results.c.rule == rule)
+    had = {(rule, uri) for uri in connection.execute(told).scalars()}
+    both = had.intersection(has)
+    said = select(paused_resources.c.uri, paused_resources.c.said).where(paused_resources.c.rule == rule)
+    before = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(said)}
+    now = {each.uri: each for each in load_strong_closure(connection, [uri for _, uri in both])}
+    now |= resource_rows.load_resources(connection, before.keys() - now.keys())
+    changes = compare_versions(before.values(), now.values())
+    touched = [*changes.new, *changes.deleted, *(each.after for each in changes.changed)]
+    reached = _reaching({each.uri for each in touched}, (before, now), schema)
+    changed = frozenset(pair for pair in both if pair[1] in reached)
+    outcome = FilterOutcome(frozenset(has).difference(had), changed, frozenset(had.difference(has)))
+    return ChangesSincePause(outcome, _told(changes, before, now, schema))
+
+
+def _reaching(touched: set[str], states: Iterable[ResourcesByUri], schema: Schema) -> set[str]:
+    """Return touched resources with all that strongly refer to them in one of the states."""
+    referring: dict[str, set[str]] = {}
+    for state in states:
+        for uri, target in _references(state.values(), state, schema):
+            referring.setdefault(target, set()).add(uri)
+    found, waiting = set(touched), list(touched)
+    while waiting:
+        more = referring.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
+
+
+def _told(
+    changes: DocumentChanges, before: ResourcesByUri, now: ResourcesByUri, schema: Schema
+) -> DocumentChanges:
+    """Return the changes to report as reasons.
+
+    A resource that is referred to only since then may have existed before. It is reported as new only if an unchanged
+    resource referred to it.
+    """
+    as_they_were = [each for uri, each in before.items() if now.get(uri) == each]
+    found = {target for _, target in _references(as_they_were, now, schema)}
+    new = tuple(each for each in changes.new if each.uri in found)
+    return DocumentChanges(new, changes.changed, changes.deleted, changes.unchanged)
+
+
+def _references(
+    given: Iterable[Resource], there: ResourcesByUri, schema: Schema
+) -> Iterable[tuple[str, str]]:
+    """Yield the strong references of resources to existing ones."""
+    for each in given:
+        for target, cls in strong_references(each, schema):
+            if target in there and cls in schema.at_or_above(there[target].cls):
+                yield each.uri, target

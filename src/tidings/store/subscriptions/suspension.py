@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, insert, select, update
 
 from tidings.errors import InputError
-from tidings.metadata.sql import paused_rules
+from tidings.metadata.sql import resource_rows
 from tidings.model import Subscription
 from tidings.store import counters
 from tidings.store.database import Database
@@ -115,7 +115,7 @@ def take_paused(connection: Connection, id: str) -> Subscription | None:
     if found is not None:
         connection.execute(delete(paused).where(paused.c.id == id))
         if found.language == RULES:
-            paused_rules.delete_paused_results(connection, id)
+            resource_rows.delete_paused_results(connection, id)
     return found
 
 

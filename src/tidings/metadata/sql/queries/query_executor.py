@@ -32,8 +32,12 @@ from tidings.metadata.rules.normal_form import class_of, normalize_rule
 from tidings.metadata.rules.syntax import Path, Query, Rule
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql import resource_rows
-from tidings.metadata.sql.queries.query_fragments import QueryStatement
-from tidings.metadata.sql.queries.query_statement import StatementBuilder, choose_start, find_smallest_set
+from tidings.metadata.sql.queries.query_statement import (
+    QueryStatement,
+    StatementBuilder,
+    choose_start,
+    find_smallest_set,
+)
 from tidings.metadata.sql.queries.query_tree import build_query_tree
 from tidings.metadata.sql.resource_rows import from_comparable
 from tidings.metadata.sql.tables import metadata_atoms, metadata_resources

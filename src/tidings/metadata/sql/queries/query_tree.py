@@ -9,8 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidings.metadata.resources import Ref
-from tidings.metadata.rules.atomic import JoinPredicate, is_path, order_predicates
-from tidings.metadata.rules.normal_form import build_adjacency, class_of, list_predicates
+from tidings.metadata.rules.atomic import order_predicates
+from tidings.metadata.rules.normal_form import (
+    JoinPredicate,
+    build_adjacency,
+    class_of,
+    is_path,
+    list_predicates,
+)
 from tidings.metadata.rules.syntax import Constant, Operator, Path, Rule
 from tidings.metadata.schema.model import Schema
 from tidings.metadata.sql.resource_rows import REFERENCE_KIND, ComparableValue, to_comparable

@@ -11,13 +11,13 @@ from tidings.metadata.resources import SUBJECT
 from tidings.metadata.rules.atomic import (
     AtomicRule,
     JoinCondition,
-    JoinPredicate,
     JoinRule,
     JoinSide,
     TriggeringRule,
+    decompose,
+    registered_class,
 )
-from tidings.metadata.rules.decomposition import decompose, registered_class
-from tidings.metadata.rules.normal_form import normalize_rule
+from tidings.metadata.rules.normal_form import JoinPredicate, normalize_rule
 from tidings.metadata.rules.syntax import Operator, format_rule
 
 NORMAL = [
