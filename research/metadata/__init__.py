@@ -1,1 +1,1 @@
-"""Metadata: the dependency graph of paper 001 in memory."""
+"""Metadata: the dependency graph of paper 001 in memory, and naive evaluation."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem
@@ -309,6 +310,9 @@ def _is_valid_target(
     return cls is None or property.leads_to in vocabulary.schema.at_or_above(cls)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document: its resources ordered by URI reference, independent of the RDF syntax."""
@@ -333,21 +337,14 @@ class DocumentReader:
         if simple is not None:
             return simple
         check_uri(uri)
-        graph = (
-            isolated(rdf_decoder.decode, body, media_type, uri)
-            if isolate
-            else rdf_decoder.decode(body, media_type, uri)
-        )
-        return self.read_graph(graph, uri)
+        return self.read_graph(_decode(rdf_decoder.decode, isolate, body, media_type, uri), uri)
 
     def _read_simple(self, body: bytes, media_type: str, uri: str, isolate: bool) -> Document | None:
         """Parse a document by the fast path; None if that is not possible."""
         if "#" in uri:
             return None
         try:
-            parsed = (
-                isolated(statements, body, media_type, uri) if isolate else statements(body, media_type, uri)
-            )
+            parsed = _decode(statements, isolate, body, media_type, uri)
         except DecodeProblem:
             return None  # a wrong URI is reported first
         resources = parse_simple_document(parsed, uri, self._vocabulary) if parsed is not None else None
@@ -361,6 +358,12 @@ class DocumentReader:
             problems = [findings.schema_in_document(uri)] if parser.is_schema() else parser.findings
             raise MetadataError(uri, problems)
         return Document(uri, tuple(sorted(resources, key=lambda resource: resource.uri)))
+
+
+def _decode(
+    decoder: Callable[[bytes, str, str], T], isolate: bool, body: bytes, media_type: str, uri: str
+) -> T:
+    return isolated(decoder, body, media_type, uri) if isolate else decoder(body, media_type, uri)
 
 
 def check_uri(uri: str) -> None:

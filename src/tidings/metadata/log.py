@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
@@ -71,21 +71,14 @@ def page_from_json(record: Mapping[str, Any]) -> LogPage:
     """Parse the result of `page_to_json`; raise InputError for anything else."""
     try:
         entries = tuple(map(_entry_from_json, record["entries"]))
-        return LogPage(
-            str(record["provider"]), parse_natural(record["first"]), parse_natural(record["head"]), entries
-        )
+        first, head = parse_natural(record["first"]), parse_natural(record["head"])
+        return LogPage(str(record["provider"]), first, head, entries)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError("not a page of a log", received=repr(record)[:200]) from error
 
 
 def _entry_to_json(entry: LogEntry) -> dict[str, Any]:
-    return {
-        "position": entry.position,
-        "what": entry.what.value,
-        "uri": entry.uri,
-        "media_type": entry.media_type,
-        "body": b64encode(entry.body).decode(),
-    }
+    return asdict(entry) | {"what": entry.what.value, "body": b64encode(entry.body).decode()}
 
 
 def _entry_from_json(record: Mapping[str, Any]) -> LogEntry:

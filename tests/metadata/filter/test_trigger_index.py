@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.metadata.semantics import evaluate_atomic_rule
 from tests.support.strategies.metadata import properties_of, resources, schemas
 from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.resources import SUBJECT, Ref, Resource
 from tidings.metadata.rules.atomic import TriggeringRule
-from tidings.metadata.rules.semantics import evaluate_atomic_rule
 from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Schema
 from tidings.values import Kind

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.metadata.semantics import evaluate_atomic_rule, infer_types
 from tests.support.oracles.metadata_sparql import sparql_results
 from tests.support.stores.cycle_providers import SCHEMA, rule
 from tests.support.strategies.metadata import DOCUMENTS, FRAGMENTS, MOMENTS, properties_of, resources, schemas
 from tests.support.strategies.rules import programs, rules
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.rules.atomic import decompose
-from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_rule
-from tidings.metadata.rules.validation import check_rule, infer_types
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.rules.validation import check_rule
 from tidings.metadata.schema.model import Property, Schema
 from tidings.values import Kind
 

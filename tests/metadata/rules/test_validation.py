@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from research.metadata.semantics import infer_types
 from tests.support.pairs import Pair, outcome, read_pairs
 from tests.support.stores.cycle_providers import SCHEMA
 from tidings.errors import CheckProblem, SubscriptionError
 from tidings.metadata.rules.rule_parser import parse_query, parse_rule
-from tidings.metadata.rules.validation import (
-    check_query,
-    check_rule,
-    check_rule_name,
-    infer_types,
-    order_by_dependency,
-)
+from tidings.metadata.rules.validation import check_query, check_rule, check_rule_name, order_by_dependency
 
 TYPES = {"Passau": "CycleProvider"}
 PAIRS = read_pairs(Path(__file__).with_name("checking.txt"))

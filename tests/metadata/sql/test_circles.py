@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from research.metadata.semantics import evaluate_atomic_rule, evaluate_query
 from tests.metadata.sql.test_metadata_histories import batches, drafts, members, told
 from tests.support.oracles.metadata_sparql import sparql_results
 from tests.support.strategies.effort import share
@@ -19,7 +20,7 @@ from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import decompose
 from tidings.metadata.rules.normal_form import normalize_rule
 from tidings.metadata.rules.rule_parser import parse_query, parse_rule
-from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_query, evaluate_rule
+from tidings.metadata.rules.semantics import evaluate_rule
 from tidings.metadata.rules.syntax import format_rule
 from tidings.metadata.rules.validation import check_rule
 from tidings.metadata.schema.model import Class, Property, Reference, Schema

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert
 
+from research.metadata.semantics import evaluate_query
 from tests.metadata.rules.test_semantics import SERVERS, dense, some_schema, stored
 from tests.support.stores.cycle_providers import SCHEMA
 from tests.support.strategies.effort import share
@@ -19,7 +20,6 @@ from tidings.errors import TooLarge
 from tidings.metadata.queries.answers import QueryAnswer
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.rules.rule_parser import parse_query
-from tidings.metadata.rules.semantics import evaluate_query
 from tidings.metadata.rules.syntax import Query
 from tidings.metadata.rules.validation import check_query
 from tidings.metadata.schema.model import Class, Property, Reference, Schema

@@ -9,10 +9,10 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from research.metadata.semantics import evaluate_atomic_rule
 from tidings.metadata.resources import SUBJECT, Ref, Resource
 from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
 from tidings.metadata.rules.normal_form import JoinPredicate
-from tidings.metadata.rules.semantics import evaluate_atomic_rule
 from tidings.metadata.rules.syntax import Operator
 from tidings.metadata.schema.model import Class, Property, Reference, Schema, format_instant
 from tidings.values import Kind, parse_instant

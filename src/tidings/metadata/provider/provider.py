@@ -303,11 +303,7 @@ def _find_problem(reader: EntryReader, draft: LogDraft) -> InputError | None:
 
 def schema_to_json(schema: Schema, position: int) -> dict[str, Any]:
     """Convert a loaded schema to a JSON object."""
-    return {
-        "position": position,
-        "classes": sorted(schema.classes),
-        "properties": sorted(schema.properties),
-    }
+    return {"position": position, "classes": sorted(schema.classes), "properties": sorted(schema.properties)}
 
 
 def registration_to_json(uri: str, result: RegistrationResult) -> dict[str, Any]:
@@ -315,12 +311,8 @@ def registration_to_json(uri: str, result: RegistrationResult) -> dict[str, Any]
     change, outcome = result.changes[uri], result.outcome
     counts = {name: len(getattr(change, name)) for name in ("new", "changed", "deleted", "unchanged")}
     moves = [
-        *_moves("entered", outcome.entered),
-        *_moves("changed", outcome.changed),
-        *_moves("left", outcome.left),
+        {"rule": rule, "uri": resource, "kind": kind}
+        for kind in ("entered", "changed", "left")
+        for rule, resource in sorted(getattr(outcome, kind))
     ]
     return {"uri": uri, "position": result.position, "changes": counts, "moves": moves}
-
-
-def _moves(kind: str, pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"rule": rule, "uri": uri, "kind": kind} for rule, uri in sorted(pairs)]

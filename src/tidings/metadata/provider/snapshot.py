@@ -45,14 +45,9 @@ class OutcomeDelta:
         self._ends: dict[RuleResult, Sequence[int]] = {}
 
     def add(self, outcome: FilterOutcome) -> None:
-        for pairs, was, now in (
-            (outcome.entered, False, True),
-            (outcome.changed, True, True),
-            (outcome.left, True, False),
-        ):
-            for pair in pairs:
-                self._before.setdefault(pair, was)
-                self._now[pair] = now
+        for pair in outcome.entered | outcome.changed | outcome.left:
+            self._before.setdefault(pair, pair not in outcome.entered)
+            self._now[pair] = pair not in outcome.left
         self._ends |= outcome.ends
 
     def outcome(self) -> FilterOutcome:

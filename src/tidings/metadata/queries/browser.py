@@ -243,9 +243,8 @@ def _parse_cursor(after: str) -> ReferrerCursor:
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_PAGE_SIZE:
-        raise InputError(
-            "invalid page size", where="limit", received=str(limit), accepted=f"1 to {MAX_PAGE_SIZE:,}"
-        )
+        accepted = f"1 to {MAX_PAGE_SIZE:,}"
+        raise InputError("invalid page size", where="limit", received=str(limit), accepted=accepted)
 
 
 def class_to_json(cls: ClassSummary) -> dict[str, Any]:
@@ -267,10 +266,5 @@ def view_to_json(seen: ResourceView) -> dict[str, Any]:
 
 
 def _link_to_json(link: Link) -> dict[str, Any]:
-    return {
-        "property": link.property,
-        "uri": link.uri,
-        "class": link.cls,
-        "reference": link.reference.value,
-        "leads": link.leads,
-    }
+    reference = {"class": link.cls, "reference": link.reference.value, "leads": link.leads}
+    return {"property": link.property, "uri": link.uri, **reference}

@@ -87,15 +87,6 @@ def check_rule_name(name: str, schema: Schema) -> None:
         raise problems.name_of_class(name)
 
 
-def infer_types(rules: Mapping[str, Rule], schema: Schema) -> dict[str, str]:
-    """Validate named rules in dependency order and return the class that each registers."""
-    types: dict[str, str] = {}
-    for name in order_by_dependency(rules):
-        check_rule_name(name, schema)
-        types[name] = check_rule(rules[name], schema, types)
-    return types
-
-
 def order_by_dependency(rules: Mapping[str, Rule]) -> list[str]:
     """Sort the names of rules topologically, searched rules first. Not recursive: chains may be long."""
     done: dict[str, None] = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tidings.core.suggest import did_you_mean, join_words, printable, shorten_list
 from tidings.core.text import plural
@@ -31,15 +32,17 @@ class Finding:
     accepted: str | None = None
     hint: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resource", printable(self.resource, 200))
+
     def error(self) -> TidingsError:
         """Return the finding as an error of its own, for its message."""
-        return TidingsError(
-            self.what,
-            where=f"{self.resource}, {self.property}" if self.property else self.resource,
-            received=self.received,
-            accepted=self.accepted,
-            hint=self.hint,
-        )
+        return TidingsError(**self.parts())
+
+    def parts(self) -> dict[str, Any]:
+        where = f"{self.resource}, {self.property}" if self.property else self.resource
+        parts = {"what": self.what, "received": self.received, "accepted": self.accepted, "hint": self.hint}
+        return {"where": where, **parts}
 
     def facts(self) -> dict[str, str]:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -54,11 +57,8 @@ class _FindingsError(TidingsError):
         self.findings = tuple(findings)
         if len(self.findings) > 1:
             super().__init__(plural(len(self.findings), "problem"), where=where)
-            return
-        only = self.findings[0].error()
-        super().__init__(
-            only.what, where=only.where, received=only.received, accepted=only.accepted, hint=only.hint
-        )
+        else:
+            super().__init__(**self.findings[0].parts())
 
     def message(self) -> str:
         return "\n".join((super().message(), *self._lines()))
@@ -94,31 +94,25 @@ _EXPECTED = {
 def foreign_resource(resource: str, document: str) -> Finding:
     what, hint = "a resource of another document", "does the document name another base (xml:base, @base)?"
     accepted = f"{printable(document)} and {printable(document)}#..."
-    return Finding(printable(resource, 200), what, accepted=accepted, hint=hint)
+    return Finding(resource, what, accepted=accepted, hint=hint)
 
 
 def schema_in_document(document: str) -> Finding:
     """Report a schema once, instead of an unknown class for each of its declarations."""
     what, hint = "a schema where a document was expected", "tidings provider schema FILE loads it"
     received = "classes and properties (rdfs:Class, rdf:Property)"
-    return Finding(
-        printable(document, 200), what, received=received, accepted="resources of its classes", hint=hint
-    )
+    return Finding(document, what, received=received, accepted="resources of its classes", hint=hint)
 
 
 def name_collision(resource: str) -> Finding:
     what = "the name is also generated for a nested resource"
-    return Finding(
-        printable(resource, 200), what, hint="give the nested resource an rdf:ID, or rename this one"
-    )
+    return Finding(resource, what, hint="give the nested resource an rdf:ID, or rename this one")
 
 
 def missing_class(resource: str, properties: Collection[str]) -> Finding:
-    hint = (
-        None if properties else "a resource that is only referred to needs a URI and is described elsewhere"
-    )
-    hint = _NO_CONTAINERS if RDF + "first" in properties else hint
-    return Finding(printable(resource, 200), "the resource has no class", "rdf:type", hint=hint)
+    only_referred = "a resource that is only referred to needs a URI and is described elsewhere"
+    hint = _NO_CONTAINERS if RDF + "first" in properties else None if properties else only_referred
+    return Finding(resource, "the resource has no class", "rdf:type", hint=hint)
 
 
 def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
@@ -126,12 +120,12 @@ def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
     container = term.text in _CONTAINERS
     hint = _NO_CONTAINERS if container else did_you_mean(vocabulary.short(term.text), known)
     what, accepted = "not a class of the schema", shorten_list(known)
-    return Finding(printable(resource, 200), what, "rdf:type", _shown(term), accepted, hint)
+    return Finding(resource, what, "rdf:type", _shown(term), accepted, hint)
 
 
 def unrelated_classes(resource: str, classes: Sequence[str]) -> Finding:
     what, accepted = "unrelated classes", "one class, optionally with its superclasses"
-    return Finding(printable(resource, 200), what, "rdf:type", join_words(classes), accepted)
+    return Finding(resource, what, "rdf:type", join_words(classes), accepted)
 
 
 def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) -> Finding:
@@ -139,16 +133,12 @@ def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) 
     hint = f"it is a property of {join_words(owners)}" if owners else did_you_mean(short, known)
     name = short if owners else f"<{printable(iri, 200)}>"
     accepted = shorten_list(known) if known else None
-    return Finding(
-        printable(resource, 200), f"{cls} has no such property", name, accepted=accepted, hint=hint
-    )
+    return Finding(resource, f"{cls} has no such property", name, accepted=accepted, hint=hint)
 
 
 def too_many_values(resource: str, property: Property, terms: Sequence[Term]) -> Finding:
     received = shorten_list(list(map(_shown, terms)), 3)
-    return Finding(
-        printable(resource, 200), "several values of a single-valued property", property.name, received
-    )
+    return Finding(resource, "several values of a single-valued property", property.name, received)
 
 
 def literal_for_reference(resource: str, property: Property, term: Term) -> Finding:
@@ -157,24 +147,22 @@ def literal_for_reference(resource: str, property: Property, term: Term) -> Find
         f"the URI of a resource of {property.leads_to}",
     )
     hint = 'in RDF/XML a reference is rdf:resource="..."'
-    return Finding(printable(resource, 200), what, property.name, _shown(term), accepted, hint)
+    return Finding(resource, what, property.name, _shown(term), accepted, hint)
 
 
 def reference_for_literal(resource: str, property: Property, term: Term) -> Finding:
     what = "a resource where a literal is expected"
-    return Finding(printable(resource, 200), what, property.name, _shown(term), _expected(property))
+    return Finding(resource, what, property.name, _shown(term), _expected(property))
 
 
 def wrong_datatype(resource: str, property: Property, term: Term) -> Finding:
     expected = _expected(property)
-    return Finding(printable(resource, 200), f"not {expected}", property.name, _shown(term), expected)
+    return Finding(resource, f"not {expected}", property.name, _shown(term), expected)
 
 
 def wrong_class(resource: str, property: Property, target: str, cls: str) -> Finding:
     what, accepted = "refers to a resource of another class", property.leads_to
-    return Finding(
-        printable(resource, 200), what, property.name, f"<{printable(target, 200)}>, a {cls}", accepted
-    )
+    return Finding(resource, what, property.name, f"<{printable(target, 200)}>, a {cls}", accepted)
 
 
 def _expected(property: Property) -> str:

@@ -311,25 +311,16 @@ class MetadataBatchProcessor:
         documents: Mapping[int, Document],
         refused: Mapping[int, BudgetExceeded],
     ) -> list[RegistrationResult]:
-        work = partial(self._next, upto=upto, schemas=schemas, documents=documents, refused=refused)
-        done = []
-        while found := self._store.metadata.transact(work):
-            done.append(found)
-        return done
+        def apply_next(transaction: MetadataTransaction) -> RegistrationResult | None:
+            """Apply pending entries; the transaction locks the position."""
+            missing = min(upto - transaction.position(), self._stream.most)
+            entries = transaction.pending(missing) if missing > 0 else []
+            return apply_entries(transaction, schemas, entries, documents, refused) if entries else None
 
-    def _next(
-        self,
-        work: MetadataTransaction,
-        upto: int,
-        schemas: SchemaCache,
-        documents: Mapping[int, Document],
-        refused: Mapping[int, BudgetExceeded],
-    ) -> RegistrationResult | None:
-        """Apply pending entries; the transaction locks the position."""
-        missing = min(upto - work.position(), self._stream.most)
-        return (
-            apply_entries(work, schemas, work.pending(missing), documents, refused) if missing > 0 else None
-        )
+        results = []
+        while result := self._store.metadata.transact(apply_next):
+            results.append(result)
+        return results
 
     def _added(
         self, batch: int, entries: int, done: Sequence[RegistrationResult], began: float

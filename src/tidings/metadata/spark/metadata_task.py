@@ -226,15 +226,14 @@ def _found(job: MetadataJob, batch: Any, watch: BudgetWatch) -> Any:
         n, place = owners[at]
         places[n].append(place)
         rules[n].append(rule)
-    columns = (
-        [position for position, _ in read],
-        [document.uri for _, document in read],
-        [json.dumps([resource_to_json(each) for each in document.resources]) for _, document in read],
-        places,
-        rules,
-    )
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, TASK_RESULT_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=TASK_RESULT_SCHEMA)
+    columns = {
+        "position": [position for position, _ in read],
+        "uri": [document.uri for _, document in read],
+        "resources": [json.dumps(list(map(resource_to_json, document.resources))) for _, document in read],
+        "places": places,
+        "rules": rules,
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=TASK_RESULT_SCHEMA)
 
 
 def _document(reader: DocumentReader, row: dict[str, Any]) -> Document | None:

@@ -102,29 +102,22 @@ def build_evaluation_stage(job: EvaluationJob) -> Callable[[Iterable[Any]], Iter
         freeze_memory()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                report = _ask(
-                    job, open_shared_store(job.store).metadata.resources_between(*job.ranges[number])
-                )
+                metadata = open_shared_store(job.store).metadata
+                report = _match(job, metadata.resources_between(*job.ranges[number]))
                 yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
     return run
 
 
-def _ask(job: EvaluationJob, resources: Sequence[Resource]) -> EvaluationReport:
+def _match(job: EvaluationJob, resources: Sequence[Resource]) -> EvaluationReport:
     triggers = _triggers(job.media_type, job.schema, job.index)
-    uris, places = [], []
-    for uri, place in triggers.satisfied(resources):
-        uris.append(uri)
-        places.append(place)
-    if not uris:
+    matches = list(triggers.satisfied(resources))
+    if not matches:
         return EvaluationReport(len(resources), 0, "")
+    uris, places = zip(*matches, strict=True)
     path = str(Path(job.results) / f"found-{uuid4().hex}.arrow")
     with pa.ipc.new_stream(path, MATCH_SCHEMA) as file:
-        file.write_batch(
-            pa.RecordBatch.from_arrays(
-                [pa.array(uris, pa.string()), pa.array(places, pa.int32())], schema=MATCH_SCHEMA
-            )
-        )
+        file.write_batch(pa.RecordBatch.from_pydict({"uri": uris, "place": places}, schema=MATCH_SCHEMA))
     return EvaluationReport(len(resources), len(uris), path)
 
 

@@ -46,7 +46,6 @@ from tidings.metadata.sql.tables import INDEXED_LENGTH
 MAX_INLINE_CLASSES = 20
 """How many classes are written inline."""
 
-_SQL = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
 
 
@@ -102,7 +101,7 @@ class QueryStatement:
 
     def constant(self, asked: ConstantTest, uri: str) -> str:
         if asked.property is None:
-            return f"{uri} {_SQL[asked.operator.value]} {self.parameter(asked.constant.text)}"
+            return f"{uri} {asked.operator.value} {self.parameter(asked.constant.text)}"
         text, number = ("", self.parameter(asked.constant.number))
         if asked.operator.value not in _BOUNDS:
             text, number = self.parameter(asked.constant.text), ""
