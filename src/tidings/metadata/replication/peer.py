@@ -19,6 +19,7 @@ from tidings.metadata.provider.provider import Provider
 from tidings.operations.egress_policy import FetchProblem
 from tidings.operations.http_client import HttpClient, HttpLimits, HttpStream
 
+
 class ReplicationLog(Protocol):
     """A log that a provider can follow; with `has_snapshots`, it can start from a snapshot."""
 
