@@ -141,7 +141,7 @@ class History(RuleBasedStateMachine):
             fed |= {(each.right_rule, each.grp, each.level, 0) for each in joins}
             assert {row._tuple() for row in connection.execute(select(*rule_feeds.c))} == fed
             loaded = resource_rows.load_resources(connection, URIS)
-        assert {uri: _shown(one.resource) for uri, one in loaded.items()} == {
+        assert {uri: _shown(resource) for uri, resource in loaded.items()} == {
             uri: _shown(one) for uri, one in self.there.items()
         }
 
