@@ -31,7 +31,7 @@ def carried(media_type: str, body: bytes) -> dict[str, Any] | None:
     return found
 
 
-def test_an_event() -> None:
+def test_cloud_event_has_all_members() -> None:
     event = cloud_event(told(), Publication("p-1", "application/json", b'{"price": 180}', 7))
     assert event == {
         "specversion": "1.0",
@@ -69,30 +69,30 @@ def test_an_event() -> None:
         ("application/json", b"[" * 100_000, "[" * 100_000),
     ],
 )
-def test_a_publication_as_it_was(media_type: str, body: bytes, expected: Any) -> None:
+def test_cloud_event_contains_the_publication_unchanged(media_type: str, body: bytes, expected: Any) -> None:
     assert carried(media_type, body) == {"id": "p-1", "media_type": media_type, "body": expected}
 
 
-def test_what_is_no_utf_8_goes_as_base64() -> None:
+def test_cloud_event_body_that_is_not_utf8_is_base64() -> None:
     body = '<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>'.encode("iso-8859-1")
     publication = carried("application/xml", body)
     assert publication is not None and "body" not in publication
     assert b64decode(publication["body_base64"]) == body
 
 
-def test_one_line_of_ascii() -> None:
+def test_text_of_is_one_line_of_ascii() -> None:
     line = text_of(cloud_event(told(), Publication("p-1", "application/xml", "<a>\r\n\u2028é</a>".encode())))
     assert line.isascii() and line.isprintable()
 
 
-def test_what_is_too_large_or_not_in_the_journal_is_left_out() -> None:
+def test_cloud_event_leaves_out_large_and_absent_publications() -> None:
     publication = Publication("p-1", "application/json", b'{"a": 12}')
     assert cloud_event(told(), publication, largest=9)["data"]["publication"] is not None
     assert cloud_event(told(), publication, largest=8)["data"]["publication"] is None
     assert cloud_event(told(), None)["data"]["publication"] is None
 
 
-def test_what_is_bound_and_names_of_all_kinds() -> None:
+def test_cloud_event_contains_bindings_and_quotes_names() -> None:
     """A rule over metadata or a database of objects stands in the place of a subscription, and has any name."""
     bindings = {"object": "Script2", "attributes": ["title"]}
     event = cloud_event(told("http://e.org/d#x", "my école/1", kind="changed", bindings=bindings), None)
@@ -116,7 +116,7 @@ def test_a_page_has_its_publications_with_it(tmp_path: Path) -> None:
     assert bodies == [{"id": "p-1", "media_type": "application/json", "body": {"price": 1}}, None, None]
 
 
-def test_a_text_of_two_parts_is_the_same(tmp_path: Path) -> None:
+def test_text_with_equals_text_of(tmp_path: Path) -> None:
     publication = Publication("p-1", "application/json", b'{"a": "null}}"}')
     one = told(bindings={"x": "null}}"})
     assert text_with(one, carried_text(publication)) == text_of(cloud_event(one, publication))

@@ -13,7 +13,7 @@ def drawn(text: str, start: int, end: int, note: str = "") -> list[str]:
     return Place.at(text, start, end).draw(note).split("\n")
 
 
-def test_the_place_is_underlined_with_a_note_beside_it() -> None:
+def test_place_draw_underlines_with_a_note() -> None:
     assert drawn("prise < 200", 0, 5, "did you mean 'price'?") == [
         "  prise < 200",
         "  ^^^^^   did you mean 'price'?",

@@ -27,12 +27,12 @@ def understood(text: str, schema: EventSchema | None) -> str:
 
 
 @pytest.mark.parametrize("pair", read_pairs(HERE / "checks.txt"), ids=str)
-def test_with_a_schema(pair: Pair) -> None:
+def test_check_with_a_schema_reports(pair: Pair) -> None:
     assert understood(pair.given, SCHEMA) == pair.expected
 
 
 @pytest.mark.parametrize("pair", read_pairs(HERE / "free.txt"), ids=str)
-def test_without_a_schema(pair: Pair) -> None:
+def test_check_without_a_schema_reports(pair: Pair) -> None:
     assert understood(pair.given, None) == pair.expected
     assert understood(pair.given, EventSchema()) == pair.expected
 
@@ -52,7 +52,7 @@ def test_an_attribute_that_one_type_has_several_times_is_not_single() -> None:
     assert understood("price > 10 and price < 5", schema) == "price > 10 and price < 5"
 
 
-def test_numbers_stay_within_their_domain() -> None:
+def test_check_of_numbers_outside_their_domain_is_refused() -> None:
     share = Domain("share", DomainKind.NUMERIC, minimum=0, maximum=1)
     schema = EventSchema.of([share], [Attribute("part", "share")], [EventType("any", (Member("part"),))])
     assert understood("part = 2", schema).startswith("part cannot be 2 (column 8); accepted: >= 0 and <= 1")

@@ -105,14 +105,14 @@ def test_every_beginning_of_a_document(body: bytes) -> None:
 @pytest.mark.parametrize(
     "special", ['"', r"\n", r"\"", "é", "\x1f", "\x7f", "\x80", "😀", r"\u00e9", "\\", "1", ""]
 )
-def test_strings_and_keys_whatever_stands_where_in_them(special: str) -> None:
+def test_decode_many_strings_and_keys_with_any_characters(special: str) -> None:
     texts = ["x" * before + special + "y" * after for before in range(18) for after in (0, 3, 9)]
     bodies = [f'{{"{key}":"{value}"}}' for text in texts for key, value in (("a", text), (text, "a"))]
     same_as_definition([body.encode() for body in bodies])
 
 
 @pytest.mark.parametrize("after", ["", " ", ",", "}", "e", ".", "/", ":", "x", "é"])
-def test_numbers_of_any_length_whatever_follows(after: str) -> None:
+def test_decode_many_numbers_of_any_length(after: str) -> None:
     digits = ["123456789012345678901234567890"[:count] for count in range(1, 25)]
     numbers = [sign + text for text in digits for sign in ("", "-")]
     bodies = [f'{{"a":{number}{after}}}' for number in (*numbers, *(f"0.{text}" for text in digits))]
@@ -155,7 +155,7 @@ decimals = st.floats(allow_nan=False, allow_infinity=False).map(repr)
     ["5e-324", "2.2250738585072014e-308", "2.2250738585072011e-308", "1e-400", "0e400", "-0", "-0.0", "0.0e5"]
 )
 @example(["0.000000000000000000001", "0.00000000000000000000000000000000012345", "1234567890123456789.5"])
-def test_numbers(literals: list[str]) -> None:
+def test_decode_many_numbers(literals: list[str]) -> None:
     same_as_definition([f'{{"a":{each},"id":{each}}}'.encode() for each in literals])
     same_as_definition([f'{{"a":[{",".join(literals)}]}}'.encode()], unwanted=["a"])
 
@@ -216,14 +216,14 @@ def test_a_reject_says_where() -> None:
     assert problem.place.column == 6
 
 
-def test_more_atoms_than_there_was_room_for() -> None:
+def test_decode_many_enlarges_its_columns() -> None:
     many = json.dumps({"a": list(range(1000)), "id": "x"}).encode()
     got = same_as_definition([STOCK, many, STOCK, many.replace(b"1,", b"1 ,")])
     assert got.declined == 0
     assert got.atoms.count == 4
 
 
-def test_nothing_at_all() -> None:
+def test_decode_many_without_documents_is_empty() -> None:
     got = decoded([], ["a"])
     assert (got.atoms.count, len(got.ids), got.rejects) == (0, 0, [])
     empty = decode_many(np.empty(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64), PathTable([]))
@@ -244,7 +244,7 @@ def test_many_keys_in_an_object() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, kernel.MOST_DEPTH, kernel.MOST_DEPTH + 1, 64, 65, 100_000])
-def test_depth(depth: int) -> None:
+def test_decode_many_depth_limit_is_that_of_the_specification(depth: int) -> None:
     inside = depth - 1
     nested = b'{"a":' * inside + b"1" + b"}" * inside
     bodies = [
@@ -255,7 +255,7 @@ def test_depth(depth: int) -> None:
     same_as_definition(bodies, unwanted=["x" + ".a" * inside])
 
 
-def test_the_kinds_are_those_of_atoms() -> None:
+def test_json_kernel_kinds_equal_atom_kinds() -> None:
     kinds = (kernel.INTEGER, kernel.DOUBLE, kernel.STRING, kernel.BOOLEAN)
     assert kinds == (AtomKind.INTEGER, AtomKind.DOUBLE, AtomKind.STRING, AtomKind.BOOLEAN)
 
@@ -263,7 +263,7 @@ def test_the_kinds_are_those_of_atoms() -> None:
 # --- Paths -----------------------------------------------------------------------------------------------------
 
 
-def test_a_path_and_a_path_below_it() -> None:
+def test_decode_many_path_and_a_path_below_it() -> None:
     body = b'{"a":[1,{"b":2,"c":{"d":3}}],"b":4,"aa":5}'
     [event] = events_of(decoded([body], ["a", "a.b", "a.c.d", "aa"]).atoms)
     assert event == {"a": (1,), "a.b": (2,), "a.c.d": (3,), "aa": (5,)}
@@ -274,7 +274,7 @@ def test_a_path_and_a_path_below_it() -> None:
         st.text(st.characters(codec="utf-8"), min_size=1, max_size=4), min_size=1, max_size=40, unique=True
     )
 )
-def test_any_set_of_paths(names: list[str]) -> None:
+def test_decode_many_any_set_of_paths(names: list[str]) -> None:
     body = json.dumps({name: i for i, name in enumerate(names)}, ensure_ascii=False).encode()
     same_as_definition([body], unwanted=names[::3])
 
@@ -285,7 +285,7 @@ def test_paths_that_are_no_plain_keys() -> None:
     same_as_definition([*bodies, b'{"a":1,"b":2}', b'{"a"":1}', b'{"a\n":1}', *bodies])
 
 
-def test_a_path_that_no_document_can_have() -> None:
+def test_decode_many_path_with_a_lone_surrogate_is_never_found() -> None:
     [event] = events_of(decoded([b'{"a":1,"\\n":2}'], ["\ud800", "a", "\n"]).atoms)
     assert event == {"a": (1,), "\n": (2,)}
 
@@ -329,7 +329,7 @@ def test_lines_of_any_bytes(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()])
-def test_arrow_arrays(kind: pa.DataType) -> None:
+def test_documents_of_arrow_arrays(kind: pa.DataType) -> None:
     array = pa.array(['{"a":0}', '{"a":1}', None, "", '{"a":"\\n"}', '{"a":2}'], kind)[1:]
     got = decode_many(*documents_of(array), PathTable(["a"]))
     assert events_of(got.atoms) == [{"a": (1,)}, {}, {}, {"a": ("\n",)}, {"a": (2,)}]

@@ -52,7 +52,7 @@ DECODED: dict[str, dict[str, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("text", DECODED)
-def test_decode(text: str) -> None:
+def test_decode_returns_values_by_path(text: str) -> None:
     event = decode(text.encode())
     assert event == DECODED[text]
     kinds = {path: [type(value) for value in values] for path, values in event.items()}
@@ -133,7 +133,7 @@ REFUSED: dict[bytes, str] = {
 
 
 @pytest.mark.parametrize("body", REFUSED, ids=lambda body: repr(body[:24]))
-def test_refused(body: bytes) -> None:
+def test_decode_of_invalid_json_is_refused(body: bytes) -> None:
     with pytest.raises(DecodeProblem) as caught:
         decode(body)
     assert str(caught.value) == REFUSED[body]
@@ -145,7 +145,7 @@ def nested(depth: int, open_: str = '{"a":', close: str = "}") -> bytes:
 
 
 @pytest.mark.parametrize("brackets", [('{"a":', "}"), ("[", "]")])
-def test_the_depth_is_bounded(brackets: tuple[str, str]) -> None:
+def test_decode_of_deep_nesting_is_refused(brackets: tuple[str, str]) -> None:
     assert list(decode(nested(MAX_DEPTH, *brackets)).values()) == [(1,)]
     with pytest.raises(DecodeProblem, match="nested too deeply"):
         decode(nested(MAX_DEPTH + 1, *brackets))
@@ -155,7 +155,7 @@ def test_the_depth_is_bounded(brackets: tuple[str, str]) -> None:
         decode(b'{"x":' * 1_000_000)
 
 
-def test_wide_is_not_deep() -> None:
+def test_decode_of_many_siblings_is_accepted() -> None:
     assert decode(b'{"a":[' + b",".join([b'{"b":[1]}'] * 1000) + b"]}") == {"a.b": (1,) * 1000}
 
 
@@ -184,7 +184,7 @@ def test_flatten_takes_python_objects() -> None:
 # --- with a schema
 
 
-def test_the_papers_events() -> None:
+def test_decode_of_the_papers_events() -> None:
     e1 = b"""{"event_type": ["antiques", "furniture"], "price": 200, "quantity": 2, "period": "XVI",
             "furniture_category": "table"}"""
     assert decode(e1, FURNITURE) == {
@@ -266,7 +266,7 @@ def test_data_may_say_its_event_types_itself() -> None:
         ({"data_base64": coded(b"ab"), "datacontenttype": "image/png"}, {"data_base64": (coded(b"ab"),)}),
     ],
 )
-def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]]) -> None:
+def test_decode_cloud_event_accepts_any_data(more: dict[str, Any], paths: dict[str, tuple[Any, ...]]) -> None:
     event = {
         path: values for path, values in decode(cloud(**more)).items() if not path.startswith("cloudevent.")
     }
@@ -327,7 +327,7 @@ def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]
         ({"extension": ["a"]}, "invalid value of the CloudEvents attribute extension"),
     ],
 )
-def test_refused_cloud_events(more: dict[str, Any], message: str) -> None:
+def test_decode_of_invalid_cloud_events_is_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeProblem) as caught:
         decode(cloud(**more))
     assert str(caught.value).startswith(message)
@@ -344,14 +344,14 @@ def test_refused_cloud_events(more: dict[str, Any], message: str) -> None:
         {"extinteger": 10, "extboolean": True, "extstring": "", "extbinary": "TWE=", "7": "seven"},
     ],
 )
-def test_what_an_envelope_may_have(more: dict[str, Any]) -> None:
+def test_decode_cloud_event_accepts_valid_envelopes(more: dict[str, Any]) -> None:
     """With the cases of the conformance suite of CloudEvents, as those that are refused above."""
     decoded = decode(cloud(**more))
     given = {f"cloudevent.{name}": (value,) for name, value in more.items() if value is not None}
     assert {path: values for path, values in decoded.items() if path in given} == given
 
 
-def test_the_envelope_is_no_part_of_the_event_for_the_schema() -> None:
+def test_decode_cloud_event_envelope_needs_no_declaration() -> None:
     body = json.dumps(
         ENVELOPE | {"type": "furniture", "data": {"price": 1, "quantity": 1, "furniture_category": "bed"}}
     )
@@ -463,7 +463,7 @@ def test_anything_decodes_or_is_a_decode_problem(body: bytes) -> None:
         assert values and all(isinstance(value, bool | int | float | str) for value in values)
 
 
-def test_the_id_names_an_event_and_is_no_part_of_it() -> None:
+def test_decode_id_needs_no_declaration() -> None:
     schema = load_text("attributes: {price: numeric}\nevent_types: {sale: {attributes: {price: mandatory}}}")
     event = {"id": "e1", "event_type": "sale", "price": 5}
     assert event_of(event, schema) == {"id": ("e1",), "event_type": ("sale",), "price": (5,)}

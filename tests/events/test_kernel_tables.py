@@ -207,7 +207,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
-def test_what_is_plain_and_right_is_not_asked_about(text: str) -> None:
+def test_conformity_kernel_accepts_plain_valid_events(text: str) -> None:
     assert same([text.encode()], wanted=["price"], id_field="name").declined == 0
 
 
@@ -228,7 +228,7 @@ def test_what_is_plain_and_right_is_not_asked_about(text: str) -> None:
         ('{"event_type":"note","seller":{"street":"x"}}', "R3"),
     ],
 )
-def test_what_breaks_a_rule_is_told_by_the_definition(text: str, rule: str) -> None:
+def test_conformity_kernel_declines_invalid_events(text: str, rule: str) -> None:
     [(_, problem)] = same([ACCEPTED[0].encode(), text.encode(), ACCEPTED[1].encode()]).rejects
     assert problem.facts()["rule"] == rule
 
@@ -243,6 +243,6 @@ def test_what_breaks_a_rule_is_told_by_the_definition(text: str, rule: str) -> N
         '{"specversion":"1.0","id":"1","source":"s","type":"lot","data":{"price":1}}',
     ],
 )
-def test_what_is_unusual_and_right_is_accepted_by_the_definition(text: str) -> None:
+def test_conformity_declined_valid_events_are_accepted_by_the_specification(text: str) -> None:
     got = same([text.encode()])
     assert (got.declined, got.rejects) == (1, [])

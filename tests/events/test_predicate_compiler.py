@@ -92,17 +92,17 @@ def families(draw: st.DrawFn) -> list[str]:
 
 
 @given(families())
-def test_same_as_one_by_one(found: list[str]) -> None:
+def test_compile_many_equals_single_compilation(found: list[str]) -> None:
     assert_same(found)
 
 
 @given(st.lists(texts(), min_size=1, max_size=4), st.integers(0, 11))
-def test_same_as_one_by_one_for_any_text(found: list[str], seed: int) -> None:
+def test_compile_many_of_any_text_equals_single_compilation(found: list[str], seed: int) -> None:
     assert_same([untidy(text, seed) for text in found] * 9)
 
 
 @given(st.lists(schema_texts(), min_size=1, max_size=4))
-def test_same_as_one_by_one_with_a_schema(found: list[str]) -> None:
+def test_compile_many_with_a_schema_equals_single_compilation(found: list[str]) -> None:
     assert_same(found * 9, SCHEMA)
 
 
@@ -117,7 +117,9 @@ SCHEMA_SKELETONS = [
 @given(
     st.sampled_from(SCHEMA_SKELETONS), st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=8, max_size=30)
 )
-def test_same_ranges_with_a_schema(skeleton: str, literals: list[tuple[int, ...]]) -> None:
+def test_compile_many_of_ranges_with_a_schema_equals_single_compilation(
+    skeleton: str, literals: list[tuple[int, ...]]
+) -> None:
     assert_same([skeleton.format(*some) for some in literals], SCHEMA)
 
 
@@ -137,7 +139,9 @@ WORD_SKELETONS = [
     st.sampled_from(WORD_SKELETONS),
     st.lists(st.tuples(*[st.sampled_from(WORDS)] * 3), min_size=8, max_size=30),
 )
-def test_same_words_with_a_schema(skeleton: str, literals: list[tuple[str, ...]]) -> None:
+def test_compile_many_of_words_with_a_schema_equals_single_compilation(
+    skeleton: str, literals: list[tuple[str, ...]]
+) -> None:
     assert_same([skeleton.format(*some) for some in literals], SCHEMA)
 
 
@@ -180,7 +184,7 @@ def test_later_subscriptions_with_a_taken_id_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("bad", [None, 5, "half \ud800 a character"])
-def test_what_is_no_string_is_rejected(bad: object) -> None:
+def test_compile_many_of_a_text_that_is_not_a_string_is_rejected(bad: object) -> None:
     done = compile_columns(["1", "2"], ["ana"] * 2, ["predicates"] * 2, ["a = 1", bad])  # type: ignore[list-item]
     assert done.subscriptions["id"].to_pylist() == ["1"]
     assert "the text is not a valid string" in done.rejects[0].reason
@@ -193,7 +197,7 @@ def test_columns_may_be_arrow_arrays() -> None:
     assert done.subscriptions.num_rows == 2
 
 
-def test_nothing() -> None:
+def test_compile_many_without_subscriptions_is_empty() -> None:
     done = compile_many([])
     assert (done.subscriptions.num_rows, done.blocks, done.domains, done.rejects) == (0, (), (), ())
 

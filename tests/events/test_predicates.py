@@ -20,12 +20,12 @@ from tidings.events.tree import Comparison, Tree, show_tree
 
 
 @given(trees())
-def test_a_tree_shown_reads_back(tree: Tree) -> None:
+def test_parse_of_show_tree_is_the_tree(tree: Tree) -> None:
     assert parse(show_tree(tree)) == tree
 
 
 @given(texts(), st.integers(0, 11))
-def test_spaces_and_capitals_mean_nothing(text: str, seed: int) -> None:
+def test_parse_ignores_spaces_and_case(text: str, seed: int) -> None:
     assert parse(untidy(text, seed)) == parse(text)
 
 
@@ -36,12 +36,12 @@ WORDS = [
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
-def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
+def test_parse_of_any_words_is_a_tree_or_an_error_with_a_place(words: list[str], space: str) -> None:
     check_words(parse, space.join(words))
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12))
-def test_what_would_be_taken_next_is_what_the_parser_says(words: list[str]) -> None:
+def test_accepted_by_agrees_with_lark(words: list[str]) -> None:
     """Its own answer is the definition, and takes longer than to parse the text."""
     parsing = _parser().parse_interactive(" ".join(words))
     try:
@@ -72,11 +72,11 @@ def test_parse_of_a_long_text_with_a_slip_at_its_end_reads_each_token_once(
 
 
 @given(st.text(max_size=30))
-def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
+def test_parse_of_any_text_is_a_tree_or_an_error(text: str) -> None:
     check_text(parse, text)
 
 
-def test_spans_underline_what_they_name() -> None:
+def test_parse_spans_cover_their_parts() -> None:
     text = "  price   between 10  and 20"
     tree = parse(text)
     assert isinstance(tree, Comparison)

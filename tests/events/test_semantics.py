@@ -73,7 +73,7 @@ BIG = 2**53
         ("\"seller.city\" = 'Graz'", {"seller.city": ["Graz"]}, True),
     ],
 )
-def test_meanings(text: str, event: Event, expected: bool) -> None:
+def test_matches_without_a_schema(text: str, event: Event, expected: bool) -> None:
     assert matches(parse_and_check(text), event) is expected
 
 
@@ -95,11 +95,11 @@ def test_meanings(text: str, event: Event, expected: bool) -> None:
         ("color contains 'red'", {"color": ["red"]}, True),
     ],
 )
-def test_meanings_with_a_schema(text: str, event: Event, expected: bool) -> None:
+def test_matches_with_a_schema(text: str, event: Event, expected: bool) -> None:
     assert matches(parse_and_check(text, SCHEMA), event) is expected
 
 
 @given(trees(), trees(), events())
-def test_de_morgan(one: Tree, other: Tree, event: Event) -> None:
+def test_matches_obeys_de_morgan(one: Tree, other: Tree, event: Event) -> None:
     assert matches(Not(And((one, other))), event) == matches(Or((Not(one), Not(other))), event)
     assert matches(Not(Or((one, other))), event) == matches(And((Not(one), Not(other))), event)

@@ -59,7 +59,7 @@ def columns(draw: st.DrawFn) -> tuple[list[str], list[int], int]:
 
 @pytest.mark.parametrize("column", [known, growing])
 @given(st.lists(columns(), min_size=1, max_size=3), st.sampled_from([8, 64, 1 << 17]))
-def test_what_is_written_is_read(
+def test_parquet_file_written_is_read_back(
     column: Callable[..., EncodedColumn], groups: list[tuple[list[str], list[int], int]], page: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -80,7 +80,7 @@ def test_large_dictionaries_long_runs_and_whole_pages(column: Callable[..., Enco
 
 
 @pytest.mark.parametrize("column", [known, growing])
-def test_strings_that_do_not_occur_are_left_out_when_they_are_many(
+def test_known_column_with_few_rows_leaves_out_unused_strings(
     column: Callable[..., EncodedColumn],
 ) -> None:
     strings = [f"s{number}" for number in range(100_000)]
@@ -89,7 +89,7 @@ def test_strings_that_do_not_occur_are_left_out_when_they_are_many(
     assert pq.read_table(pa.BufferReader(data)).column("word").to_pylist() == ["s7", "s99999", "s7"]
 
 
-def test_a_column_says_between_which_strings_it_lies() -> None:
+def test_growing_column_has_bounds_of_its_strings() -> None:
     columns = [growing(["b", "a", "ü"], [0, 1, 2]), known(["x"], [0, 0, 0])]
     group = pq.ParquetFile(pa.BufferReader(written(NAMES, [columns]))).metadata.row_group(0)
     assert (group.column(0).statistics.min, group.column(0).statistics.max) == ("a", "ü")

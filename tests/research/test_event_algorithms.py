@@ -36,14 +36,14 @@ class TestFairPredicate:
         assert len(fair.equalities) == 1
         assert len(fair.comparisons) == 1
 
-    def test_it_counts_satisfied_predicates(self) -> None:
+    def test_fair_predicate_counts_satisfied_predicates(self) -> None:
         fair = FairPredicate()
         fair.add("both", plan(("price", LT, 10), ("category", EQ, "toy")))
         fair.add("one", plan(("price", LT, 20), ("category", EQ, "car")))
         fair.add("none", plan(("price", GT, 20)))
         assert fair.hit_counts(EventView({"price": [5], "category": ["toy"]}, {})) == {0: 2, 1: 1}
 
-    def test_if_a_price_is_at_most_10_it_is_at_most_20(self) -> None:
+    def test_fair_predicate_smaller_bounds_imply_larger_ones(self) -> None:
         fair = FairPredicate()
         fair.add("10", plan(("price", LE, 10)))
         fair.add("20", plan(("price", LE, 20)))
@@ -75,7 +75,7 @@ class TestEqualityPreferred:
 
 
 class TestQuarantining:
-    def test_the_quarantine_holds_only_what_has_no_equality(self) -> None:
+    def test_quarantine_holds_only_clauses_without_equality(self) -> None:
         quarantining = Quarantining()
         quarantining.add("cheap toy", plan(("category", EQ, "toy"), ("price", LT, 5)))
         quarantining.add("cheap", plan(("price", LT, 7)))
@@ -106,7 +106,7 @@ class TestHanson:
 
 
 class TestGough:
-    def test_an_event_has_one_path(self) -> None:
+    def test_gough_event_has_one_path(self) -> None:
         gough = Gough()
         gough.add("low", plan(("price", LT, 10), ("colour", EQ, "red")))
         gough.add("high", plan(("price", GT, 10)))
@@ -115,14 +115,14 @@ class TestGough:
         assert gough.match({"price": [5], "colour": ["red"]}) == {"low"}
         assert gough.match({"price": [10], "colour": ["red"]}) == set()
 
-    def test_it_refuses_to_eat_the_memory(self) -> None:
+    def test_gough_beyond_its_limit_is_refused(self) -> None:
         gough = Gough(limit=1000)
         for number in range(100):
             gough.add(f"s{number}", plan(*((f"a{(number + i) % 7}", GE, number) for i in range(3))))
         with pytest.raises(TooLarge, match="100 clauses has more than 1,000 cells"):
             gough.match({"a1": [50]})
 
-    def test_after_removing_enough_it_goes_on(self) -> None:
+    def test_gough_below_its_limit_again_matches(self) -> None:
         gough = Gough(limit=30)
         for number in range(20):
             gough.add(f"s{number}", plan(("a", EQ, number)))
@@ -134,7 +134,7 @@ class TestGough:
 
 
 class TestAguilera:
-    def test_the_same_beginning_is_shared(self) -> None:
+    def test_aguilera_shares_common_prefixes(self) -> None:
         def size(beginning: Predicate) -> int:
             tree = Aguilera()
             for number in range(30):
@@ -186,7 +186,7 @@ def intervals(draw: st.DrawFn) -> Interval:
 
 class TestIbsTree:
     @given(history=st.lists(st.tuples(st.booleans(), intervals()), max_size=60))
-    def test_finds_the_intervals_that_contain_a_value(self, history: list[tuple[bool, Interval]]) -> None:
+    def test_ibs_tree_search_finds_intervals_with_a_value(self, history: list[tuple[bool, Interval]]) -> None:
         tree, held = IbsTree(), dict[int, Interval]()
         for number, (remove, interval) in enumerate(history):
             if remove and held:
@@ -200,7 +200,7 @@ class TestIbsTree:
             found = sorted(tree.search(value))
             assert found == sorted(number for number, each in held.items() if each.has(value))
 
-    def test_stays_balanced_when_values_come_in_order(self) -> None:
+    def test_ibs_tree_stays_balanced_for_sorted_values(self) -> None:
         tree = IbsTree()
         for number in range(1000):
             tree.add(number, Interval(number, number + 0.5))

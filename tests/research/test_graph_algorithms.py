@@ -164,7 +164,7 @@ class TestContract:
         found.add("how", gql("(:A, ?how, :B)"))
         assert shown(found.match(graph("A writes B"))) == {"maker": {"A"}, "how": {"writes", "makes"}}
 
-    def test_nothing_matches_where_nothing_was_added(self, make: Make) -> None:
+    def test_match_without_subscriptions_is_empty(self, make: Make) -> None:
         found = make(NO_TAXONOMY)
         assert found.match(graph("A p B")) == {}
         assert len(found) == 0
@@ -189,7 +189,9 @@ def histories(draw: st.DrawFn) -> tuple[History, list[Graph], Taxonomy]:
 
 @FEWER
 @given(drawn=histories())
-def test_same_answers_as_the_definition(make: Make, drawn: tuple[History, list[Graph], Taxonomy]) -> None:
+def test_match_agrees_with_the_specification(
+    make: Make, drawn: tuple[History, list[Graph], Taxonomy]
+) -> None:
     history, published, taxonomy = drawn
     found, held = make(taxonomy), dict[str, Pattern]()
     for id, change in history:
@@ -206,7 +208,7 @@ def test_same_answers_as_the_definition(make: Make, drawn: tuple[History, list[G
 
 
 @given(drawn=histories())
-def test_whatever_is_removed_leaves_nothing(drawn: tuple[History, list[Graph], Taxonomy]) -> None:
+def test_remove_of_all_leaves_nothing(drawn: tuple[History, list[Graph], Taxonomy]) -> None:
     history, _, taxonomy = drawn
     g_topss, ops = GTopss(taxonomy), Ops(taxonomy)
     for id, change in history:
@@ -275,7 +277,7 @@ class TestGTopss:
         g_topss.add("s2", gql(FIGURE_5B))
         assert shown(g_topss.match(FIGURE_5C)) == {"s1": {"2005"}, "s2": {"HomePage325 2005"}}
 
-    def test_figure_6_without_the_taxonomy_nobody_is_below_academia(self) -> None:
+    def test_figure_6_without_the_taxonomy_no_class_is_below_academia(self) -> None:
         g_topss = GTopss(NO_TAXONOMY)
         g_topss.add("s2", gql(FIGURE_5B))
         assert g_topss.match(FIGURE_5C) == {}

@@ -133,7 +133,7 @@ def test_without_event_types_there_are_no_rules() -> None:
     check({"price": ["x"]}, EventSchema.of(attributes=[Attribute("price", "numeric")]))
 
 
-def test_what_came_beside_the_event_is_no_part_of_it() -> None:
+def test_check_ignores_paths_beside_the_event() -> None:
     check(E1 | {"cloudevent.id": ["7"]}, FURNITURE, beside=["cloudevent.id"])
     with pytest.raises(ConsistencyProblem, match="R3"):
         check(E1 | {"cloudevent.id": ["7"]}, FURNITURE)

@@ -23,7 +23,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("kind", ACCEPTED)
 @pytest.mark.parametrize("other", ACCEPTED)
-def test_accepts_its_own_kind_only(kind: DomainKind, other: DomainKind) -> None:
+def test_domain_accepts_values_of_its_kind(kind: DomainKind, other: DomainKind) -> None:
     domain = Domain("d", kind)
     for value in ACCEPTED[other]:
         is_string = kind is DomainKind.STRING and isinstance(value, str)
@@ -36,7 +36,7 @@ def test_bounds_are_included() -> None:
     assert [domain.accepts(number) for number in (-0.1, 0, 10, 10.5)] == [False, True, True, False]
 
 
-def test_listed_values() -> None:
+def test_domain_lists_its_values() -> None:
     domain = Domain("size", DomainKind.ENUMERATED, {"1": (), "2": ()})
     assert domain.accepts("1") and not domain.accepts(1) and not domain.accepts("3")
     assert not domain.is_ordered
@@ -74,7 +74,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_refused_orders(message: str) -> None:
+def test_domain_with_an_invalid_order_is_refused(message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         Domain("d", DomainKind.HIERARCHICAL, REFUSED[message])
 
@@ -84,7 +84,7 @@ def test_an_unknown_value_above_is_hinted_at() -> None:
         Domain("d", DomainKind.HIERARCHICAL, {"dining": (), "table": ("dinning",)})
 
 
-def test_refused_settings() -> None:
+def test_domain_with_invalid_settings_is_refused() -> None:
     with pytest.raises(SchemaError, match="minimum 5 is above its maximum 1"):
         Domain("d", DomainKind.NUMERIC, minimum=5, maximum=1)
     with pytest.raises(SchemaError, match="only numeric domains have bounds"):
@@ -118,6 +118,6 @@ def test_find_cycle_finds_exactly_what_has_no_topological_order(edges: dict[str,
 
 
 @given(domains(st.just("d")))
-def test_domains_travel(domain: Domain) -> None:
+def test_domain_can_be_pickled(domain: Domain) -> None:
     domain.ancestors("something")
     assert pickle.loads(pickle.dumps(domain)) == domain and hash(domain) == hash(domain)

@@ -17,7 +17,7 @@ from tidings.events.schema.rows import summary
 FURNITURE = load(ROOT / "examples" / "furniture.yaml")
 
 
-def test_the_papers_sets() -> None:
+def test_schema_of_the_paper_has_its_sets() -> None:
     """Section 2.1: the attribute set of furniture, its mandatory set, and the event types as a domain."""
     furniture = FURNITURE.event_types["furniture"]
     mandatory = {member.attribute for member in furniture.members if member.mandatory}
@@ -31,7 +31,7 @@ def test_the_papers_sets() -> None:
     )
 
 
-def test_the_papers_view() -> None:
+def test_view_of_the_paper_is_merged() -> None:
     view = FURNITURE.view(["antiques", "furniture"])
     assert list(view.members) == ["price", "quantity", "period", "furniture_category", "material"]
     assert view.members["furniture_category"].mandatory and not view.members["material"].mandatory
@@ -49,7 +49,7 @@ def test_mandatory_and_multiple_win() -> None:
     assert schema.view(["x", "y"]).members["a"] == Member("a", mandatory=True, multiple=True)
 
 
-def test_summary() -> None:
+def test_summary_counts_the_parts() -> None:
     assert summary(FURNITURE) == "2 event types, 5 attributes, 3 domains (furniture_category: 14 concepts)"
     assert summary(EventSchema()) == "0 event types, 0 attributes, 0 domains"
     assert summary(EventSchema.of(event_types=[EventType("x")])) == "1 event type, 0 attributes, 0 domains"
@@ -111,7 +111,7 @@ def test_views_satisfy_the_papers_three_properties(schema: EventSchema, data: st
 
 
 @given(schemas(), st.data())
-def test_the_order_and_repetition_of_types_mean_nothing(schema: EventSchema, data: st.DataObject) -> None:
+def test_view_ignores_order_and_repetition_of_types(schema: EventSchema, data: st.DataObject) -> None:
     assume(schema.event_types)
     types = data.draw(st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1))
     one, other = schema.view(types), schema.view([*reversed(types), *types])

@@ -55,7 +55,7 @@ def test_each_rule_says_what_it_added() -> None:
     ]
 
 
-def test_stating_again_what_is_there_changes_nothing() -> None:
+def test_extend_with_existing_declarations_changes_nothing() -> None:
     assert extend(FURNITURE, FURNITURE).changes == ()
     assert extend(FURNITURE, FURNITURE).schema == FURNITURE
     again = parts_of_text("event_types: {furniture: {attributes: {material: optional}}}")
@@ -91,7 +91,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_no_extension_is_refused(message: str) -> None:
+def test_extend_with_another_change_is_refused(message: str) -> None:
     with pytest.raises(SchemaError) as caught:
         extend(FURNITURE, parts_of_text(REFUSED[message]))
     error = caught.value
@@ -99,7 +99,7 @@ def test_what_is_no_extension_is_refused(message: str) -> None:
     assert error.accepted == ACCEPTED and error.hint and error.place
 
 
-def test_a_refusal_points_into_the_file() -> None:
+def test_extend_error_points_into_the_file() -> None:
     addition = "event_types:\n  furniture:\n    attributes:\n      period: mandatory\n"
     with pytest.raises(SchemaError) as caught:
         extend(FURNITURE, parts_of_text(addition))
@@ -111,7 +111,7 @@ def test_a_refusal_points_into_the_file() -> None:
     ]
 
 
-def test_an_extension_is_taken_whole_or_not_at_all() -> None:
+def test_extend_is_all_or_nothing() -> None:
     addition = parts_of_text("attributes: {weight: numeric, price: string}")
     with pytest.raises(SchemaError):
         extend(FURNITURE, addition)

@@ -15,7 +15,7 @@ from tidings.events.schema.event_schema import EventSchema, Member
 from tidings.events.schema.files import dump, load, load_parts, load_text, parts_of_text
 
 
-def test_domains() -> None:
+def test_load_reads_domains() -> None:
     schema = load_text("""
         domains:
           note: string
@@ -56,7 +56,7 @@ def test_domains() -> None:
     }
 
 
-def test_event_types() -> None:
+def test_load_reads_event_types() -> None:
     schema = load_text("""
         attributes: {seller.city: string, price: numeric, tag: string, when: instant}
         event_types:
@@ -161,13 +161,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_errors_point_at_what_they_speak_of(text: str) -> None:
+def test_load_errors_have_places(text: str) -> None:
     with pytest.raises(SchemaError) as caught:
         load_text(text)
     assert str(caught.value) == REFUSED[text]
 
 
-def test_depth_is_bounded() -> None:
+def test_load_of_deep_nesting_is_refused() -> None:
     with pytest.raises(SchemaError, match="nested too deeply"):
         load_text("[" * 100_000)
 
@@ -195,7 +195,7 @@ def test_an_empty_file_is_the_empty_schema() -> None:
     assert load_text("").is_empty and load_text("# nothing yet\n").is_empty and dump(EventSchema()) == ""
 
 
-def test_written_as_a_person_would() -> None:
+def test_dump_writes_readable_yaml() -> None:
     text = """\
 domains:
   category:
@@ -232,7 +232,7 @@ def test_a_deep_hierarchy_there_and_back() -> None:
 
 
 @given(schemas())
-def test_there_and_back(schema: EventSchema) -> None:
+def test_load_text_of_dump_is_the_schema(schema: EventSchema) -> None:
     assert load_text(dump(schema)) == schema
 
 
@@ -246,7 +246,7 @@ ALPHABET = st.sampled_from([*"domains:[]{}\n -&*!|>'\"#%@,?", "attributes", "val
 @example("a: !!binary x")
 @example("domains: {d: {concepts: [[[]]]}}")
 @example("a: b\n---\nc: d")
-def test_any_text_is_a_schema_or_refused(text: str) -> None:
+def test_load_text_of_any_text_is_a_schema_or_an_error(text: str) -> None:
     try:
         load_text(text)
     except SchemaError:

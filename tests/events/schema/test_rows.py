@@ -14,7 +14,7 @@ from tidings.events.schema.files import load_text
 from tidings.events.schema.rows import SchemaRow, from_rows, to_rows
 
 
-def test_rows() -> None:
+def test_to_rows_lists_all_parts() -> None:
     schema = load_text("""
         domains:
           category: {concepts: {dining room: [table], outdoor: [table]}}
@@ -41,7 +41,7 @@ def test_rows() -> None:
 
 
 @given(schemas(), st.randoms())
-def test_there_and_back(schema: EventSchema, random: st.random.Random) -> None:
+def test_from_rows_of_to_rows_is_the_schema(schema: EventSchema, random: st.random.Random) -> None:
     rows = to_rows(schema)
     random.shuffle(rows)
     again = from_rows(rows)

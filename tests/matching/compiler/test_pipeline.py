@@ -8,13 +8,18 @@ from hypothesis import strategies as st
 
 from research.events.evaluation import satisfies
 from tests.support.strategies.events import SCHEMA, events, schema_events, schema_texts, texts
+from tidings import Subscription, compile_many
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import CheckProblem, SubscriptionError, TooLarge
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
-from tidings.matching.compiler.pipeline import compile_text
-from tidings.matching.compiler.plan import Plan, Relation
+from tidings.kinds import LANGUAGES
+from tidings.matching.compiler.language import Context
+from tidings.matching.compiler.pipeline import compile_text, describe_access
+from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
+from tidings.matching.index.builder.access_paths import AccessPath
+from tidings.matching.index.builder.segment_builder import SegmentContent, build_segment
 from tidings.values import Kind
 
 
@@ -27,12 +32,12 @@ def compiled(text: str, schema: EventSchema | None = None) -> Plan:
 
 
 @given(texts(), events())
-def test_a_plan_holds_where_its_tree_does(text: str, event: Event) -> None:
+def test_plan_agrees_with_the_specification(text: str, event: Event) -> None:
     assert satisfies(compiled(text), event) == matches(parse_and_check(text), event)
 
 
 @given(schema_texts(), schema_events())
-def test_a_plan_holds_where_its_tree_does_with_a_schema(text: str, event: Event) -> None:
+def test_plan_with_a_schema_agrees_with_the_specification(text: str, event: Event) -> None:
     assert satisfies(compiled(text, SCHEMA), event) == matches(parse_and_check(text, SCHEMA), event)
 
 
@@ -54,7 +59,7 @@ conjoined = st.lists(
 
 
 @given(conjoined.map(" and ".join), schema_events())
-def test_what_is_refused_as_impossible_never_holds(text: str, event: Event) -> None:
+def test_compile_text_refuses_only_impossible_texts(text: str, event: Event) -> None:
     try:
         compile_text(text, SCHEMA)
     except CheckProblem as problem:
@@ -95,7 +100,7 @@ def _shown(test: object) -> str:
         ("a between 1 and 2", [["a BETWEEN (1, 2)"]]),
     ],
 )
-def test_clauses(text: str, expected: list[list[str]]) -> None:
+def test_compile_text_returns_clauses(text: str, expected: list[list[str]]) -> None:
     assert clauses(text) == expected
 
 
@@ -121,10 +126,47 @@ def test_instants_are_an_aspect() -> None:
     )
 
 
-def test_what_would_explode_is_refused_before_it_does() -> None:
+def test_compile_text_beyond_the_clause_limit_is_refused_at_once() -> None:
     pairs = " and ".join(f"(a = {i} or b = {i})" for i in range(9))
     with pytest.raises(TooLarge, match=r"needs 512 clauses; accepted: at most 256"):
         compile_text(pairs)
     assert len(compile_text(pairs, limit=512).clauses) == 512
     with pytest.raises(TooLarge, match=r"more than 10\^12 clauses"):
         compile_text(" and ".join(f"(a = {i} or b = {i})" for i in range(300)))
+
+
+REPORTED = [
+    ("gql", "SELECT ?x WHERE (?x, dcterms:replaces, ?b)", "dcterms:replaces"),
+    ("gql", "SELECT ?x WHERE (?x, dc:title, ?t) (?x, dc:date, ?d)", "dc:date"),
+    ("gql", "SELECT ?x WHERE (?x, dc:date, ?d) AND ?d != 5", "dc:date"),
+    ("gql", "SELECT ?x WHERE (?x, dc:title, ?t) (?x, dc:date, ?d) AND ?d > 5", "dc:date"),
+    ("gql", "SELECT ?x WHERE (?x, ?p, ?o)", "edges of all properties"),
+    ("gql", "SELECT ?x WHERE { ?x dc:date ?d ; dc:title 'oak' }", "dc:title"),
+    ("predicates", "exists price", "price"),
+    ("predicates", "price != 5", "price"),
+    ("predicates", "price > 5 and exists colour", "price"),
+    ("predicates", "price != 5 and colour = 'red'", "colour"),
+    ("predicates", "not price = 5", "every publication"),
+    ("predicates", "not exists price", "every publication"),
+    ("predicates", "not exists colour and price != 5 or not price > 7", "every publication, price"),
+    ("xpath", "/a[not(b)]", "/a"),
+    ("xpath", "/a[b != 5]", "/a/b"),
+    ("xpath", "//*", "//*"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "expected"), REPORTED)
+def test_describe_access_names_what_the_index_chooses(language: str, text: str, expected: str) -> None:
+    assert describe_access(LANGUAGES[language].compile(Context(text, None))) == expected
+    built = build_segment(compile_many([Subscription("s", "ana", language, text)]))
+    assert {_chosen_column(built, path) for path in built.access_paths} == set(expected.split(", "))
+
+
+def _chosen_column(built: SegmentContent, path: AccessPath) -> str:
+    """Return the column of an access path, shown as if a plan had only a test of it."""
+    tests = path.key if path.key is not None else path.cut
+    number = path.column if tests is None else int(built.clauses.column[tests[0]])
+    if number is None:
+        return "every publication"
+    shape = TestShape(built.columns[number], Relation.EXISTS, None)
+    return describe_access(Plan(((Test(shape, None),),)))

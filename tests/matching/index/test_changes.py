@@ -155,7 +155,7 @@ def in_memory() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_small_segments_are_taken_up_into_the_new_one(tmp_path: Path) -> None:
+def test_change_absorbs_small_segments(tmp_path: Path) -> None:
     index = Index.create(tmp_path)
     index.add(numbered(0, 10))
     index.add(numbered(10, 20))
@@ -203,7 +203,7 @@ def test_removals_cost_files_as_small_as_they_are(tmp_path: Path) -> None:
     assert found(Index.open(tmp_path), {"n": [3]}) == {f"s{n}" for n in range(100, 5000) if n % 7 == 3}
 
 
-def test_a_segment_that_is_mostly_dead_is_written_anew(tmp_path: Path) -> None:
+def test_merge_rewrites_a_mostly_dead_segment(tmp_path: Path) -> None:
     index = Index.create(tmp_path)
     index.add(numbered(0, 100))
     index.remove([f"s{number}" for number in range(25)])
@@ -254,7 +254,9 @@ def test_a_batch_is_matched_with_one_version_whatever_another_thread_changes(in_
     assert "s1" in expected and found(index, {"n": [159]}) == {"s1"}
 
 
-def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_worker_raises_the_error_of_a_merge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compaction, "SMALL_MERGE", 0)
     index = Index.create(tmp_path)
     index.add(compiled(a="n = 1"))

@@ -30,7 +30,7 @@ WORDS = ("GRAPH", "SIZE_MASK", "VARIABLES_SHIFT", "COUNT_MASK", "ASKED_SHIFT", "
 NAMES = {"AT_CLASS": "AT_CLASS", "BELOW": "BELOW_CLASS", "ABOVE": "ABOVE_CLASS"}
 
 
-def test_kernel_and_compiler_speak_of_the_same_words() -> None:
+def test_pattern_word_constants_equal_those_of_the_compiler() -> None:
     assert all(
         getattr(kernel, name) == getattr(pattern_words, name) for name in (*WORDS, "OPERAND", "BEGINS")
     )
@@ -151,7 +151,7 @@ PREFIX = "PREFIX ex: <http://example.org/> SELECT * WHERE "
         ("?v = true", literal("1", XSD + "boolean"), True),
     ],
 )
-def test_values(text: str, value: Term, holds: bool) -> None:
+def test_graph_index_compares_values(text: str, value: Term, holds: bool) -> None:
     published = graph((term("s"), "p", value))
     pattern = parse(f"{PREFIX}(?s, ex:p, ?v) AND {text}")
     assert matches(pattern, published) == holds
@@ -174,7 +174,7 @@ def test_blank_nodes_of_two_graphs_are_two_nodes() -> None:
     assert found(indexed([pattern]), [one, other, both]) == {(2, "0")}
 
 
-def test_what_tests_say_whole_is_not_joined() -> None:
+def test_graph_index_with_sufficient_tests_needs_no_join() -> None:
     exact = [plan_of(parse(PREFIX + text)).exact[0] for text in EXACT]
     assert all(exact)
     joined = [plan_of(parse(PREFIX + text)).exact[0] for text in JOINED]

@@ -243,7 +243,7 @@ def test_an_index_lets_go_of_what_it_no_longer_uses(tmp_path: Path) -> None:
     assert not [line for line in mapped if line.endswith("(deleted)")]
 
 
-def test_what_a_dead_writer_left_does_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_index_after_a_crashed_writer_accepts_changes(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     Index.create(folder).add(compiled(cheap="price < 200"))
     old = Index.open(folder).version
@@ -254,7 +254,7 @@ def test_what_a_dead_writer_left_does_not_stand_in_the_way(tmp_path: Path) -> No
     assert found(Index.open(folder), {"price": [5, 2000], "kind": ["toy"]}) == {(0, "cheap"), (0, "toy")}
 
 
-def test_folders_that_are_no_place_for_an_index_are_refused(tmp_path: Path) -> None:
+def test_create_in_a_folder_with_an_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="no index in this folder"):
         Index.open(tmp_path)
     Index.create(tmp_path)
@@ -351,7 +351,7 @@ def test_parts_of_a_batch_are_the_batch(most: int) -> None:
     assert len(parts) > 5000
 
 
-def test_kernels_count_as_the_vocabulary_does() -> None:
+def test_encode_constants_equal_those_of_atoms() -> None:
     aspects = (Aspect.VALUE, Aspect.INSTANT, Aspect.PREFIX, Aspect.SUFFIX, Aspect.SUBSTRING)
     kinds = (AtomKind.INTEGER, AtomKind.DOUBLE, AtomKind.STRING, AtomKind.BOOLEAN)
     assert aspects == (encode.VALUE, encode.INSTANT, encode.PREFIX, encode.SUFFIX, encode.SUBSTRING)
@@ -385,7 +385,7 @@ moments = st.builds(
 
 
 @given(text=digits | moments)
-def test_the_kernel_reads_instants_as_the_definition_does(text: str) -> None:
+def test_read_instant_agrees_with_parse_instant(text: str) -> None:
     data = np.frombuffer(text.encode(), np.uint8)
     read = encode.read_instant(data, 0, len(data))
     expected = parse_instant(text)
@@ -400,7 +400,7 @@ def test_atoms_of_some_paths_only() -> None:
 @pytest.mark.parametrize(
     "values", [[None], [float("nan")], [float("inf")], ["\ud800"], [10**400], [b"x"], 1, "text"]
 )
-def test_what_is_no_value_is_refused_in_words(values: object) -> None:
+def test_match_of_an_invalid_value_is_refused(values: object) -> None:
     index = Index.create()
     index.add(compiled(cheap="price < 200"))
     with pytest.raises(InputError, match="price"):
@@ -414,7 +414,7 @@ def test_an_integer_beyond_64_bits_is_the_nearest_double() -> None:
 
 
 @pytest.mark.parametrize("value", [1e-31, -1e-31, 5e-324, 2 - 2**-52, -1 - 2**-52, -0.0, 0, 1.0, -2])
-def test_what_is_next_to_a_whole_number_is_not_that_number(value: float) -> None:
+def test_match_of_a_value_next_to_an_integer_is_exact(value: float) -> None:
     """Constants without gaps are codes by themselves: -1, 0, 1. Seen from -1, 1e-31 is as far away as 0."""
     operators = ("=", "!=", "<", "<=", ">", ">=")
     texts = [f"n {operator} {constant}" for operator in operators for constant in (-1, 0, 1)]

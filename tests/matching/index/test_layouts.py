@@ -122,7 +122,7 @@ def intervals(rows: int, attributes: int, tests: int, rng: np.random.Generator) 
     return made
 
 
-def test_many_ranges_are_sifted_through_bitmaps() -> None:
+def test_many_ranges_are_filtered_through_bitmaps() -> None:
     rng = np.random.default_rng(7)
     held = intervals(1500, 12, 5, rng)
     index = index_of(held)
@@ -154,7 +154,7 @@ def test_more_publications_than_go_down_the_tree_together() -> None:
     assert many == {(20 * n + place, id) for n in range(150) for place, id in once}
 
 
-def test_candidates_beyond_all_memory_are_taken_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bitmap_filter_with_too_many_candidates_halves_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(9)
     held = intervals(1200, 12, 5, rng)
     index = index_of(held)
@@ -232,7 +232,7 @@ def test_a_repeated_equality_asks_for_two_values() -> None:
     assert found(index_of(held), published) == defined(held, published)
 
 
-def test_the_estimate_prefers_the_cheaper_layout() -> None:
+def test_access_paths_prefer_the_cheaper_layout() -> None:
     few_and_wide = cost.tiles_estimate(100_000, 0.5).cost, cost.columns_estimate(100_000, 1.0, 0.5, 1).cost
     assert few_and_wide[0] > few_and_wide[1]
     many_and_narrow = cost.tiles_estimate(100_000, 1e-6).cost, cost.lists_estimate(100_000, 0.3, 1.4).cost

@@ -7,7 +7,7 @@ from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
 
-def test_a_subscription_s_number_leads_to_its_id() -> None:
+def test_matches_subscription_is_a_position_in_index_ids() -> None:
     index = Index.create()
     for first in range(0, 9, 3):
         texts = {f"s{number}": f"price > {number}" for number in range(first, first + 3)}

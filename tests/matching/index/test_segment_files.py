@@ -27,7 +27,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @given(held=st.lists(texts, unique=True, min_size=1, max_size=60), asked=st.lists(texts, max_size=20))
-def test_ids_are_found_where_they_are(held: list[str], asked: list[str]) -> None:
+def test_find_rows_returns_the_rows_of_known_ids(held: list[str], asked: list[str]) -> None:
     asked = [*asked, *held[::2]]
     with tempfile.TemporaryDirectory() as folder:
         write_ids(Path(folder), pa.array(held, pa.string()))
@@ -35,7 +35,7 @@ def test_ids_are_found_where_they_are(held: list[str], asked: list[str]) -> None
     assert rows.tolist() == [held.index(id) for id in asked if id in held]
 
 
-def test_ids_of_a_slice_are_those_of_the_slice(tmp_path: Path) -> None:
+def test_find_rows_of_a_slice_counts_from_its_start(tmp_path: Path) -> None:
     many = pa.array([f"subscription {number}" for number in range(1000)])
     write_ids(tmp_path, many.slice(200, 500))
     table = IdTable(tmp_path, many.slice(200, 500))
@@ -51,7 +51,7 @@ def told(compiled: Compiled) -> list[list[list[str]]]:
 @pytest.mark.parametrize("kept", [lambda compiled: compiled, loosened], ids=["in blocks", "irregular"])
 @FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12))
-def test_clauses_are_read_as_they_were_written(
+def test_read_clauses_returns_what_write_clauses_wrote(
     kept: Callable[[Compiled], Compiled], held: list[Plan]
 ) -> None:
     compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
@@ -72,9 +72,7 @@ def test_clauses_are_read_as_they_were_written(
 
 @FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12), data=st.data())
-def test_some_loose_clauses_joined_with_others_are_those_clauses(
-    held: list[Plan], data: st.DataObject
-) -> None:
+def test_join_irregular_of_selected_clauses_keeps_them(held: list[Plan], data: st.DataObject) -> None:
     compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
     kept = np.array([data.draw(st.booleans()) for _ in compiled.irregular.rows], bool)
     halves = [take_irregular(compiled.irregular, mask) for mask in (kept, ~kept)]
@@ -83,7 +81,7 @@ def test_some_loose_clauses_joined_with_others_are_those_clauses(
 
 @FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12), data=st.data())
-def test_some_clauses_of_a_block_are_those_clauses(held: list[Plan], data: st.DataObject) -> None:
+def test_take_of_a_block_selects_its_clauses(held: list[Plan], data: st.DataObject) -> None:
     compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
     kept = {row for row in range(len(held)) if data.draw(st.booleans())}
     blocks = [take(block, np.flatnonzero(np.isin(block.rows, list(kept)))) for block in compiled.blocks]
@@ -102,14 +100,14 @@ def sizes(parts: list[Part]) -> list[int]:
     return [each.alive for each in parts]
 
 
-def test_what_rises_by_more_than_the_ratio_is_left_alone() -> None:
+def test_choose_merge_leaves_sizes_beyond_the_ratio() -> None:
     first = 10 * SMALLEST
     rising = [first, (RATIO + 1) * first, (RATIO + 1) ** 2 * first * 2]
     assert choose_merge([part(size) for size in rising]) == []
     assert sizes(choose_merge([part(size) for size in [*rising, first]])) == [first, first, rising[1]]
 
 
-def test_the_smallest_segments_count_as_equal() -> None:
+def test_choose_merge_treats_smallest_segments_as_equal() -> None:
     assert sizes(choose_merge([part(1), part(SMALLEST - 1), part(RATIO * SMALLEST + SMALLEST)])) == [
         1,
         SMALLEST - 1,
@@ -119,12 +117,12 @@ def test_the_smallest_segments_count_as_equal() -> None:
 
 
 @pytest.mark.parametrize("more, expected", [(0, []), (1, [300_000])])
-def test_what_is_dead_in_good_part_is_written_anew(more: int, expected: list[int]) -> None:
+def test_choose_merge_rewrites_segments_with_many_dead_rows(more: int, expected: list[int]) -> None:
     dead = round(300_000 * DEAD_SHARE / (1 - DEAD_SHARE)) + more
     assert sizes(choose_merge([part(10_000_000), part(300_000, dead)])) == expected
 
 
-def test_as_few_as_are_wanted() -> None:
+def test_choose_merge_to_leaves_the_requested_number() -> None:
     parts = [part(100), part(5), part(1_000_000, 1), part(20, 15)]
     assert sizes(choose_merge_to(parts, 2)) == [20, 5, 100]
     assert sizes(choose_merge_to(parts, 4)) == [1_000_000, 20]

@@ -36,7 +36,7 @@ NODES = (
 TESTS = ("OPERATOR_MASK", "TEST_NEGATED", "IS_NUMBER", "STRING_SHIFT")
 
 
-def test_kernel_and_compiler_speak_of_the_same_words() -> None:
+def test_twig_word_constants_equal_those_of_the_compiler() -> None:
     assert all(getattr(kernel, name) == getattr(twig_words, name) for name in (*NODES, *TESTS))
     operators = [operator.name for operator in twig_words.OPERATORS]
     assert all(getattr(kernel, name) == number for number, name in enumerate(operators))
@@ -79,7 +79,7 @@ def test_index_finds_what_the_definition_finds(given: list[Node], asked: list[Ex
 
 @pytest.mark.parametrize("asked", ['contains(., "5")', '. = "5y"', 'starts-with(text(), "5")', "c"])
 @pytest.mark.parametrize("function", ["contains", "starts-with"])
-def test_what_is_asked_on_the_way_to_the_first_is_not_asked_of_it(function: str, asked: str) -> None:
+def test_twig_conditions_on_the_way_do_not_apply_to_the_first_node(function: str, asked: str) -> None:
     """The own value of `a` was looked for in `c`: a document with mixed content was not found."""
     text = f'{function}(//a[{asked}]/c, "y")'
     there = element("a", element("c", text="y"), text="5")
@@ -95,7 +95,7 @@ def padded(document: Node, elements: int) -> Node:
 
 @share(2)
 @given(st.lists(documents(), min_size=1, max_size=3), many_expressions, st.data())
-def test_large_documents_are_no_different(
+def test_index_of_large_documents_agrees_with_the_specification(
     small: list[Node], asked: list[Expression], data: st.DataObject
 ) -> None:
     """Sets of nodes have one word, several words, or are no sets any more."""
@@ -151,7 +151,7 @@ def test_twigs_can_be_read_back(expression: Expression) -> None:
 QUOTE = '//stock[symbol = "{}" and price > {}]'
 
 
-def test_many_texts_of_one_skeleton_are_what_each_is_alone() -> None:
+def test_bulk_compilation_of_one_skeleton_equals_single_compilation() -> None:
     texts = [QUOTE.format(f"S{n % 7}", n) for n in range(100)] + [f"/stock/price < -{n}" for n in range(50)]
     given = [
         element("stock", element("symbol", text=f"S{n}"), element("price", text=str(25 * n - 30)))
@@ -161,7 +161,7 @@ def test_many_texts_of_one_skeleton_are_what_each_is_alone() -> None:
     assert found(indexed(texts), given) == alone and len(alone) > 50
 
 
-def test_the_rarer_of_two_values_leads_to_a_clause() -> None:
+def test_twig_is_reached_through_its_rarer_value() -> None:
     """Whichever it is: in one half of the clauses the author is rare, in the other the title."""
     pairs = [(f"a{n % 7}", f"t{n % 89}") if n % 2 else (f"a{n % 89}", f"t{n % 7}") for n in range(4000)]
     texts = [f'/paper[author = "{author}" and title = "{title}"]' for author, title in pairs]
@@ -187,7 +187,7 @@ def test_the_rarer_of_two_values_leads_to_a_clause() -> None:
     assert found(indexed(texts), given) == expected
 
 
-def test_events_and_documents_do_not_meet() -> None:
+def test_index_keeps_events_and_documents_apart() -> None:
     index = Index.create()
     wanted = [
         Subscription("e1", "ana", "predicates", "not exists price"),
@@ -201,7 +201,7 @@ def test_events_and_documents_do_not_meet() -> None:
     assert sorted(id for _, id in index.match([{"/a/b": ["x"]}]).pairs()) == ["e1", "e2"]
 
 
-def test_tag_paths_meet_linear_paths_once() -> None:
+def test_path_match_compares_each_pair_of_paths_once() -> None:
     """Both ways: new linear paths meet known tag paths, new tag paths meet known linear paths."""
     index = indexed(["/a//b = 'x'", "//c"])
     index.match(atoms_of([element("a", element("b", text="x"))]))
@@ -218,7 +218,7 @@ def test_tag_paths_meet_linear_paths_once() -> None:
     assert {id for _, id in index.match(atoms_of([element("a", element("c"))])).pairs()} == {"1", "n"}
 
 
-def test_linear_paths_that_nobody_asks_about_are_forgotten() -> None:
+def test_path_match_forgets_unused_linear_paths() -> None:
     index = indexed(["/a/b", "//c", "/a//d"])
     index.match(atoms_of([element("a", element("b"))]))
     assert index.path_match.linear_paths == 3
@@ -229,7 +229,7 @@ def test_linear_paths_that_nobody_asks_about_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("text", ["not(/a[not(.)])", "/a[not(.)]"])
-def test_what_never_or_always_holds_is_refused(text: str) -> None:
+def test_xpath_that_never_or_always_holds_is_refused(text: str) -> None:
     with pytest.raises(SubscriptionError, match=r"never match|every document"):
         compile_xpath(Context(text))
 
