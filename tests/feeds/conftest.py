@@ -9,11 +9,10 @@ from random import Random
 
 import pytest
 
-from tests.feeds.hub.callbacks import RULES
+from tests.feeds.hub.callbacks import RULES, HubLoop
 from tests.support.servers.site import Site, a_site
 from tests.support.stores.notified_store import Told
 from tidings.feeds.hub.hub import Hub
-from tidings.feeds.hub.worker import HubWorker
 from tidings.feeds.inbound.poller import Poller
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
@@ -63,7 +62,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
 
 
 @pytest.fixture
-def loop(told: Told) -> Iterator[HubWorker]:
-    made = HubWorker(Hub(told.feeds, RULES, chance=Random(7)))
+def loop(told: Told) -> Iterator[HubLoop]:
+    made = HubLoop(Hub(told.feeds, RULES))
     yield made
     made.close()

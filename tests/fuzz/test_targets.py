@@ -67,7 +67,7 @@ OWN = {
     "metadata/sql/transaction.py": "reads rows of the store, which it wrote itself",
     "delivery/destination_types/apprise_process.py": "reads the answers of its own worker process",
     "delivery/destination_types/apprise_worker.py": "reads the requests of its own parent process",
-    "delivery/destination_types/webhooks.py": "splits addresses after host_of, which has a target",
+    "delivery/destination_types/http_sender.py": "splits addresses after host_of, which has a target",
     "feeds/hub/hub.py": "splits addresses after host_of, which has a target",
     "feeds/outbound/addresses.py": "reads a setting of the operator's, checked when settings are loaded",
     "cli/metadata/change_log.py": "reads files that `tidings provider` wrote, for the operator",

@@ -31,14 +31,10 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(url: str, clock: Clock) -> Iterator[Store]:
-    """Ana has a destination and a hub's callback, and was told something."""
+    """Ana has a destination and a notification."""
     with open_store(url, clock) as opened:
         opened.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 200"))
         opened.destinations.add(Destination("", "ana", None, "webhook", "http://x.example/", "x.example"))
-        opened.feed_addresses.add("ana", {"s-1": ("n", "h")})
-        opened.hub.ask(HubRequest("h", "atom", "http://x.example/", "subscribe", None, 864_000, "c"), 10)
-        [intent] = opened.hub.take_intents(10)
-        opened.hub.confirm(intent, 0)
         opened.notifications.commit_batch("main", 0, [MatchRow("p-1", "s-1", "ana")])
         opened.delivery_cursors.wake(10)
         yield opened
@@ -105,23 +101,6 @@ def take_intent(store: Store) -> int:
     return len(store.hub.take_intents(1))
 
 
-def lease_delivery(store: Store) -> None:
-    [behind] = store.hub.behind(1)
-    store.hub.begin(behind, 1)
-    assert take_delivery(store) == 1
-
-
-def retry_delivery(store: Store) -> None:
-    [behind] = store.hub.behind(1)
-    store.hub.begin(behind, 1)
-    [(delivery, _)] = store.hub.take_deliveries(1)
-    store.hub.failed(delivery, "status 500", 10)
-
-
-def take_delivery(store: Store) -> int:
-    return len(store.hub.take_deliveries(1))
-
-
 CASES = (
     (lease_lane, take_lane),
     (retry_lane, take_lane),
@@ -130,8 +109,6 @@ CASES = (
     (retry_letter, take_letter),
     (lease_intent, take_intent),
     (retry_intent, take_intent),
-    (lease_delivery, take_delivery),
-    (retry_delivery, take_delivery),
 )
 
 

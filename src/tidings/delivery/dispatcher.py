@@ -20,7 +20,7 @@ from tidings.delivery.quiet_hours import quiet_until
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
-from tidings.delivery.sql.destination_store import ACTIVE, Destination
+from tidings.delivery.sql.destination_store import ACTIVE, HUB, Destination
 from tidings.delivery.sql.leases import CursorLease, EntryRange
 from tidings.delivery.sql.pending import EntryBatch
 from tidings.model import WITHHELD, Notification
@@ -105,7 +105,7 @@ def plan_runs(store: Store, policy: DeliveryPolicy, leased: Sequence[CursorLease
         )
         if destination is None or destination.state != ACTIVE:
             idle.append(lease)
-        elif quiet_end is not None:
+        elif quiet_end is not None and destination.kind != HUB:
             deferred.append((lease, quiet_end))
         else:
             ready.append(PlannedRun(lease, destination, entries))

@@ -9,7 +9,10 @@ from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.dispatcher import DeliveryListener, Dispatcher, ignore_event
 from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.sql.destination_store import HUB
 from tidings.delivery.worker import DeliveryWorker
+from tidings.feeds.hub.callback_sender import CallbackSender
+from tidings.feeds.hub.hub import Hub
 from tidings.feeds.outbound.entries import build_entry
 from tidings.model import Publication
 from tidings.operations.http_client import HttpLimits
@@ -51,10 +54,14 @@ def open_destinations(store: Store, rules: DeliveryPolicy | None = None) -> Dest
 
 
 def create_dispatcher(
-    store: Store, rules: DeliveryPolicy | None = None, listener: DeliveryListener = ignore_event
+    store: Store,
+    rules: DeliveryPolicy | None = None,
+    listener: DeliveryListener = ignore_event,
+    hub: Hub | None = None,
 ) -> DeliveryWorker:
     """What delivers, from `with` to the end of it; `listener` hears of each delivery."""
-    said = rules or DeliveryPolicy()
-    return DeliveryWorker(
-        Dispatcher(store, create_senders(said, describe=describe_notification), said), listener
-    )
+    policy = rules or DeliveryPolicy()
+    senders = create_senders(policy, describe=describe_notification)
+    if hub is not None:
+        senders[HUB] = CallbackSender(hub, policy)
+    return DeliveryWorker(Dispatcher(store, senders, policy), listener)

@@ -86,14 +86,14 @@ class DeliveryWorkers(ExitStack):
 
     def _begin(self) -> None:
         context, objects = self._context, self._context.settings.objects
-        hub = self.enter_context(
-            HubWorker(context.hub, observer=lambda outcome: context.metrics.delivered("hub", outcome))
-        )
+        hub = self.enter_context(HubWorker(context.hub))
         context.health.watch("hub", lambda: hub.problem, lambda: hub.is_alive)
         context.under_way.count(lambda: hub.calls_in_progress, "hub call")
         heard = self.enter_context(closing(DeliveryTelemetry(context)))
         deliveries = self.enter_context(
-            create_dispatcher(context.tidings.store, build_delivery_policy(context.settings), heard)
+            create_dispatcher(
+                context.tidings.store, build_delivery_policy(context.settings), heard, context.hub
+            )
         )
         context.under_way.count(lambda: deliveries.deliveries_in_progress, "delivery")
         context.health.watch("delivery", lambda: deliveries.problem, lambda: deliveries.is_alive)

@@ -17,7 +17,7 @@ from time import monotonic
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from tidings.delivery.sql.tables import delivery_lanes, undelivered
-from tidings.feeds.sql.tables import hub_deliveries, hub_intents
+from tidings.feeds.sql.tables import hub_intents
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
 
@@ -28,7 +28,7 @@ are closer to each other than that.
 LOOK_SECONDS = 60.0
 """How often waiting rows are looked at, if the clock of this process was not set back."""
 
-WAITING = (delivery_lanes, undelivered, hub_intents, hub_deliveries)
+WAITING = (delivery_lanes, undelivered, hub_intents)
 """The tables whose rows wait until `due`."""
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Column, Connection, Table, func, insert, inspect, select,
 
 from tidings.delivery.sql import tables as delivery_tables
 from tidings.errors import StoreError
+from tidings.feeds.sql import hub_store
 from tidings.feeds.sql import tables as feed_tables
 from tidings.metadata.sql import log_rows
 from tidings.metadata.sql import tables as metadata_tables
@@ -118,7 +119,7 @@ MIGRATIONS = (
             create_tables(
                 feed_tables.feed_addresses, store_tables.entry_cursors, store_tables.subscription_entries
             ),
-            create_tables(feed_tables.hub_intents, feed_tables.hub_subscriptions, feed_tables.hub_deliveries),
+            create_tables(feed_tables.hub_intents, feed_tables.hub_subscriptions),
         ),
     ),
     Migration(11, "hours to skip", (add_column(feed_tables.polled_feeds.c.skips),)),
@@ -181,6 +182,7 @@ MIGRATIONS = (
     Migration(
         29, "since when rows wait", tuple(add_column(table.c.since) for table in clock_recovery.WAITING)
     ),
+    Migration(30, "hub deliveries", (SchemaStep(hub_store.deliver_by_destinations),)),
 )
 
 NEWEST = MIGRATIONS[-1].version

@@ -3,16 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from threading import Event
+from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.servers.site import Request, Response, Site
 from tests.support.stores.notified_store import PUBLIC, Told
-from tidings.feeds.hub.hub import HubPolicy
+from tidings.delivery.dispatcher import Dispatcher
+from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.sql.dead_deliveries import DeadDelivery
+from tidings.delivery.sql.destination_store import HUB, Health
+from tidings.delivery.worker import DeliveryWorker
+from tidings.feeds.hub.callback_sender import CallbackSender
+from tidings.feeds.hub.hub import Hub, HubPolicy
 from tidings.feeds.hub.worker import HubWorker
 from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.operations.http_client import HttpLimits
 
 RULES = HubPolicy(inside=True)
+DELIVERY = DeliveryPolicy(inside=True, times=HttpLimits(kept=0.0))
+
+
+class HubLoop:
+    """The hub's worker and the delivery worker, which a test moves step by step, or runs in a `with` block."""
+
+    def __init__(self, hub: Hub, policy: DeliveryPolicy = DELIVERY) -> None:
+        self.hub = hub
+        senders = {HUB: CallbackSender(hub, policy, clock=hub.store.now)}
+        dispatcher = Dispatcher(hub.feeds.store, senders, policy, Random(7))
+        self.verification, self.delivery = HubWorker(hub), DeliveryWorker(dispatcher)
+
+    def step(self) -> int:
+        return self.verification.step() + self.delivery.step()
+
+    def health(self) -> Health:
+        """The health of deliveries to the only callback."""
+        [subscription] = self.hub.store.subscriptions()
+        return self.hub.feeds.store.destinations.health_of([subscription.destination])[
+            subscription.destination
+        ]
+
+    def dead_letters(self) -> list[DeadDelivery]:
+        """What was given up for the only callback."""
+        [subscription] = self.hub.store.subscriptions()
+        return self.hub.feeds.store.dead_deliveries.list(subscription.destination)
+
+    def close(self) -> None:
+        self.verification.close()
+        self.delivery.close()
+
+    def __enter__(self) -> Self:
+        self.verification.__enter__()
+        self.delivery.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.verification.__exit__(*failure)
+        self.delivery.__exit__(*failure)
 
 
 def echo(request: Request) -> Response:
@@ -34,7 +82,7 @@ def form(told: Told, site: Site, path: str = "/call", **more: str) -> dict[str, 
     return {f"hub.{name}": value for name, value in said.items()}
 
 
-def subscribe(told: Told, loop: HubWorker, site: Site, path: str = "/call", **more: str) -> None:
+def subscribe(told: Told, loop: HubLoop, site: Site, path: str = "/call", **more: str) -> None:
     """Subscribe a callback that agrees."""
     site.pages[urlsplit(path).path] = echo
     loop.hub.ask(form(told, site, path, **more))
@@ -53,12 +101,6 @@ def denials(site: Site) -> list[str]:
 
 def titles(push: Request) -> list[str | None]:
     return [item.title for item in items_of(push.body, push.headers["content-type"])[1]]
-
-
-def address(told: Told) -> str:
-    found = told.store.feed_addresses.address("cy", "s-1")
-    assert found
-    return found.hash
 
 
 def eventually(so: Callable[[], bool]) -> None:

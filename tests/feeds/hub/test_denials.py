@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.feeds.hub.callbacks import RULES, denials, echo, form, pushes, query, subscribe
+from tests.feeds.hub.callbacks import RULES, HubLoop, denials, echo, form, pushes, query, subscribe
 from tests.support.servers.site import Response, Site
 from tests.support.stores.notified_store import PUBLIC, Told
 from tidings.feeds.hub.hub import Hub, HubPolicy
-from tidings.feeds.hub.worker import HubWorker
 from tidings.feeds.outbound.addresses import FeedTokens
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 
 
-def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     loop.hub.ask(form(told, site, "/other"))
     told.feeds.addresses.renew("cy", "s-1")
@@ -24,7 +23,7 @@ def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: Hu
     assert sorted(denials(site)) == ["/call", "/other"] and len(site.requests) == 3
 
 
-def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     told.tell_events(1, 1)
     told.store.subscriptions.remove(["s-1"])
@@ -35,7 +34,7 @@ def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubWorker
 
 
 def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
-    told: Told, loop: HubWorker, site: Site
+    told: Told, loop: HubLoop, site: Site
 ) -> None:
     subscribe(told, loop, site, "/call?mine=1")
     topic = f"{PUBLIC}/feeds/{told.token}.atom"
@@ -52,7 +51,7 @@ def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
 
 @pytest.mark.parametrize("answer", [Response(200), Response(404), Response(410)])
 def test_what_a_callback_says_to_a_denial_does_not_matter(
-    told: Told, loop: HubWorker, site: Site, answer: Response
+    told: Told, loop: HubLoop, site: Site, answer: Response
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = answer
@@ -62,9 +61,7 @@ def test_what_a_callback_says_to_a_denial_does_not_matter(
     assert denials(site) == ["/call"]
 
 
-def test_a_denial_that_nobody_hears_is_said_again_and_given_up(
-    told: Told, loop: HubWorker, site: Site
-) -> None:
+def test_a_denial_that_nobody_hears_is_said_again_and_given_up(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(503)
     told.feeds.addresses.renew("cy", "s-1")
@@ -73,12 +70,12 @@ def test_a_denial_that_nobody_hears_is_said_again_and_given_up(
     assert denials(site) == ["/call"] * (len(RULES.questions) + 1)
 
 
-def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubWorker, site: Site) -> None:
+def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubLoop, site: Site) -> None:
     """Nobody knows what the topic was called."""
     subscribe(told, loop, site)
     told.store.subscriptions.remove(["s-1"])
     other = PersonalFeeds(told.store, FeedTokens(told.store, bytes(32)), told.feeds.places)
-    lost = HubWorker(Hub(other, RULES))
+    lost = HubLoop(Hub(other, RULES))
     while lost.step():
         pass
     lost.close()
@@ -88,7 +85,7 @@ def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubWork
 
 
 def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, site: Site) -> None:
-    loop = HubWorker(Hub(told.feeds, HubPolicy(inside=True, per_feed=1)))
+    loop = HubLoop(Hub(told.feeds, HubPolicy(inside=True, per_feed=1)))
     site.pages |= {"/0": echo, "/1": echo}
     loop.hub.ask(form(told, site, "/0"))
     loop.hub.ask(form(told, site, "/1"))

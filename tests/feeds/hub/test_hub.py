@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.feeds.hub.callbacks import RULES, echo, eventually, form, pushes, query, subscribe, titles
+from tests.feeds.hub.callbacks import RULES, HubLoop, echo, eventually, form, pushes, query, subscribe, titles
 from tests.support.processes.leaving_client import left_halfway
 from tests.support.servers.feeds_server import served
 from tests.support.servers.site import Response, Site
@@ -21,7 +21,6 @@ from tidings.api.feeds import hub_router_for
 from tidings.api.request_body import FORM
 from tidings.errors import InputError
 from tidings.feeds.hub.hub import CALLBACK_LIMITS, Hub, HubBusy, HubPolicy
-from tidings.feeds.hub.worker import HubWorker
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.operations.http_client import HttpClient
 
@@ -30,7 +29,7 @@ def test_a_client_that_goes_in_the_middle(told: Told) -> None:
     assert left_halfway(hub_router_for(Hub(told.feeds)), "/hub", FORM) == 400
 
 
-def test_a_callback_is_asked_whether_it_wants_that(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_callback_is_asked_whether_it_wants_that(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site, "/call?mine=1&b=%20", lease_seconds="3600")
     [asked] = site.requests
     said = query(asked)
@@ -52,7 +51,7 @@ def test_a_callback_is_asked_whether_it_wants_that(told: Told, loop: HubWorker, 
     ],
 )
 def test_a_callback_that_did_not_ask_is_left_alone(
-    told: Told, loop: HubWorker, site: Site, answer: Response
+    told: Told, loop: HubLoop, site: Site, answer: Response
 ) -> None:
     site.pages["/call"], site.pages["/other"] = answer, echo
     loop.hub.ask(form(told, site))
@@ -65,7 +64,7 @@ def test_a_callback_that_did_not_ask_is_left_alone(
     assert pushes(site) == [] and all(urlsplit(one.path).path == "/call" for one in site.requests)
 
 
-def test_a_callback_that_cannot_be_asked_now_is_asked_again(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_callback_that_cannot_be_asked_now_is_asked_again(told: Told, loop: HubLoop, site: Site) -> None:
     site.pages["/call"] = Response(503)
     loop.hub.ask(form(told, site))
     loop.step()
@@ -77,7 +76,7 @@ def test_a_callback_that_cannot_be_asked_now_is_asked_again(told: Told, loop: Hu
     assert len(loop.hub.store.subscriptions()) == 1
 
 
-def test_a_lease_ends_and_can_be_renewed(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_lease_ends_and_can_be_renewed(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site, lease_seconds="600")
     told.clock.go(500)
     subscribe(told, loop, site, lease_seconds="600", secret="new")
@@ -98,13 +97,13 @@ def test_a_lease_ends_and_can_be_renewed(told: Told, loop: HubWorker, site: Site
     [("", RULES.lease), ("0", RULES.lease), ("1", RULES.shortest), ("999999999999", RULES.longest)],
 )
 def test_a_lease_is_what_the_hub_grants(
-    told: Told, loop: HubWorker, site: Site, asked: str, given: int
+    told: Told, loop: HubLoop, site: Site, asked: str, given: int
 ) -> None:
     subscribe(told, loop, site, lease_seconds=asked)
     assert query(site.requests[0])["hub.lease_seconds"] == str(given)
 
 
-def test_unsubscribing_is_asked_for_and_confirmed(told: Told, loop: HubWorker, site: Site) -> None:
+def test_unsubscribing_is_asked_for_and_confirmed(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(404)
     loop.hub.ask(form(told, site, mode="unsubscribe"))
@@ -122,7 +121,7 @@ def test_unsubscribing_is_asked_for_and_confirmed(told: Told, loop: HubWorker, s
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_callback_keeps_its_place_among_those_that_wait_no_longer_than_others(
-    told: Told, loop: HubWorker, site: Site, status: int
+    told: Told, loop: HubLoop, site: Site, status: int
 ) -> None:
     """Otherwise a stranger could fill all places for a day."""
     site.pages["/call"] = Response(status, headers={"Retry-After": "86400"})
@@ -164,13 +163,13 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, each) for name, values in REFUSED.items() for each in values]
 )
-def test_what_cannot_be_is_refused(told: Told, loop: HubWorker, site: Site, name: str, value: str) -> None:
+def test_what_cannot_be_is_refused(told: Told, loop: HubLoop, site: Site, name: str, value: str) -> None:
     with pytest.raises(InputError):
         loop.hub.ask(form(told, site, **{name: value}))
     assert loop.step() == 0 and site.requests == []
 
 
-def test_a_topic_without_its_format_or_in_another_is_none(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_topic_without_its_format_or_in_another_is_none(told: Told, loop: HubLoop, site: Site) -> None:
     for ending in ("", ".html", "/archive/1.atom", ".atom?x=1"):
         with pytest.raises(InputError, match="no topic of this hub"):
             loop.hub.ask(form(told, site, topic=f"{PUBLIC}/feeds/{told.token}{ending}"))
@@ -182,7 +181,7 @@ def test_a_topic_without_its_format_or_in_another_is_none(told: Told, loop: HubW
     st.text(alphabet="[]:/@?#%.x1é \x00\ud800"),
 )
 def test_whatever_is_asked_is_taken_or_refused(
-    told: Told, loop: HubWorker, site: Site, caplog: pytest.LogCaptureFixture, more: dict[str, str], tail: str
+    told: Told, loop: HubLoop, site: Site, caplog: pytest.LogCaptureFixture, more: dict[str, str], tail: str
 ) -> None:
     """What the hub did not expect would be in the log."""
     for said in (more, {"callback": "http://127.0.0.1" + tail}, {"callback": site.url() + tail}):
@@ -203,7 +202,7 @@ def test_a_name_that_leads_inside_later_is_not_called(told: Told, site: Site) ->
     """DNS rebinding: public when it was asked for, loopback when it is called."""
     answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"], ["127.0.0.1"]])
     network = EgressPolicy(resolve=lambda host, port: next(answers))
-    loop = HubWorker(Hub(told.feeds, HubPolicy(), HttpClient(CALLBACK_LIMITS, network)))
+    loop = HubLoop(Hub(told.feeds, HubPolicy(), HttpClient(CALLBACK_LIMITS, network)))
     loop.hub.ask(form(told, site, callback=f"http://rebind.example:{site.port}/call"))
     site.pages["/call"] = echo
     loop.step()
@@ -212,7 +211,7 @@ def test_a_name_that_leads_inside_later_is_not_called(told: Told, site: Site) ->
 
 
 def test_only_so_many_wait_and_only_so_many_follow_a_feed(told: Told, site: Site) -> None:
-    loop = HubWorker(Hub(told.feeds, HubPolicy(inside=True, waiting=2, per_feed=2)))
+    loop = HubLoop(Hub(told.feeds, HubPolicy(inside=True, waiting=2, per_feed=2)))
     site.pages |= {f"/{n}": echo for n in range(5)}
     for n in (0, 1, 1):
         loop.hub.ask(form(told, site, f"/{n}"))

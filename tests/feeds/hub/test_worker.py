@@ -7,15 +7,26 @@ from threading import Event
 
 import pytest
 
-from tests.feeds.hub.callbacks import RULES, address, echo, eventually, form, pushes, subscribe, titles
+from tests.feeds.hub.callbacks import (
+    DELIVERY,
+    HubLoop,
+    denials,
+    echo,
+    eventually,
+    form,
+    pushes,
+    subscribe,
+    titles,
+)
 from tests.support.servers.site import Response, Site, a_site
 from tests.support.stores.notified_store import PUBLIC, Told
-from tidings.feeds.hub.worker import MAX_CONCURRENT_CALLS, HubWorker
+from tidings.delivery.quiet_hours import parse_quiet_hours
+from tidings.feeds.hub.worker import MAX_CONCURRENT_CALLS
 
-ALL_TRIES = len(RULES.retries) + 1
+ALL_TRIES = len(DELIVERY.retries) + 1
 
 
-def test_new_entries_are_pushed_and_signed(told: Told, loop: HubWorker, site: Site) -> None:
+def test_new_entries_are_pushed_and_signed(told: Told, loop: HubLoop, site: Site) -> None:
     told.tell_events(1, 2)
     subscribe(told, loop, site, secret="a secret & more")
     loop.step()
@@ -37,7 +48,7 @@ def test_new_entries_are_pushed_and_signed(told: Told, loop: HubWorker, site: Si
 
 
 @pytest.mark.parametrize("format", ["rss", "rdf", "json"])
-def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubWorker, site: Site, format: str) -> None:
+def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubLoop, site: Site, format: str) -> None:
     subscribe(told, loop, site, topic=f"{PUBLIC}/feeds/{told.token}.{format}")
     told.tell_events(1, 1)
     loop.step()
@@ -46,7 +57,7 @@ def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubWorker, site: Si
 
 
 def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_next(
-    told: Told, loop: HubWorker, site: Site
+    told: Told, loop: HubLoop, site: Site
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(500)
@@ -56,7 +67,7 @@ def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_nex
     loop.step()
     assert len(pushes(site)) == 1
     site.pages["/call"] = Response(204)
-    told.clock.go(RULES.retries[0] * 1.1)
+    told.clock.go(DELIVERY.retries[0] * 1.1)
     loop.step()
     loop.step()
     assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 1"], ["event 3", "event 2"]]
@@ -66,13 +77,13 @@ def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_nex
     "answer", [Response(500), Response(302, headers={"location": "/other"}), Response(404)]
 )
 def test_a_push_that_fails_and_fails_is_given_up(
-    told: Told, loop: HubWorker, site: Site, answer: Response
+    told: Told, loop: HubLoop, site: Site, answer: Response
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = answer
     told.tell_events(1, 1)
     loop.step()
-    waits = list(RULES.retries)
+    waits = list(DELIVERY.retries)
     for wait in waits:
         told.clock.go(wait * 0.99)
         loop.step()
@@ -81,16 +92,16 @@ def test_a_push_that_fails_and_fails_is_given_up(
         loop.step()
         assert len(pushes(site)) == before + 1
     assert len(pushes(site)) == ALL_TRIES
-    [dead] = loop.hub.store.deliveries(loop.hub.store.subscriptions()[0].address)
-    assert (dead.state, dead.first, dead.last, dead.attempts) == ("dead", 1, 1, ALL_TRIES)
-    assert f"status {answer.status}" in str(dead.problem)
+    [letter] = loop.dead_letters()
+    assert (letter.first, letter.last, letter.attempts) == (1, 1, ALL_TRIES)
+    assert f"status {answer.status}" in letter.problem
     site.pages["/call"] = Response(200)
     told.tell_events(2, 2)
     loop.step()
     assert titles(pushes(site)[-1]) == ["event 2"], "what was given up stops nothing"
 
 
-def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubWorker, site: Site) -> None:
+def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(410)
     told.tell_events(1, 1)
@@ -102,14 +113,13 @@ def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubWorker, site:
     assert len(pushes(site)) == 1
 
 
-def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubWorker) -> None:
+def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubLoop) -> None:
     with a_site() as site:
         subscribe(told, loop, site)
     [made] = loop.hub.store.subscriptions()
     told.tell_events(1, 1)
     loop.step()
-    [failed] = loop.hub.store.deliveries(made.address)
-    assert (failed.state, failed.attempts) == ("waiting", 1)
+    assert loop.health().consecutive_failures == 1 and loop.dead_letters() == []
     assert loop.hub.store.subscriptions() == [made]
 
 
@@ -118,14 +128,14 @@ def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubWorke
     ("said", "seconds"),
     [
         ("3600", 3_600),
-        ("1", RULES.retries[0]),
-        ("999999", RULES.patience),
+        ("1", DELIVERY.retries[0]),
+        ("999999", DELIVERY.patience),
         ("Fri, 01 May 2026 13:00:00 GMT", 3_600),
-        ("soon", RULES.retries[0]),
+        ("soon", DELIVERY.retries[0]),
     ],
 )
 def test_a_callback_that_is_busy_says_when_to_come_again(
-    told: Told, loop: HubWorker, site: Site, status: int, said: str, seconds: int
+    told: Told, loop: HubLoop, site: Site, status: int, said: str, seconds: int
 ) -> None:
     subscribe(told, loop, site, lease_seconds="2592000")
     site.pages["/call"] = Response(status, headers={"Retry-After": said})
@@ -137,20 +147,20 @@ def test_a_callback_that_is_busy_says_when_to_come_again(
     site.pages["/call"] = Response(204)
     told.clock.go(seconds * 0.11)
     loop.step()
-    assert len(pushes(site)) == 2 and loop.hub.store.deliveries(address(told)) == []
+    assert len(pushes(site)) == 2 and loop.health().consecutive_failures == 0
 
 
-def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubWorker, site: Site) -> None:
+def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(500, headers={"Retry-After": "3600"})
     told.tell_events(1, 1)
     loop.step()
-    told.clock.go(RULES.retries[0] * 1.1)
+    told.clock.go(DELIVERY.retries[0] * 1.1)
     loop.step()
     assert len(pushes(site)) == 2
 
 
-def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubWorker, site: Site) -> None:
+def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubLoop, site: Site) -> None:
     """While one does not answer, another is told twice."""
     released = Event()
     with a_site("127.0.0.2") as slow, loop:
@@ -163,15 +173,12 @@ def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubWorker, site
             told.tell_events(n, n)
             site.wait_for(n + 1)
         slow.wait_for(2)
-        waiting = [
-            one for one in loop.hub.store.deliveries(address(told)) if one.callback == slow.url("/call")
-        ]
+        assert len(pushes(slow)) == 1
         released.set()
-    assert [(one.first, one.problem) for one in waiting] == [(1, None)]
     assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 2"]]
 
 
-def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubWorker, site: Site) -> None:
+def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubLoop, site: Site) -> None:
     paths = [f"/{n}" for n in range(2 * MAX_CONCURRENT_CALLS + 1)]
     for path in paths:
         subscribe(told, loop, site, path)
@@ -181,17 +188,47 @@ def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubWorker, site: 
     assert [len(pushes(site, path)) for path in paths] == [1] * len(paths)
 
 
-def test_one_that_ends_the_hub_each_time_is_given_up(told: Told, loop: HubWorker, site: Site) -> None:
-    """Taken again and again without a word of how it went."""
+def test_worker_that_is_lost_each_time_gives_up_the_delivery_and_the_request(
+    told: Told, loop: HubLoop, site: Site
+) -> None:
     subscribe(told, loop, site)
     told.tell_events(1, 1)
-    loop.hub.distribute(10)
+    told.store.delivery_cursors.wake(9)
     loop.hub.ask(form(told, site, "/other"))
     for _ in range(ALL_TRIES):
-        assert len(loop.hub.store.take_deliveries(9)) == 1
+        assert len(told.store.delivery_cursors.take(9, DELIVERY.lease)) == 1
         loop.hub.store.take_intents(9)
-        told.clock.go(121)
+        told.clock.go(DELIVERY.lease.total_seconds() + 1)
     loop.step()
-    assert [one.state for one in loop.hub.store.deliveries(address(told))] == ["dead"]
+    assert len(loop.dead_letters()) == 1
     assert pushes(site) == [] and loop.hub.store.take_intents(9) == []
     assert len(site.requests) == 1
+
+
+def test_delivery_in_quiet_hours_of_the_subscriber_is_not_deferred(
+    told: Told, loop: HubLoop, site: Site
+) -> None:
+    told.store.preferences.set_quiet("cy", parse_quiet_hours("cy", "00:00", "23:59", "UTC"))
+    subscribe(told, loop, site)
+    told.tell_events(1, 1)
+    loop.step()
+    assert len(pushes(site)) == 1
+
+
+def test_callback_is_not_a_destination_of_the_subscriber(told: Told, loop: HubLoop, site: Site) -> None:
+    subscribe(told, loop, site)
+    told.tell_events(1, 1)
+    loop.step()
+    [subscription] = loop.hub.store.subscriptions()
+    destinations = told.store.destinations
+    assert destinations.list("cy") == [] and destinations.count("cy") == 0
+    assert destinations.find(subscription.destination) is None and destinations.health("cy") == {}
+
+
+def test_callback_of_a_paused_subscription_is_not_denied(told: Told, loop: HubLoop, site: Site) -> None:
+    """The feed of a paused subscription can still be read."""
+    subscribe(told, loop, site)
+    assert told.store.paused.pause("s-1", "cy")
+    while loop.step():
+        pass
+    assert denials(site) == [] and len(loop.hub.store.subscriptions()) == 1

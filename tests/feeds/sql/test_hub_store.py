@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import Connection, text
 
-from tidings.feeds.sql.hub_store import DEAD_KEPT, TAKEN, HubDelivery, HubRequest
+from tidings.delivery.sql.cursors import RunOutcome
+from tidings.delivery.sql.leases import CursorLease
+from tidings.feeds.sql.hub_store import LEASE, HubRequest
 from tidings.model import Subscription
 from tidings.store.encoding import MatchRow
+from tidings.store.migrations import MIGRATIONS, migrate
 from tidings.store.store import Store, open_store
 
 
@@ -42,10 +45,10 @@ def intent(callback: str = "http://x.example/", mode: str = "subscribe", challen
     return HubRequest("h", "atom", callback, mode, None, 3_600, challenge)
 
 
-def subscribe(store: Store, callback: str = "http://x.example/", told: int = 0) -> None:
+def subscribe(store: Store, callback: str = "http://x.example/") -> None:
     store.hub.ask(intent(callback), 10)
     [taken] = store.hub.take_intents(10)
-    store.hub.confirm(taken, told)
+    store.hub.confirm(taken)
 
 
 def tell(store: Store, count: int) -> None:
@@ -54,13 +57,11 @@ def tell(store: Store, count: int) -> None:
     store.notifications.commit_batch("main", last, found)
 
 
-def deliver(store: Store) -> HubDelivery:
-    """Begin a delivery of all that is there, and take it."""
-    last, _ = store.entries.last("ana", "s-1")
-    for one in store.hub.behind(10):
-        store.hub.begin(one, last)
-    [(taken, _)] = store.hub.take_deliveries(10)
-    return taken
+def lease_cursors(store: Store) -> list[CursorLease]:
+    """Lease the cursors of callbacks with new entries, with the entries that they get next."""
+    store.delivery_cursors.wake(10)
+    leases = store.delivery_cursors.take(10, LEASE)
+    return store.delivery_cursors.gather(leases, 100) if leases else []
 
 
 def test_what_one_has_taken_nobody_else_takes_until_its_time_is_over(store: Store, clock: Clock) -> None:
@@ -72,7 +73,7 @@ def test_what_one_has_taken_nobody_else_takes_until_its_time_is_over(store: Stor
         ]
     assert len(taken) == len(set(taken)) == 20
     assert store.hub.take_intents(100) == []
-    clock.go(TAKEN)
+    clock.go(LEASE)
     assert len(store.hub.take_intents(100)) == 20
 
 
@@ -80,75 +81,100 @@ def test_a_newer_wish_takes_the_place_of_an_older_one(store: Store) -> None:
     store.hub.ask(intent(challenge="old"), 10)
     [old] = store.hub.take_intents(10)
     store.hub.ask(intent(mode="unsubscribe", challenge="new"), 10)
-    store.hub.confirm(old, 0)
+    store.hub.confirm(old)
     store.hub.drop(old)
     store.hub.postpone(old, 5)
     assert store.hub.subscriptions() == []
     assert [one.challenge for one in store.hub.take_intents(10)] == ["new"]
 
 
-def test_a_subscription_is_told_from_where_it_begins(store: Store) -> None:
+def test_subscription_gets_entries_from_its_confirmation_on(store: Store) -> None:
     tell(store, 2)
-    store.entries.last("ana", "s-1")
-    subscribe(store, told=2)
-    assert store.hub.behind(10) == []
+    subscribe(store)
+    assert lease_cursors(store) == []
     tell(store, 3)
-    assert len(store.hub.behind(10)) == 1
-    taken = deliver(store)
-    assert (taken.first, taken.last) == (3, 5)
-    assert store.hub.behind(10) == [], "one is under way"
-    store.hub.delivered(taken)
-    assert store.hub.behind(10) == [] and store.hub.deliveries("h") == []
-    assert [one.told for one in store.hub.subscriptions("h")] == [5]
+    [lease] = lease_cursors(store)
+    assert (lease.told, lease.gathered) == (2, 5)
+    assert store.delivery_cursors.finish([(lease, RunOutcome(5, 3))]) == [True]
+    assert lease_cursors(store) == []
 
 
-def test_who_renews_goes_on_where_they_were(store: Store) -> None:
+def test_renewed_subscription_continues_where_it_was(store: Store) -> None:
     subscribe(store)
     tell(store, 1)
-    subscribe(store, told=1)
-    assert (deliver(store).first, len(store.hub.subscriptions())) == (1, 1)
+    subscribe(store)
+    [lease] = lease_cursors(store)
+    assert (lease.told, lease.gathered, len(store.hub.subscriptions())) == (0, 1, 1)
 
 
-def test_a_delivery_of_one_that_vanished_is_taken_again(store: Store, clock: Clock) -> None:
+def test_sweep_removes_ended_subscriptions_with_their_destinations(store: Store, clock: Clock) -> None:
     subscribe(store)
     tell(store, 1)
-    first = deliver(store)
-    assert store.hub.take_deliveries(10) == []
-    clock.go(TAKEN)
-    [(again, _)] = store.hub.take_deliveries(10)
-    assert again == replace(first, attempts=1), "to vanish counts as an attempt"
-    store.hub.delivered(again)
-    store.hub.delivered(first)
-    store.hub.failed(first, "too late to matter", None)
-    assert store.hub.deliveries("h") == []
-
-
-def test_the_newest_that_were_given_up_are_kept(store: Store) -> None:
-    subscribe(store)
-    for _ in range(DEAD_KEPT + 3):
-        tell(store, 1)
-        store.hub.failed(deliver(store), "no", None)
-    assert [one.first for one in store.hub.deliveries("h")] == list(range(4, DEAD_KEPT + 4))
-
-
-def test_sweeping_forgets_what_has_ended(store: Store, clock: Clock) -> None:
-    subscribe(store)
-    tell(store, 1)
-    deliver(store)
+    [lease] = lease_cursors(store)
     assert store.hub.sweep() == 0
     clock.go(timedelta(hours=1))
     assert store.hub.subscriptions() == [] and store.hub.sweep() == 1
-    assert store.hub.deliveries("h") == []
+    assert store.destinations.find_many([lease.destination]) == {} and lease_cursors(store) == []
+
+
+def test_sweep_removes_subscriptions_whose_callback_is_gone(store: Store) -> None:
+    subscribe(store)
+    tell(store, 1)
+    [lease] = lease_cursors(store)
+    store.delivery_cursors.finish([(lease, RunOutcome(0, 0, "status 410", gone="gone"))])
+    assert store.hub.subscriptions() == [] and store.hub.find(lease.destination) is None
+    assert store.hub.sweep() == 1 and store.destinations.find_many([lease.destination]) == {}
+
+
+OLD_TABLES = """
+CREATE TABLE hub_subscriptions (address TEXT, format TEXT, callback TEXT, secret TEXT, lease_end TEXT, told INTEGER,
+  PRIMARY KEY (address, format, callback));
+CREATE TABLE hub_deliveries (address TEXT, format TEXT, callback TEXT, first INTEGER, last INTEGER, state TEXT,
+  attempts INTEGER, due TEXT, problem TEXT, since TEXT, PRIMARY KEY (address, format, callback, first));
+INSERT INTO hub_subscriptions VALUES ('h', 'atom', 'http://x.example/', 'secret', '2999-01-01T00:00:00.000000Z', 2);
+INSERT INTO hub_subscriptions VALUES ('h', 'rss', 'http://y.example:81/', NULL, '2999-01-01T00:00:00.000000Z', 3);
+INSERT INTO hub_deliveries VALUES ('h', 'atom', 'http://x.example/', 1, 1, 'dead', 7, '2026', 'no', NULL);
+INSERT INTO hub_deliveries VALUES ('h', 'atom', 'http://x.example/', 3, 3, 'waiting', 4, '2026', 'no', NULL);
+"""
+
+
+def test_migration_makes_destinations_of_subscriptions_of_the_hub(store: Store, clock: Clock) -> None:
+    """Version 29 had deliveries of the hub's own: one that waits goes on, a dead one is dropped."""
+    tell(store, 4)
+
+    def go_back(connection: Connection) -> None:
+        connection.execute(text("DELETE FROM tidings_migrations WHERE version > 29"))
+        connection.execute(text("DROP TABLE hub_subscriptions"))
+        for statement in OLD_TABLES.strip().removesuffix(";").split(";\n"):
+            connection.execute(text(statement))
+
+    store.database.transact(go_back)
+    assert migrate(store.database) == MIGRATIONS[-1].version
+    subscriptions = {one.format: one for one in store.hub.subscriptions("h")}
+    assert {name: one.callback for name, one in subscriptions.items()} == {
+        "atom": "http://x.example/",
+        "rss": "http://y.example:81/",
+    }
+    found = store.destinations.find_many([one.destination for one in subscriptions.values()])
+    destination = found[subscriptions["atom"].destination]
+    assert (destination.secret, destination.subscriber, destination.subscription) == ("secret", "ana", "s-1")
+    assert {one.place for one in found.values()} == {"x.example:80", "y.example:81"}
+    clock.time = datetime.now(UTC)
+    store.delivery_cursors.wake(10)
+    leases = {lease.destination: lease for lease in store.delivery_cursors.take(10, LEASE)}
+    atom, rss = (leases[subscriptions[name].destination] for name in ("atom", "rss"))
+    assert (atom.told, atom.gathered, atom.attempts, atom.is_digest) == (2, 3, 4, True)
+    assert (rss.told, rss.gathered, rss.attempts, rss.is_digest) == (3, None, 0, True)
 
 
 def test_revoking_while_a_callback_is_asked(store: Store) -> None:
     store.hub.ask(intent(), 10)
     [taken] = store.hub.take_intents(10)
     store.feed_addresses.revoke("ana", "s-1")
-    store.hub.confirm(taken, 0)
+    store.hub.confirm(taken)
     store.hub.ask(intent(), 10)  # by somebody who was looked up before
     [late] = store.hub.take_intents(10)
-    store.hub.confirm(late, 0)
+    store.hub.confirm(late)
     assert store.hub.subscriptions() == []
     [denied] = store.hub.take_intents(10)
     assert (denied.mode, denied.callback) == ("denied", late.callback), "it had agreed"

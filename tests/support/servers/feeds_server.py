@@ -8,13 +8,13 @@ from threading import Thread
 
 from fastapi import FastAPI
 
+from tests.feeds.hub.callbacks import HubLoop
 from tests.support.stores.notified_store import Told
 from tidings.api import feeds
 from tidings.api.middleware import HeadRequestMiddleware
 from tidings.api.routes import join_routers
 from tidings.api.server import create_server, listen
 from tidings.feeds.hub.hub import Hub, HubPolicy
-from tidings.feeds.hub.worker import HubWorker
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            with HubWorker(telling):
+            with HubLoop(telling):
                 yield url
         finally:
             server.should_exit = True

@@ -1,47 +1,26 @@
 """Webhooks according to Standard Webhooks: signed POST requests with a CloudEvent.
 
-    webhook-id          the id of the notification or digest, the same for every attempt; receivers drop duplicates
-    webhook-timestamp   the time of this attempt
-    webhook-signature   v1,... of id, timestamp and body; two signatures while a secret is being rotated
-
-Every status other than 2xx is a failure, redirects included. 410 disables the destination.
+webhook-id          the id of the notification or digest, the same for every attempt; receivers drop duplicates
+webhook-timestamp   the time of this attempt
+webhook-signature   v1,... of id, timestamp and body; two signatures while a secret is being rotated
 """
 
 from __future__ import annotations
 
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
-from urllib.parse import urlsplit
 
 from standardwebhooks.webhooks import Webhook
 
 from tidings.cloud_events import MEDIA_TYPE
-from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
+from tidings.delivery.destination_types.http_sender import HttpSender
 from tidings.delivery.messages import Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
-from tidings.errors import InputError
-from tidings.operations.egress_policy import (
-    ALLOW_HINT,
-    PUBLIC_ADDRESSES,
-    EgressPolicy,
-    FetchProblem,
-    split_host,
-)
-from tidings.operations.http_client import HttpClient, HttpResponse
-from tidings.operations.retry_after import parse_retry_after
-from tidings.store.encoding import format_instant, utc_now
+from tidings.store.encoding import format_instant
 
 SECRET_BYTES = 32
-MAX_URL_LENGTH = 2_000
-GONE = 410
-RETRY_AFTER_STATUSES = (429, 503)
-MAX_READ_BYTES, MAX_SHOWN = 10_000, 200
-"""How many bytes of a response are read, and how many characters of it a problem quotes."""
 
 
 def generate_secret() -> str:
@@ -56,61 +35,13 @@ def valid_secrets(destination: Destination, moment: datetime) -> list[str]:
     return [secret for secret in (destination.secret, old) if secret]
 
 
-class Webhooks:
+class Webhooks(HttpSender):
     """Sender of webhooks."""
 
-    def __init__(
-        self,
-        policy: DeliveryPolicy,
-        network: EgressPolicy | None = None,
-        clock: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self._policy, self._clock = policy, clock
-        limits = replace(policy.times, size=MAX_READ_BYTES, truncate=True)
-        self._client = HttpClient(limits, network)
-        self._agent = f"Tidings/{version('tidings')} (webhooks)"
-
-    def check(self, target: str) -> str:
-        host, port = split_host(target)
-        if len(target) > MAX_URL_LENGTH or not target.isascii() or urlsplit(target).fragment:
-            accepted = f"at most {MAX_URL_LENGTH:,} characters, all of them ASCII, without a fragment"
-            raise InputError("invalid URL of a webhook", where="target", accepted=accepted)
-        if not self._policy.inside and self._client.egress.leads_inside(target):
-            raise InputError(
-                "the webhook is in a private network",
-                where="target",
-                accepted=PUBLIC_ADDRESSES,
-                hint=ALLOW_HINT,
-            )
-        return f"{host}:{port}"
-
-    def shown(self, target: str) -> str:
-        """Return the URL without its query, which may contain a secret."""
-        parts = urlsplit(target)
-        return parts._replace(query="...").geturl() if parts.query else target
-
-    def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
-        status = None
-        for number, message in enumerate(messages):
-            if number and enough():
-                return SendResult(number, None, status)
-            posted = self._post(to, message)
-            if isinstance(posted, Refusal):
-                return SendResult(number, posted, posted.status)
-            status = posted.status
-        return SendResult(len(messages), None, status)
-
-    def end(self) -> None:
-        self._client.end()
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _post(self, to: Destination, message: Message) -> HttpResponse | Refusal:
+    def build_request(self, to: Destination, message: Message) -> tuple[Mapping[str, str], bytes]:
         moment = datetime.now(UTC)
         headers = {
             "content-type": MEDIA_TYPE,
-            "user-agent": self._agent,
             "webhook-id": message.id,
             "webhook-timestamp": str(int(moment.timestamp())),
             "webhook-signature": " ".join(
@@ -118,27 +49,4 @@ class Webhooks:
                 for secret in valid_secrets(to, self._clock())
             ),
         }
-        inside = split_host(to.target)[0] if self._policy.inside else None
-        try:
-            response = self._client.request("POST", to.target, headers, message.text.encode(), inside)
-        except FetchProblem as problem:
-            return Refusal(_summarize(problem))
-        return response if 200 <= response.status < 300 else self._refusal(response)
-
-    def _refusal(self, response: HttpResponse) -> Refusal:
-        body = " ".join(response.body[: 4 * MAX_SHOWN].decode("utf-8", "replace").split())[:MAX_SHOWN]
-        location = response.headers.get("location") if 300 <= response.status < 400 else None
-        problem = f"status {response.status}"
-        if location:
-            problem += f" (redirects are not followed: {location[:MAX_SHOWN]})"
-        elif body:
-            problem += f": {body}"
-        can_wait = response.status in RETRY_AFTER_STATUSES
-        after = (parse_retry_after(response.headers, self._clock()) or 0) if can_wait else 0
-        return Refusal(problem, response.status, min(after, self._policy.patience), response.status == GONE)
-
-
-def _summarize(problem: FetchProblem) -> str:
-    """Return the problem without the URL, which may contain a secret, and without private addresses."""
-    is_inside = problem.accepted == PUBLIC_ADDRESSES
-    return f"{problem.what} ({problem.received})" if problem.received and not is_inside else problem.what
+        return headers, message.text.encode()

@@ -26,6 +26,8 @@ from tidings.store.encoding import Clock, escape_unstorable, format_instant
 from tidings.store.tables import subscribers
 
 ACTIVE, PAUSED, DISABLED = "active", "paused", "disabled"
+HUB = "hub"
+"""The type of destinations that the WebSub hub manages: callbacks of feed readers. Subscribers do not see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class DestinationStore:
 
     def add(self, wanted: Destination) -> Destination:
         """Add a destination under a new id."""
-        return self._database.transact(lambda c: _add(c, wanted, format_instant(self._clock())))
+        return self._database.transact(lambda c: add_destination(c, wanted, format_instant(self._clock())))
 
     def find(self, id: str) -> Destination | None:
+        query = _DESTINATIONS.where(destinations.c.id == id, _VISIBLE)
         with self._database.read() as connection:
-            return _find(connection, id)
+            row = connection.execute(query).one_or_none()
+        return Destination(*row) if row else None
 
     def find_many(self, ids: Collection[str]) -> dict[str, Destination]:
         """Find destinations by id; missing ones are left out."""
@@ -85,7 +89,7 @@ class DestinationStore:
         self, subscriber: str | None = None, after: str = "", limit: int | None = None
     ) -> list[Destination]:
         """List destinations in the order of ids, of one subscriber or of all, after an id."""
-        wanted = _DESTINATIONS.where(destinations.c.id > after)
+        wanted = _DESTINATIONS.where(destinations.c.id > after, _VISIBLE)
         if subscriber is not None:
             wanted = wanted.where(destinations.c.subscriber == subscriber)
         with self._database.read() as connection:
@@ -93,13 +97,13 @@ class DestinationStore:
             return [Destination(*row) for row in rows]
 
     def count(self, subscriber: str) -> int:
-        wanted = select(func.count()).where(destinations.c.subscriber == subscriber)
+        wanted = select(func.count()).where(destinations.c.subscriber == subscriber, _VISIBLE)
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar_one())
 
     def remove(self, id: str) -> bool:
         """Remove a destination with its cursors and dead letters; return false if there is none."""
-        return self._database.transact(lambda c: _remove(c, id))
+        return self._database.transact(lambda c: remove_destination(c, id))
 
     def change(self, id: str, **values: Any) -> bool:
         """Change name, target or host. Waiting retries are due at once."""
@@ -130,7 +134,10 @@ class DestinationStore:
 
     def health(self, subscriber: str, subscriptions: Collection[str] | None = None) -> dict[str, Health]:
         """Return the health of deliveries by subscription, of all or some subscriptions of a subscriber."""
-        query = _select_health(delivery_lanes.c.subscription).where(delivery_lanes.c.subscriber == subscriber)
+        query = _select_health(delivery_lanes.c.subscription).where(
+            delivery_lanes.c.subscriber == subscriber,
+            delivery_lanes.c.destination.in_(select(destinations.c.id).where(_VISIBLE)),
+        )
         if subscriptions is not None:
             query = query.where(delivery_lanes.c.subscription.in_(subscriptions))
         return self._sum_health(query)
@@ -150,6 +157,7 @@ class DestinationStore:
         return healths
 
 
+_VISIBLE = destinations.c.kind != HUB
 _DESTINATIONS = select(*(destinations.c[name] for name in Destination.__dataclass_fields__))
 
 
@@ -175,20 +183,15 @@ def find_destinations(connection: Connection, ids: Collection[str]) -> dict[str,
     return {row.id: Destination(*row) for row in rows}
 
 
-def _find(connection: Connection, id: str) -> Destination | None:
-    row = connection.execute(_DESTINATIONS.where(destinations.c.id == id)).one_or_none()
-    return Destination(*row) if row else None
-
-
-def _add(connection: Connection, wanted: Destination, made: str) -> Destination:
-    """Insert the owner's row first: code that wakes cursors locks it."""
+def add_destination(connection: Connection, wanted: Destination, made: str) -> Destination:
+    """Add a destination under a new id. The owner's row comes first: code that wakes cursors locks it."""
     names.check("a subscriber's name", wanted.subscriber)
     _check_texts({"name": wanted.name, "target": wanted.target})
     query = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == wanted.subscriber)
     last = int(connection.execute(query).scalar() or 0)
     bulk.insert_missing(connection, delivery_owners, [{"subscriber": wanted.subscriber, "seen": last}])
     id = names.new_id("d")
-    while _find(connection, id) is not None:
+    while find_destinations(connection, [id]):
         id = names.new_id("d", 16)
     destination = replace(wanted, id=id, made=made, since=last)
     row = {name: getattr(destination, name) for name in Destination.__dataclass_fields__}
@@ -201,7 +204,8 @@ def _check_texts(values: Mapping[str, Any]) -> None:
         names.check_text(f"a destination's {name}", values.get(name, ""), f"/{name}")
 
 
-def _remove(connection: Connection, id: str) -> bool:
+def remove_destination(connection: Connection, id: str) -> bool:
+    """Remove a destination with its cursors and dead letters; return false if there is none."""
     removed = connection.execute(delete(destinations).where(destinations.c.id == id)).rowcount
     for table in (delivery_lanes, undelivered):
         connection.execute(delete(table).where(table.c.destination == id))

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
 
 from tidings.delivery.sql import leases
-from tidings.delivery.sql.destination_store import ACTIVE
+from tidings.delivery.sql.destination_store import ACTIVE, HUB
 from tidings.delivery.sql.leases import CursorKey
 from tidings.delivery.sql.tables import (
     delivery_gathered,
@@ -111,10 +111,17 @@ def _pop_gathered(connection: Connection, new: dict[str, str]) -> set[tuple[str,
 def _make_due(
     connection: Connection, wanted: Mapping[CursorKey, Any], gathered: Collection[tuple[str, str]], now: str
 ) -> None:
-    """Make idle cursors of active destinations due and create missing ones. Gathered notifications become a digest."""
+    """Make idle cursors of active destinations due and create missing ones.
+
+    Gathered notifications become a digest, and so do all that go to callbacks of the hub.
+    """
     rows = connection.execute(_CURSORS, json_rows_parameter(wanted)).all()
     existing = {(row.destination, row.subscription): row.due for row in rows}
-    digests = {key for key, destination in wanted.items() if (destination.subscriber, key[1]) in gathered}
+    digests = {
+        key
+        for key, destination in wanted.items()
+        if destination.kind == HUB or (destination.subscriber, key[1]) in gathered
+    }
     idle = [key for key, due in existing.items() if due is None and wanted[key].state == ACTIVE]
     leases.update_cursors(connection, {key: {"due": now} for key in idle})
     leases.update_cursors(connection, {key: {"gathers": 1} for key in existing if key in digests})

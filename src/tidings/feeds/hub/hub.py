@@ -1,21 +1,16 @@
 """WebSub hub for the feeds of this store: readers get new entries without polling.
 
-    ask        a reader requests a subscription with a callback URL
-    verify     the callback confirms the request by returning a challenge
-    deliver    new entries are posted to the callback, signed with its secret, until its lease ends
-    deny       the callback is told that it is not, or no longer, subscribed (section 5.2 of the standard)
-
-Failed deliveries are retried with backoff and finally given up; their entries are still in the feed. A callback that
-answers 410 is removed; one that is busy can send Retry-After.
+ask        a reader requests a subscription with a callback URL
+verify     the callback confirms the request by returning a challenge, and becomes a destination
+deliver    the delivery engine posts new entries, signed with the callback's secret (`CallbackSender`)
+deny       the callback is told that it is not, or no longer, subscribed (section 5.2 of the standard)
 """
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from random import Random
 from urllib.parse import urlencode, urlsplit
 
 from tidings.errors import InputError
@@ -25,9 +20,7 @@ from tidings.feeds.sql.hub_store import (
     DENIED,
     SUBSCRIBE,
     UNSUBSCRIBE,
-    HubDelivery,
     HubRequest,
-    HubSubscription,
 )
 from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
 from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse
@@ -36,12 +29,11 @@ from tidings.operations.retry_after import parse_retry_after
 
 @dataclass(frozen=True, slots=True)
 class HubPolicy:
-    """Limits and retries of the hub. Times are in seconds.
+    """Limits of the hub. Times are in seconds.
 
-    `retries` are the waits after each failed delivery, `questions` those after each failed verification; after the last
-    one the hub gives up. `patience` limits the Retry-After of a delivery. The limit for verifications is the last of
-    `questions`: few of them may wait, and strangers could fill the queue. `inside` allows callbacks on this machine and
-    in private networks.
+    `questions` are the waits after each failed verification; after the last one the hub gives up. The last one also
+    limits a Retry-After: few verifications may wait, and strangers could fill the queue. `inside` allows callbacks on
+    this machine and in private networks.
     """
 
     lease: int = 864_000
@@ -49,9 +41,7 @@ class HubPolicy:
     longest: int = 2_592_000
     waiting: int = 1_000
     per_feed: int = 100
-    retries: tuple[int, ...] = (10, 60, 300, 1_800, 7_200, 21_600)
     questions: tuple[int, ...] = (30, 300)
-    patience: int = 86_400
     inside: bool = False
 
 
@@ -67,21 +57,16 @@ LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
 
 
 class Hub:
-    """Accepts requests, verifies them and delivers. Several processes may share one store."""
+    """Accepts requests and verifies them. Several processes may share one store."""
 
     def __init__(
         self,
         feeds: PersonalFeeds,
         rules: HubPolicy | None = None,
         caller: HttpClient | None = None,
-        chance: Random | None = None,
     ) -> None:
         self.feeds, self.store = feeds, feeds.store.hub
-        self.rules, self.caller, self._chance = (
-            rules or HubPolicy(),
-            caller or HttpClient(CALLBACK_LIMITS),
-            chance or Random(),
-        )
+        self.rules, self.caller = rules or HubPolicy(), caller or HttpClient(CALLBACK_LIMITS)
 
     def ask(self, form: Mapping[str, str]) -> None:
         """Accept a request for verification, or raise."""
@@ -142,7 +127,7 @@ class Hub:
 
     def verify(self, intent: HubRequest) -> None:
         """Verify a request with its callback, or send it a denial."""
-        opened = self._opened(intent.address)
+        opened = self.open_feed(intent.address)
         if intent.attempts > len(self.rules.questions):
             self.store.drop(intent)
         elif intent.mode == DENIED:
@@ -165,7 +150,7 @@ class Hub:
         if answer is None:
             return
         if 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
-            self.store.confirm(intent, opened.last)
+            self.store.confirm(intent)
         else:
             self.store.drop(intent)
 
@@ -207,8 +192,8 @@ class Hub:
         busy = answer.status in (TOO_MANY, UNAVAILABLE)
         return (parse_retry_after(answer.headers, self.store.now()) or 0) if busy else 0
 
-    def _opened(self, hash: str) -> OpenFeed | None:
-        """Return the feed of an address, if it still exists."""
+    def open_feed(self, hash: str) -> OpenFeed | None:
+        """Open the feed of an address, if it still exists."""
         address = self.feeds.store.feed_addresses.find(hash)
         token = self.feeds.addresses.token_of(address) if address else None
         opened = self.feeds.opened(address, token) if address and token else Gone()
@@ -216,66 +201,9 @@ class Hub:
 
     def dismiss(self, most: int) -> None:
         """Deny subscriptions whose feeds no longer exist."""
-        for one in self.store.ended(most):
-            self.store.deny(one)
-
-    def distribute(self, most: int) -> None:
-        """Start deliveries to subscriptions whose feeds have new entries."""
-        last: dict[str, int | None] = {}
-        for one in self.store.behind(most):
-            if one.address not in last:
-                opened = self._opened(one.address)
-                last[one.address] = opened.last if opened else None
-            newest = last[one.address]
-            if newest is None:
-                self.store.deny(one)
-            elif newest > one.told:
-                self.store.begin(one, newest)
-
-    def deliver(self, one: HubDelivery, to: HubSubscription) -> str:
-        """Post entries to a callback; return `delivered`, `failed` (retried later), `dead` or `gone`."""
-        opened = self._opened(one.address)
-        if opened is None:
-            self.store.deny(to)
-            return "gone"
-        if one.attempts > len(self.rules.retries):
-            self.store.failed(one, one.problem or "the hub ended each time", None)
-            return "dead"
-        body = self.feeds.news(opened, one.format, one.first, one.last)
-        headers = self._headers(opened, to, body)
-        try:
-            answer = self.caller.request("POST", to.callback, headers, body, self._inside(to.callback))
-        except FetchProblem as problem:
-            return self._failed(one, str(problem))
-        if answer.status == 410:
-            self.store.forget(to)
-            return "gone"
-        if 200 <= answer.status < 300:
-            self.store.delivered(one)
-            return "delivered"
-        asked_for = min(self._left_alone(answer), self.rules.patience)
-        return self._failed(one, f"status {answer.status}", asked_for)
-
-    def _headers(self, opened: OpenFeed, to: HubSubscription, body: bytes) -> dict[str, str]:
-        places = self.feeds.places
-        topic = places.feed(opened.token, to.format)
-        headers = {
-            "content-type": FORMATS[to.format].content_type,
-            "link": f'<{places.hub}>; rel="hub", <{topic}>; rel="self"',
-        }
-        if to.secret:
-            headers["x-hub-signature"] = "sha256=" + hmac.new(to.secret.encode(), body, "sha256").hexdigest()
-        return headers
-
-    def _failed(self, one: HubDelivery, problem: str, asked_for: int = 0) -> str:
-        """Retry later, with jitter so that deliveries that failed together do not come back together."""
-        waits = self.rules.retries
-        if one.attempts >= len(waits):
-            self.store.failed(one, problem[:500], None)
-            return "dead"
-        wait = max(waits[one.attempts], asked_for) * self._chance.uniform(1.0, 1.1)
-        self.store.failed(one, problem[:500], wait)
-        return "failed"
+        for subscription in self.store.ended(most):
+            if self.open_feed(subscription.address) is None:
+                self.store.deny(subscription)
 
 
 def _secret(given: str) -> str | None:

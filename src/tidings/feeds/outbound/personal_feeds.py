@@ -125,7 +125,7 @@ class PersonalFeeds:
 
     def news(self, opened: OpenFeed, format: str, first: int, last: int) -> bytes:
         """Render the feed with only these entries, for a delivery of the hub."""
-        return self.render(FeedPage(opened, FORMATS[format], 0, max(first, last - 2 * PAGE + 1), last))
+        return self.render(FeedPage(opened, FORMATS[format], 0, first, last))
 
     def tag(self, page: FeedPage) -> str | None:
         """Return the entity tag of a page that was rendered before: most readers ask for an unchanged page."""

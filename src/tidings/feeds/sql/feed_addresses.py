@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select, update
 
-from tidings.feeds.sql.tables import feed_addresses, hub_deliveries
+from tidings.feeds.sql.tables import feed_addresses
 from tidings.store import bulk
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
@@ -60,7 +60,7 @@ class FeedAddresses:
     def revoke(self, subscriber: str, subscription: str) -> bool:
         """Revoke the address of a feed; return false if there is none.
 
-        The hub's deliveries of the feed end. Its subscriptions stay until the hub has told their callbacks so.
+        Subscriptions at the hub stay until the hub has sent their callbacks a denial. Nothing else is sent to them.
         """
         moment = format_instant(self._clock())
         return self._database.transact(lambda c: _revoke(c, subscriber, subscription, moment))
@@ -97,5 +97,4 @@ def _revoke(connection: Connection, subscriber: str, subscription: str, moment: 
         return False
     revoked = feed_addresses.c.hash == address.hash
     connection.execute(update(feed_addresses).where(revoked).values(revoked=moment))
-    connection.execute(delete(hub_deliveries).where(hub_deliveries.c.address == address.hash))
     return True

@@ -1,32 +1,36 @@
-"""Requests, subscriptions and deliveries of the WebSub hub.
+"""Requests to the WebSub hub, and its subscriptions.
 
-A request is an *intent* until its callback has confirmed it. A subscription has at most one delivery in progress, a
-range of entries; later entries go with the next one, so a slow receiver costs one row. A lease of an intent or a
-delivery moves its due time ahead. If the worker is lost, the next lease counts as another attempt: a delivery that
-crashes each worker must not be retried forever.
+A request is an *intent* until its callback has confirmed it. A lease of an intent moves its due time ahead; if the
+worker is lost, the next lease counts as another attempt. A subscription is a destination of the delivery engine, which
+has the callback, its secret and the cursor; the hub adds the feed, its format and the end of the lease.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, Select, Table, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, Table, delete, func, insert, inspect, or_, select, text, update
 
-from tidings.feeds.sql.tables import feed_addresses, hub_deliveries, hub_intents, hub_subscriptions
+from tidings.delivery.sql.destination_store import (
+    ACTIVE,
+    HUB,
+    Destination,
+    add_destination,
+    remove_destination,
+)
+from tidings.delivery.sql.tables import delivery_lanes, delivery_owners, destinations
+from tidings.feeds.sql.tables import feed_addresses, hub_intents, hub_subscriptions
+from tidings.operations.egress_policy import split_host
 from tidings.store.database import Database
-from tidings.store.encoding import Clock, format_instant
-from tidings.store.tables import entry_cursors, subscribers, subscription_entries, subscriptions
+from tidings.store.encoding import Clock, format_instant, utc_now
+from tidings.store.tables import subscriptions
 
-TAKEN = timedelta(minutes=2)
-"""Duration of a lease: longer than a request to a callback can take."""
-DEAD_KEPT = 20
-"""How many dead deliveries of a subscription are kept, the newest."""
+LEASE = timedelta(minutes=2)
+"""How long a worker has an intent for itself: longer than a request to a callback can take."""
 
-WAITING, DEAD = "waiting", "dead"
 SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 
 
@@ -49,32 +53,13 @@ class HubRequest:
 
 @dataclass(frozen=True, slots=True)
 class HubSubscription:
-    """A callback that gets new entries of a feed until its lease ends."""
+    """A callback that gets new entries of a feed until its lease ends, and its destination."""
 
     address: str
     format: str
     callback: str
-    secret: str | None
+    destination: str
     lease_end: str
-    told: int
-
-
-@dataclass(frozen=True, slots=True)
-class HubDelivery:
-    """Delivery of the entries `first` to `last` to a callback, with earlier attempts and the last problem."""
-
-    address: str
-    format: str
-    callback: str
-    first: int
-    last: int
-    state: str = WAITING
-    attempts: int = 0
-    problem: str | None = None
-
-
-Keyed = HubRequest | HubSubscription | HubDelivery
-K = TypeVar("K", HubRequest, HubDelivery)
 
 
 class HubStore:
@@ -93,99 +78,66 @@ class HubStore:
 
     def take_intents(self, most: int) -> list[HubRequest]:
         """Lease requests that are due for verification."""
-        return self._database.transact(lambda c: _take(c, hub_intents, HubRequest, self.now(), most))
+        return self._database.transact(lambda c: _take_intents(c, self.now(), most))
 
-    def confirm(self, intent: HubRequest, told: int) -> None:
-        """Apply a request that the callback has confirmed. Entries after `told` are delivered.
+    def confirm(self, intent: HubRequest) -> None:
+        """Apply a request that the callback has confirmed. Entries from now on are delivered.
 
         A renewed subscription continues where it was.
         """
-        self._database.transact(lambda c: _confirm(c, intent, told, self.now()))
+        self._database.transact(lambda c: _confirm(c, intent, self.now()))
 
     def drop(self, intent: HubRequest) -> None:
         """Remove a request that the callback has not confirmed."""
-        self._database.transact(lambda c: _forget_intent(c, intent))
-
-    def deny(self, one: HubRequest | HubSubscription) -> None:
-        """Remove a request or a subscription, and queue a denial to its callback."""
-        self._database.transact(lambda c: _deny(c, one, format_instant(self.now())))
-
-    def ended(self, most: int) -> list[HubSubscription]:
-        """List subscriptions whose feed is gone: its address was revoked, or its subscription removed."""
-        with self._database.read() as connection:
-            rows = connection.execute(_ended(format_instant(self.now())).limit(most))
-            return [HubSubscription(*row) for row in rows]
+        self._database.transact(lambda c: _remove_intent(c, intent))
 
     def postpone(self, intent: HubRequest, seconds: float) -> None:
         """Retry the verification of a request later."""
         now = self.now()
         due = format_instant(now + timedelta(seconds=seconds))
-        wanted = update(hub_intents).where(*_key(hub_intents, intent), _same(intent))
-        changed = wanted.values(attempts=intent.attempts + 1, due=due, since=format_instant(now))
-        self._database.transact(lambda c: c.execute(changed))
+        values = {"attempts": intent.attempts + 1, "due": due, "since": format_instant(now)}
+        postponed = update(hub_intents).where(*_key(hub_intents, intent), _same(intent)).values(values)
+        self._database.transact(lambda c: c.execute(postponed))
+
+    def deny(self, denied: HubRequest | HubSubscription) -> None:
+        """Remove a request or a subscription, and queue a denial to its callback."""
+        self._database.transact(lambda c: _deny(c, denied, format_instant(self.now())))
 
     def subscriptions(self, address: str | None = None) -> list[HubSubscription]:
-        """List subscriptions with a valid lease, of all feeds or of one."""
-        wanted = select(*hub_subscriptions.c).where(
-            hub_subscriptions.c.lease_end > format_instant(self.now())
-        )
+        """List subscriptions with a valid lease whose callbacks are not gone, of all feeds or of one."""
+        query = _valid(format_instant(self.now()))
         if address is not None:
-            wanted = wanted.where(hub_subscriptions.c.address == address)
-        with self._database.read() as connection:
-            return [HubSubscription(*row) for row in connection.execute(wanted)]
+            query = query.where(hub_subscriptions.c.address == address)
+        return self._list(query)
 
-    def behind(self, most: int) -> list[HubSubscription]:
-        """List subscriptions without a delivery whose feeds may have new entries, at most `most`.
+    def find(self, destination: str) -> HubSubscription | None:
+        """Find the subscription of a destination, if its lease is valid."""
+        query = _valid(format_instant(self.now())).where(hub_subscriptions.c.destination == destination)
+        return next(iter(self._list(query)), None)
 
-        One statement for all: a query per feed would cost time in proportion to all feeds.
-        """
-        with self._database.read() as connection:
-            rows = connection.execute(_behind(format_instant(self.now())).limit(most))
-            return [HubSubscription(*row) for row in rows]
-
-    def begin(self, to: HubSubscription, last: int) -> None:
-        """Add a delivery of the entries up to `last`."""
-        self._database.transact(lambda c: _begin(c, to, last, format_instant(self.now())))
-
-    def take_deliveries(self, most: int) -> list[tuple[HubDelivery, HubSubscription]]:
-        """Lease deliveries that are due, with their subscriptions."""
-        taken = self._database.transact(lambda c: _take(c, hub_deliveries, HubDelivery, self.now(), most))
-        with self._database.read() as connection:
-            found = [(one, _subscription(connection, one)) for one in taken]
-        return [(one, to) for one, to in found if to is not None]
-
-    def delivered(self, one: HubDelivery) -> None:
-        """Record that the callback has accepted a delivery."""
-        self._database.transact(lambda c: _delivered(c, one))
-
-    def failed(self, one: HubDelivery, problem: str, seconds: float | None) -> None:
-        """Record a failed delivery: retry after `seconds`, or give it up."""
-        self._database.transact(lambda c: _failed(c, one, problem, seconds, self.now()))
-
-    def forget(self, one: Keyed) -> None:
-        """Remove a subscription with its requests and deliveries."""
-        self._database.transact(lambda c: _forget(c, one))
-
-    def deliveries(self, address: str) -> list[HubDelivery]:
-        """List the deliveries of a feed, in progress or dead."""
-        wanted = select(*_columns(hub_deliveries, HubDelivery)).where(hub_deliveries.c.address == address)
-        with self._database.read() as connection:
-            return [HubDelivery(*row) for row in connection.execute(wanted.order_by(hub_deliveries.c.first))]
+    def ended(self, most: int) -> list[HubSubscription]:
+        """List subscriptions whose feed may be gone: its address was revoked, or its subscription removed."""
+        return self._list(_ended(format_instant(self.now())).limit(most))
 
     def sweep(self) -> int:
-        """Remove subscriptions whose lease has ended; return how many."""
-        return self._database.transact(lambda c: _sweep(c, format_instant(self.now())))
+        """Remove subscriptions whose lease has ended or whose callback is gone; return how many."""
+        query = _over(format_instant(self.now()))
+        if not self._list(query.limit(1)):
+            return 0
+        return self._database.transact(lambda c: _sweep(c, query))
+
+    def _list(self, query: Select[*tuple[Any, ...]]) -> list[HubSubscription]:
+        with self._database.read() as connection:
+            return [HubSubscription(*row) for row in connection.execute(query)]
 
 
+_SUBSCRIPTIONS = select(*(hub_subscriptions.c[name] for name in HubSubscription.__dataclass_fields__))
+_INTENTS = select(*(hub_intents.c[name] for name in HubRequest.__dataclass_fields__))
 _KEY = ("address", "format", "callback")
 
 
-def _columns(table: Table, kind: type[Any]) -> tuple[Any, ...]:
-    return tuple(table.c[name] for name in kind.__dataclass_fields__)
-
-
-def _key(table: Table, one: Keyed) -> tuple[Any, ...]:
-    return tuple(table.c[name] == getattr(one, name) for name in _KEY)
+def _key(table: Table, keyed: HubRequest | HubSubscription) -> tuple[Any, ...]:
+    return tuple(table.c[name] == getattr(keyed, name) for name in _KEY)
 
 
 def _same(intent: HubRequest) -> Any:
@@ -193,9 +145,28 @@ def _same(intent: HubRequest) -> Any:
     return hub_intents.c.challenge == intent.challenge
 
 
-def _forget_intent(connection: Connection, intent: HubRequest) -> bool:
-    gone = connection.execute(delete(hub_intents).where(*_key(hub_intents, intent), _same(intent)))
-    return bool(gone.rowcount)
+def _valid(now: str) -> Select[*tuple[Any, ...]]:
+    return _SUBSCRIPTIONS.join(destinations, destinations.c.id == hub_subscriptions.c.destination).where(
+        hub_subscriptions.c.lease_end > now, destinations.c.state == ACTIVE
+    )
+
+
+def _over(now: str) -> Select[*tuple[Any, ...]]:
+    active = select(destinations.c.id).where(destinations.c.state == ACTIVE)
+    return _SUBSCRIPTIONS.where(
+        or_(hub_subscriptions.c.lease_end <= now, hub_subscriptions.c.destination.not_in(active))
+    )
+
+
+def _ended(now: str) -> Select[*tuple[Any, ...]]:
+    address, wanted = feed_addresses.c, subscriptions.c
+    live = wanted.removed.is_(None) & (wanted.id == address.subscription)
+    theirs = live & (wanted.subscriber == address.subscriber)
+    return (
+        _SUBSCRIPTIONS.join(feed_addresses, address.hash == hub_subscriptions.c.address)
+        .outerjoin(subscriptions, theirs)
+        .where(hub_subscriptions.c.lease_end > now, or_(address.revoked.is_not(None), wanted.id.is_(None)))
+    )
 
 
 def _ask(connection: Connection, intent: HubRequest, due: str, most: int) -> bool:
@@ -206,151 +177,128 @@ def _ask(connection: Connection, intent: HubRequest, due: str, most: int) -> boo
     return True
 
 
-def _deny(connection: Connection, one: HubRequest | HubSubscription, due: str) -> None:
+def _take_intents(connection: Connection, now: datetime, most: int) -> list[HubRequest]:
+    due = hub_intents.c.due <= format_instant(now)
+    query = _INTENTS.where(due).order_by(hub_intents.c.due).limit(most).with_for_update(skip_locked=True)
+    intents = [HubRequest(*row) for row in connection.execute(query)]
+    lease = {"due": format_instant(now + LEASE), "since": format_instant(now)}
+    for intent in intents:
+        leased = update(hub_intents).where(*_key(hub_intents, intent), due)
+        connection.execute(leased.values(lease | {"attempts": intent.attempts + 1}))
+    return intents
+
+
+def _remove_intent(connection: Connection, intent: HubRequest) -> bool:
+    removed = connection.execute(delete(hub_intents).where(*_key(hub_intents, intent), _same(intent)))
+    return bool(removed.rowcount)
+
+
+def _deny(connection: Connection, denied: HubRequest | HubSubscription, due: str) -> None:
     """A new request meanwhile replaces the denial."""
-    if isinstance(one, HubRequest):
-        if not _forget_intent(connection, one):
+    if isinstance(denied, HubRequest):
+        if not _remove_intent(connection, denied):
             return
     else:
-        _forget(connection, one)
-        if connection.execute(select(hub_intents.c.mode).where(*_key(hub_intents, one))).first():
+        _remove_subscription(connection, denied)
+        if connection.execute(select(hub_intents.c.mode).where(*_key(hub_intents, denied))).first():
             return
-    denied = HubRequest(one.address, one.format, one.callback, DENIED, None, 0, secrets.token_urlsafe(24))
-    connection.execute(insert(hub_intents), asdict(denied) | {"due": due})
+    key = {name: getattr(denied, name) for name in _KEY}
+    intent = HubRequest(**key, mode=DENIED, secret=None, lease=0, challenge=secrets.token_urlsafe(24))
+    connection.execute(insert(hub_intents), asdict(intent) | {"due": due})
 
 
-def _ended(now: str) -> Select[*tuple[Any, ...]]:
-    hub, address, wanted = hub_subscriptions.c, feed_addresses.c, subscriptions.c
-    live = wanted.removed.is_(None) & (wanted.id == address.subscription)
-    theirs = live & (wanted.subscriber == address.subscriber)
-    return (
-        select(*hub)
-        .join_from(hub_subscriptions, feed_addresses, address.hash == hub.address)
-        .outerjoin(subscriptions, theirs)
-        .where(hub.lease_end > now, or_(address.revoked.is_not(None), wanted.id.is_(None)))
-    )
-
-
-def _take(connection: Connection, table: Table, kind: type[K], now: datetime, most: int) -> list[K]:
-    due = [table.c.due <= format_instant(now)] + ([table.c.state == WAITING] if "state" in table.c else [])
-    wanted = select(*_columns(table, kind)).where(*due).order_by(table.c.due).limit(most)
-    taken = [kind(*row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
-    for one in taken:
-        mine = update(table).where(*_key(table, one), *due)
-        lease = {"due": format_instant(now + TAKEN), "since": format_instant(now)}
-        connection.execute(mine.values(lease | {"attempts": one.attempts + 1}))
-    return taken
-
-
-def _confirm(connection: Connection, intent: HubRequest, told: int, now: datetime) -> None:
-    if not _is_good(connection, intent.address):
+def _confirm(connection: Connection, intent: HubRequest, now: datetime) -> None:
+    feed = _lock_feed(connection, intent.address)
+    if feed is None:
         _deny(connection, intent, format_instant(now))
         return
-    if not _forget_intent(connection, intent):
+    if not _remove_intent(connection, intent):
         return
-    known = _subscription(connection, intent)
-    if intent.mode == UNSUBSCRIBE:
-        _forget(connection, intent)
-        return
+    query = _valid(format_instant(now)).where(*_key(hub_subscriptions, intent))
+    row = connection.execute(query).one_or_none()
     lease_end = format_instant(now + timedelta(seconds=intent.lease))
-    renewed = {"secret": intent.secret, "lease_end": lease_end}
-    if known and known.lease_end > format_instant(now):
-        connection.execute(update(hub_subscriptions).where(*_key(hub_subscriptions, intent)).values(renewed))
+    if row is not None and intent.mode == SUBSCRIBE:
+        known = hub_subscriptions.c.destination == row.destination
+        connection.execute(update(hub_subscriptions).where(known).values(lease_end=lease_end))
+        renewed = update(destinations).where(destinations.c.id == row.destination)
+        connection.execute(renewed.values(secret=intent.secret))
         return
-    _forget(connection, intent)
-    new = {name: getattr(intent, name) for name in _KEY} | renewed | {"told": told}
-    connection.execute(insert(hub_subscriptions), new)
+    _remove_subscription(connection, intent)
+    if intent.mode == SUBSCRIBE:
+        made = _add_callback(connection, feed, intent.callback, intent.secret, format_instant(now))
+        key = {name: getattr(intent, name) for name in _KEY}
+        connection.execute(insert(hub_subscriptions), key | {"destination": made.id, "lease_end": lease_end})
 
 
-def _is_good(connection: Connection, address: str) -> bool:
-    """Return whether an address is valid, and lock it against revocation until the transaction ends."""
-    good = feed_addresses.c.hash == address, feed_addresses.c.revoked.is_(None)
-    return (
-        connection.execute(select(feed_addresses.c.hash).where(*good).with_for_update()).first() is not None
+def _lock_feed(connection: Connection, address: str) -> tuple[str, str] | None:
+    """Return subscriber and subscription of a valid address, locked against revocation in this transaction."""
+    valid = feed_addresses.c.hash == address, feed_addresses.c.revoked.is_(None)
+    query = select(feed_addresses.c.subscriber, feed_addresses.c.subscription).where(*valid)
+    row = connection.execute(query.with_for_update()).one_or_none()
+    return (row.subscriber, row.subscription) if row else None
+
+
+def _add_callback(
+    connection: Connection, feed: tuple[str, str], callback: str, secret: str | None, now: str
+) -> Destination:
+    host, port = split_host(callback)
+    return add_destination(
+        connection, Destination("", *feed, HUB, callback, f"{host}:{port}", secret=secret), now
     )
 
 
-def _subscription(connection: Connection, one: Keyed) -> HubSubscription | None:
-    wanted = select(*hub_subscriptions.c).where(*_key(hub_subscriptions, one))
-    row = connection.execute(wanted).one_or_none()
-    return HubSubscription(*row) if row else None
+def _remove_subscription(connection: Connection, keyed: HubRequest | HubSubscription) -> None:
+    own = _key(hub_subscriptions, keyed)
+    for id in connection.execute(select(hub_subscriptions.c.destination).where(*own)).scalars().all():
+        remove_destination(connection, id)
+    connection.execute(delete(hub_subscriptions).where(*own))
 
 
-def _behind(now: str) -> Select[*tuple[Any, ...]]:
-    hub, address, cursor = hub_subscriptions.c, feed_addresses.c, entry_cursors.c
-    busy = select(hub_deliveries.c.first).where(
-        *(hub_deliveries.c[name] == hub[name] for name in _KEY), hub_deliveries.c.state == WAITING
-    )
-    listed = select(subscription_entries.c.number).where(
-        subscription_entries.c.subscriber == address.subscriber,
-        subscription_entries.c.subscription == address.subscription,
-        subscription_entries.c.number > hub.told,
-    )
-    unlisted = subscribers.c.last_sequence > func.coalesce(cursor.sequence, 0)
-    return (
-        select(*hub)
-        .join_from(hub_subscriptions, feed_addresses, address.hash == hub.address)
-        .join(subscribers, subscribers.c.subscriber == address.subscriber)
-        .outerjoin(entry_cursors, cursor.subscriber == address.subscriber)
-        .where(hub.lease_end > now, ~busy.exists(), or_(unlisted, listed.exists()))
-    )
+def _sweep(connection: Connection, over: Select[*tuple[Any, ...]]) -> int:
+    rows = [HubSubscription(*row) for row in connection.execute(over)]
+    for subscription in rows:
+        _remove_subscription(connection, subscription)
+    return len(rows)
 
 
-def _begin(connection: Connection, to: HubSubscription, last: int, due: str) -> None:
-    locked = select(hub_subscriptions.c.told).where(*_key(hub_subscriptions, to)).with_for_update()
-    told = connection.execute(locked).scalar()
-    waiting = select(hub_deliveries.c.first).where(
-        *_key(hub_deliveries, to), hub_deliveries.c.state == WAITING
-    )
-    if told is None or told >= last or connection.execute(waiting).first():
+def deliver_by_destinations(connection: Connection) -> None:
+    """Migrate subscriptions of the hub to destinations, each with a cursor that goes on where it was.
+
+    Before, the hub delivered itself: `told` was the last delivered entry, and `hub_deliveries` had the entries that
+    were being delivered (`waiting`) or had been given up (`dead`), which are dropped: they are still in the feed.
+    """
+    if "told" not in {column["name"] for column in inspect(connection).get_columns("hub_subscriptions")}:
         return
-    new = HubDelivery(to.address, to.format, to.callback, told + 1, last)
-    connection.execute(insert(hub_deliveries), asdict(new) | {"due": due})
+    old = connection.execute(_OLD_SUBSCRIPTIONS).all()
+    connection.execute(text("DROP TABLE hub_subscriptions"))
+    connection.execute(text("DROP TABLE IF EXISTS hub_deliveries"))
+    hub_subscriptions.create(connection)
+    now = format_instant(utc_now())
+    for row in old:
+        made = _add_callback(connection, (row.subscriber, row.subscription), row.callback, row.secret, now)
+        cursor = {
+            "destination": made.id,
+            "subscription": row.subscription,
+            "subscriber": row.subscriber,
+            "place": made.place,
+            "told": row.told,
+            "due": row.due or now,
+            "attempts": row.attempts or 0,
+            "gathered": row.last,
+            "gathers": 1,
+        }
+        cursor |= dict.fromkeys(("busy", "ticket", "delivered", "failures"), 0)
+        connection.execute(insert(delivery_lanes), cursor)
+        kept = {name: getattr(row, name) for name in ("address", "format", "callback", "lease_end")}
+        connection.execute(insert(hub_subscriptions), kept | {"destination": made.id})
+    # Notifications may not be numbered yet: the delivery worker looks at the last one again.
+    seen = delivery_owners.c.seen
+    connection.execute(update(delivery_owners).where(seen > 0).values(seen=seen - 1))
 
 
-def _this(one: HubDelivery) -> tuple[Any, ...]:
-    return (*_key(hub_deliveries, one), hub_deliveries.c.first == one.first)
-
-
-def _delivered(connection: Connection, one: HubDelivery) -> None:
-    if connection.execute(delete(hub_deliveries).where(*_this(one))).rowcount:
-        _tell(connection, one)
-
-
-def _tell(connection: Connection, one: HubDelivery) -> None:
-    told = update(hub_subscriptions).where(*_key(hub_subscriptions, one))
-    connection.execute(told.values(told=one.last))
-
-
-def _failed(
-    connection: Connection, one: HubDelivery, problem: str, seconds: float | None, now: datetime
-) -> None:
-    state = DEAD if seconds is None else WAITING
-    due = format_instant(now + timedelta(seconds=seconds or 0))
-    changed = update(hub_deliveries).where(*_this(one), hub_deliveries.c.state == WAITING)
-    values = {"state": state, "attempts": one.attempts + 1, "due": due, "problem": problem}
-    values |= {"since": format_instant(now)}
-    if connection.execute(changed.values(values)).rowcount and state == DEAD:
-        _tell(connection, one)
-        _drop_old(connection, one)
-
-
-def _drop_old(connection: Connection, one: HubDelivery) -> None:
-    dead = (*_key(hub_deliveries, one), hub_deliveries.c.state == DEAD)
-    newest = select(hub_deliveries.c.first).where(*dead).order_by(hub_deliveries.c.first.desc())
-    kept = connection.execute(newest.limit(DEAD_KEPT)).scalars().all()
-    connection.execute(delete(hub_deliveries).where(*dead, hub_deliveries.c.first < min(kept)))
-
-
-def _forget(connection: Connection, one: Keyed) -> None:
-    for table in (hub_subscriptions, hub_deliveries):
-        connection.execute(delete(table).where(*_key(table, one)))
-
-
-def _sweep(connection: Connection, now: str) -> int:
-    ended: Sequence[Any] = connection.execute(
-        select(*hub_subscriptions.c).where(hub_subscriptions.c.lease_end <= now)
-    ).all()
-    for row in ended:
-        _forget(connection, HubSubscription(*row))
-    return len(ended)
+_OLD_SUBSCRIPTIONS = text(
+    "SELECT h.address, h.format, h.callback, h.secret, h.lease_end, h.told, a.subscriber, a.subscription,"
+    " d.last, d.due, d.attempts FROM hub_subscriptions h JOIN feed_addresses a ON a.hash = h.address"
+    " LEFT JOIN hub_deliveries d ON d.address = h.address AND d.format = h.format"
+    " AND d.callback = h.callback AND d.state = 'waiting'"
+)

@@ -91,28 +91,12 @@ hub_intents = Table(
     sqlite_with_rowid=False,
 )
 
-# `told` is the last entry that was delivered to the callback or given up.
+# Confirmed subscriptions. Each has a destination of the delivery engine, with the callback, its secret and a cursor.
 hub_subscriptions = Table(
     "hub_subscriptions",
     metadata,
     *_callback_of_feed(),
-    Column("secret", Text, nullable=True),
+    Column("destination", Name, nullable=False, index=True),
     Column("lease_end", Name, nullable=False, index=True),
-    Column("told", Whole, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-# At most one delivery per subscription is in progress; later entries go with the next one. Dead deliveries stay.
-hub_deliveries = Table(
-    "hub_deliveries",
-    metadata,
-    *_callback_of_feed(),
-    Column("first", Whole, primary_key=True, autoincrement=False),
-    Column("last", Whole, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("due", Name, nullable=False, index=True),
-    Column("problem", Text, nullable=True),
-    Column("since", Name, nullable=True),
     sqlite_with_rowid=False,
 )
