@@ -52,7 +52,7 @@ def bearing(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def test_who_may_and_who_may_not(client: httpx.Client, access: Access) -> None:
+def test_authentication_by_scope_admits_and_refuses(client: httpx.Client, access: Access) -> None:
     ana = access.make("phone", ["subscribe"], "ana")
     shop = access.make("shop", ["publish"])
     assert client.get("/things/ana", headers=bearing(ana.secret)).json() == "phone"
@@ -110,7 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_cookie_changes_what_its_own_pages_ask_for(place: tuple[str, str], method: str) -> None:
+def test_cookie_from_own_pages_may_change_state(place: tuple[str, str], method: str) -> None:
     address, secret = place
     with httpx.Client(base_url=address, cookies={COOKIE: secret}) as client:
         for foreign in FOREIGN:
@@ -123,7 +123,7 @@ def test_a_cookie_changes_what_its_own_pages_ask_for(place: tuple[str, str], met
             assert client.request(method, "/v1/things", headers=own).json() == "ana"
 
 
-def test_a_socket_is_heard_by_whoever_opens_it(place: tuple[str, str]) -> None:
+def test_websocket_with_a_cookie_needs_the_same_origin(place: tuple[str, str]) -> None:
     address, secret = place
     url = address.replace("http", "ws") + "/v1/socket"
     cookie = {"Cookie": f"{COOKIE}={secret}"}

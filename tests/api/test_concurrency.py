@@ -36,7 +36,7 @@ async def begun(gathering: Batcher[int, int], *numbers: int) -> list[asyncio.Tas
     return tasks
 
 
-def test_what_comes_meanwhile_is_done_together() -> None:
+def test_batcher_groups_items_that_arrive_during_a_batch() -> None:
     work = Work()
 
     async def ask() -> list[int]:
@@ -50,7 +50,7 @@ def test_what_comes_meanwhile_is_done_together() -> None:
     assert work.done == [[1], [2, 3, 4], [5]]
 
 
-def test_what_goes_wrong_is_told_to_all_whom_it_concerns_and_to_nobody_else() -> None:
+def test_batcher_raises_errors_in_the_failed_batch_only() -> None:
     work = Work()
 
     async def ask() -> list[int | BaseException]:
@@ -66,7 +66,7 @@ def test_what_goes_wrong_is_told_to_all_whom_it_concerns_and_to_nobody_else() ->
     assert [type(one) for one in both] == [InputError, InputError]
 
 
-def test_whoever_goes_away_holds_up_nobody() -> None:
+def test_batcher_with_cancelled_callers_finishes_the_batch() -> None:
     work = Work()
 
     async def ask() -> int:
@@ -82,7 +82,7 @@ def test_whoever_goes_away_holds_up_nobody() -> None:
     assert work.done == [[1], [2, 3]], "what was begun is done"
 
 
-def test_no_more_wait_than_there_is_room_for() -> None:
+def test_batcher_with_a_full_queue_answers_503() -> None:
     work = Work()
 
     async def ask() -> list[int]:
@@ -112,7 +112,7 @@ class Marks:
         return self.now
 
 
-def test_many_wait_and_one_looks() -> None:
+def test_long_poll_with_many_waiting_polls_once() -> None:
     marks = Marks()
 
     async def wait() -> list[int]:
@@ -130,7 +130,7 @@ def test_many_wait_and_one_looks() -> None:
     assert marks.looks < 200
 
 
-def test_what_comes_between_the_look_and_the_wait_is_not_missed() -> None:
+def test_long_poll_notices_changes_between_read_and_wait() -> None:
     marks = Marks()
 
     def look() -> int:
@@ -141,7 +141,7 @@ def test_what_comes_between_the_look_and_the_wait_is_not_missed() -> None:
     assert asyncio.run(LongPoll(marks, interval=LONG).wait_for(look, lambda found: found > 0, LONG)) == 1
 
 
-def test_a_nudge_is_noticed_at_once() -> None:
+def test_long_poll_that_is_nudged_polls_at_once() -> None:
     marks = Marks()
 
     async def wait() -> int:
@@ -156,13 +156,13 @@ def test_a_nudge_is_noticed_at_once() -> None:
     assert asyncio.run(wait()) == 3
 
 
-def test_when_the_time_is_over_the_last_look_counts() -> None:
+def test_long_poll_after_its_time_returns_the_last_result() -> None:
     marks = Marks()
     news = LongPoll(marks, interval=0.01)
     assert asyncio.run(news.wait_for(lambda: "nothing", lambda _: False, 0.05)) == "nothing"
 
 
-def test_not_everybody_may_wait() -> None:
+def test_long_poll_beyond_its_limit_answers_at_once() -> None:
     marks = Marks()
 
     async def wait() -> tuple[int, int]:
@@ -177,7 +177,7 @@ def test_not_everybody_may_wait() -> None:
     assert asyncio.run(wait()) == (0, 0)
 
 
-def test_whoever_waits_is_told_what_goes_wrong() -> None:
+def test_long_poll_raises_errors_of_the_poll() -> None:
     def broken() -> int:
         if marks.looks:
             raise StoreError("the store says: it is gone")
@@ -188,7 +188,7 @@ def test_whoever_waits_is_told_what_goes_wrong() -> None:
         asyncio.run(LongPoll(broken, interval=0.01).wait_for(lambda: None, lambda _: False, LONG))
 
 
-def test_too_many_who_write() -> None:
+def test_write_limiter_with_a_full_queue_answers_503() -> None:
     async def write() -> list[object]:
         go, writers = Event(), WriteLimiter(threads=1, max_queue=1)
         work: Callable[[], bool] = lambda: go.wait(LONG)  # noqa: E731

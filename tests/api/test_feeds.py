@@ -83,9 +83,7 @@ def test_json_feed(told: Told, web: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_without_an_ending_the_reader_gets_what_it_asks_for(
-    told: Told, web: httpx.Client, format: str
-) -> None:
+def test_feed_without_a_suffix_is_negotiated(told: Told, web: httpx.Client, format: str) -> None:
     wanted = FORMATS[format].media_type
     answer = web.get(f"/feeds/{told.token}", headers={"Accept": f"{wanted}, */*;q=0.1"})
     assert answer.headers["content-type"].startswith(wanted)
@@ -93,7 +91,7 @@ def test_without_an_ending_the_reader_gets_what_it_asks_for(
     assert answer.content == web.get(f"/feeds/{told.token}.{format}").content
 
 
-def test_a_reader_that_has_it_is_told_so(told: Told, web: httpx.Client) -> None:
+def test_feed_that_the_reader_has_answers_304(told: Told, web: httpx.Client) -> None:
     told.tell_events(1, 1)
     address = f"/feeds/{told.token}.atom"
     first = web.get(address)
@@ -113,7 +111,7 @@ def test_a_reader_that_has_it_is_told_so(told: Told, web: httpx.Client) -> None:
     assert web.get(address, headers={"If-Modified-Since": no_year}).status_code == 200
 
 
-def test_what_comes_in_the_same_second_is_not_missed(told: Told, web: httpx.Client) -> None:
+def test_feed_entry_in_the_same_second_changes_the_tag(told: Told, web: httpx.Client) -> None:
     """Dates of HTTP have whole seconds: a reader that has only the date must not be told that it has everything."""
     told.tell_events(1, 1)
     told.clock.go(0.3)
@@ -128,7 +126,7 @@ def test_what_comes_in_the_same_second_is_not_missed(told: Told, web: httpx.Clie
     assert web.get(address, headers={"If-Modified-Since": answer.headers["last-modified"]}).status_code == 304
 
 
-def test_what_was_held_is_modified_when_it_is_handed_over(told: Told, web: httpx.Client) -> None:
+def test_feed_with_a_deferred_entry_is_modified_on_release(told: Told, web: httpx.Client) -> None:
     """Its time is when it was found; a reader that came in between must see it all the same."""
     told.store.subscriptions.remove(["s-1"])
     told.store.subscriptions.add(Subscription("s-1", "cy", "predicates", "price < 200", within=600))
@@ -165,7 +163,9 @@ NEVER = "A" * 32
 
 @pytest.mark.parametrize("path", UNKNOWN)
 @pytest.mark.parametrize("token", [NEVER, "short", "%00" * 8, "s-1", "%ED%A0%80", "x" * 2_000])
-def test_what_is_not_there_looks_the_same(told: Told, web: httpx.Client, path: str, token: str) -> None:
+def test_unknown_feed_addresses_get_the_same_response(
+    told: Told, web: httpx.Client, path: str, token: str
+) -> None:
     """The same answer for every token, and nothing in it of what was asked."""
     told.tell_events(1, 1)
     answer = web.get(path.format(token))
@@ -208,7 +208,7 @@ def test_a_revoked_address_is_gone_and_the_new_one_has_the_same_entries(
     assert [one.id for one in after] == [one.id for one in before]
 
 
-def test_a_withdrawn_subscription_has_no_feed_even_if_its_id_is_somebody_elses_now(
+def test_feed_of_a_deleted_subscription_is_gone_even_if_its_id_is_reused(
     told: Told, web: httpx.Client
 ) -> None:
     told.tell_events(1, 1)
@@ -220,7 +220,7 @@ def test_a_withdrawn_subscription_has_no_feed_even_if_its_id_is_somebody_elses_n
     assert web.get(f"/feeds/{token}.atom").status_code == 410
 
 
-def test_a_feed_has_what_one_subscription_found_and_nothing_else(told: Told, web: httpx.Client) -> None:
+def test_feed_contains_only_entries_of_its_subscription(told: Told, web: httpx.Client) -> None:
     told.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "price < 9"))
     told.tell_events(1, 1)
     told.tell(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))

@@ -153,7 +153,7 @@ def test_publication_with_too_many_values_is_refused_before_it_is_read(tmp_path:
         assert (asked.status_code, asked.json()["what"]) == (400, "too many values in this JSON")
 
 
-def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
+def test_requests_beyond_the_rate_of_a_token_answer_429(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=3)) as service:
         ana, bo = service.caller("ana"), service.caller("bo")
         answers = [ana.get("/v1/subscriptions") for _ in range(4)]
@@ -169,7 +169,7 @@ def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
         assert httpx.get(f"{service.address}/v1/openapi.json").status_code == 200
 
 
-def test_a_request_with_a_body_counts_once_broken_or_not(tmp_path: Path) -> None:
+def test_request_with_a_body_counts_once(tmp_path: Path) -> None:
     """Who sends it is looked up before it is read and after."""
     with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=3)) as service:
         ana, headers = service.caller("ana"), {"Content-Type": "application/json"}

@@ -48,7 +48,7 @@ def scripts(answer: httpx.Response) -> str:
         ),
     ],
 )
-def test_answer_runs_no_script_of_others_and_is_not_sniffed(service: Served, path: str) -> None:
+def test_response_allows_no_foreign_scripts_and_no_sniffing(service: Served, path: str) -> None:
     answer = service.get(path, headers={"accept": "text/html" if "console" in path else "*/*"})
     assert scripts(answer) in ("'none'", "'self'"), answer.headers
     assert scripts(answer) == "'none'" or path.startswith("/console")
@@ -92,7 +92,7 @@ LAST = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     "target",
     ["http://tidings.example.org/v1/asyncapi.json", "HTTP://tidings.example.org:80/v1/asyncapi.json?a=b"],
 )
-def test_a_target_may_have_a_scheme_and_a_host_which_counts(service: Served, target: str) -> None:
+def test_absolute_target_replaces_the_host_header(service: Served, target: str) -> None:
     """As `curl --proxy` asks. RFC 9112, 3.2.2: a server must accept it."""
     [(status, body), last] = answered(service, f"GET {target} HTTP/1.1\r\nHost: other\r\n\r\n", LAST)
     assert (status, last[0]) == (200, 200)

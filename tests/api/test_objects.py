@@ -44,7 +44,7 @@ def client(store: Store) -> Iterator[httpx.Client]:
         yield made
 
 
-def test_watching_and_no_more(client: httpx.Client) -> None:
+def test_watch_and_unwatch_change_the_list(client: httpx.Client) -> None:
     assert client.get("/objects").json() == ["university"]
     made = client.post(WATCHES, json=MINE)
     assert (made.status_code, made.json()) == (201, SHOWN)
@@ -86,15 +86,13 @@ def test_bodies_that_are_none(client: httpx.Client) -> None:
     assert client.delete(WATCHES, params={"as": "Student:3"}).status_code == 400
 
 
-def test_a_database_that_is_away_is_told_with_a_status_to_come_back(
-    store: Store, client: httpx.Client
-) -> None:
+def test_unreachable_source_database_answers_503(store: Store, client: httpx.Client) -> None:
     store.object_sources.add(ObjectSource("away", PUML, "sqlite:////nowhere/none.db"))
     answer = client.get("/objects/away/watches")
     assert answer.status_code == 503 and answer.headers["Retry-After"]
 
 
-def test_whoever_does_not_know_the_token_is_refused(store: Store) -> None:
+def test_watches_without_the_token_answer_401(store: Store) -> None:
     with served(objects.router_for(store, TrustPolicy("secret", is_public=True))) as address:
         asked = httpx.get(f"{address}{WATCHES}", trust_env=False)
         assert (asked.status_code, asked.json()["what"]) == (401, "watching needs the token of the service")

@@ -60,7 +60,7 @@ def publish(service: Served, body: bytes, media_type: str) -> httpx.Response:
     return httpx.post(f"{service.url}/v1/publications", content=body, headers=headers, timeout=60)
 
 
-def test_publish_document_beyond_the_deadline_is_refused_and_the_next_is_taken(service: Served) -> None:
+def test_publish_document_beyond_the_deadline_is_refused_and_the_next_is_published(service: Served) -> None:
     answer = publish(service, LONG, "application/xml")
     assert (answer.status_code, answer.json()["what"]) == (422, "parsing took too long")
     assert "within 2 s (the limit seconds)" in answer.json()["accepted"]
@@ -138,7 +138,7 @@ CALLED = {
 
 
 @pytest.mark.parametrize(("method", "path", "media_type", "body", "function"), CALLED.values(), ids=CALLED)
-def test_what_is_sent_is_parsed_in_a_parser_process(
+def test_submissions_are_parsed_in_a_parser_process(
     service: Served, method: str, path: str, media_type: str, body: bytes, function: str
 ) -> None:
     schema = b"<urn:C> a <http://www.w3.org/2000/01/rdf-schema#Class> ."

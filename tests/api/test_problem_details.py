@@ -62,12 +62,12 @@ def test_the_facts_of_an_error_are_members(client: httpx.Client) -> None:
     }
 
 
-def test_who_comes_too_often_is_told_when_to_come_back(client: httpx.Client) -> None:
+def test_rate_limit_error_has_retry_after(client: httpx.Client) -> None:
     answer = client.get("/often")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-def test_the_innermost_pointer_counts() -> None:
+def test_nested_pointers_use_the_innermost() -> None:
     with pytest.raises(InputError) as found, pointing("/text"), pointing("/text/0"):
         raise InputError("no")
     assert found.value.facts()["pointer"] == "/text/0"

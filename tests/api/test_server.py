@@ -36,7 +36,7 @@ def test_a_server_may_have_as_many_clients_as_the_machine_lets_it() -> None:
     assert raised == found == again > 256
 
 
-def test_what_is_written_goes_out_at_once() -> None:
+def test_responses_are_sent_without_delay() -> None:
     """The body of an answer does not wait until a client has confirmed its head."""
     with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
@@ -62,7 +62,7 @@ def test_a_head_that_does_not_end_is_refused() -> None:
             thread.join()
 
 
-def test_a_request_that_takes_too_long_when_the_service_ends_is_told(
+def test_request_cancelled_by_a_shutdown_answers_503(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Somebody who sends a body slowly, if at all: the log says that it was cut, and not how the program is built."""

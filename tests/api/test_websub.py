@@ -80,7 +80,7 @@ def published(tidings: Tidings) -> int:
     return tidings.store.journal.head()
 
 
-def test_a_hub_is_asked_verifies_and_pushes(
+def test_hub_subscription_is_verified_and_pushed(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub()
@@ -105,9 +105,7 @@ def test_every_kind_of_signature(tidings: Tidings, poller: Poller, site: Site, m
     assert published(tidings) == 2
 
 
-def test_what_is_not_signed_with_our_secret_is_thrown_away(
-    tidings: Tidings, poller: Poller, site: Site
-) -> None:
+def test_push_without_a_valid_signature_is_discarded(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
@@ -118,7 +116,7 @@ def test_what_is_not_signed_with_our_secret_is_thrown_away(
     assert published(tidings) == 1
 
 
-def test_a_push_that_cannot_be_read_is_a_problem_of_its_feed(
+def test_push_with_invalid_content_is_a_problem_of_its_feed(
     tidings: Tidings, poller: Poller, site: Site
 ) -> None:
     hub = Hub()
@@ -130,7 +128,7 @@ def test_a_push_that_cannot_be_read_is_a_problem_of_its_feed(
     assert (feed(tidings).problem, published(tidings)) == (None, 2)
 
 
-def test_nobody_verifies_what_was_not_asked_for(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_verification_of_an_unknown_request_answers_404(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
@@ -180,7 +178,7 @@ def test_a_hub_that_refuses_leaves_polling(
     assert (feed(tidings).push, feed(tidings).problem) == ("verified", None)
 
 
-def test_a_hub_that_denies_is_not_asked_again(
+def test_hub_that_denies_gets_no_further_requests(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub()
@@ -209,7 +207,7 @@ def test_a_feed_that_names_another_hub_is_pushed_by_that_one(
     assert second.push(rss("a", "b")) == 202 and published(tidings) == 2
 
 
-def test_a_feed_that_was_removed_is_pushed_no_more(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_push_to_a_removed_feed_is_refused(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
@@ -218,7 +216,7 @@ def test_a_feed_that_was_removed_is_pushed_no_more(tidings: Tidings, poller: Pol
     assert published(tidings) == 1
 
 
-def test_a_hub_that_is_elsewhere_inside_is_not_asked(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_hub_at_a_private_address_gets_no_request(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with a_site("127.0.0.3") as other:
         link = f'<atom:link rel="hub" href="{hub.at(other)}"/>'
@@ -229,7 +227,7 @@ def test_a_hub_that_is_elsewhere_inside_is_not_asked(tidings: Tidings, poller: P
 
 
 @pytest.mark.parametrize("address", ["http://[", "urn:x", "", "file:///etc/passwd", "http://a b"])
-def test_a_hub_that_is_no_address_is_a_problem_of_its_feed(
+def test_hub_with_an_invalid_address_is_a_problem_of_its_feed(
     tidings: Tidings, poller: Poller, site: Site, address: str
 ) -> None:
     links = f'<atom:link rel="hub" href="{address}"/><atom:link rel="self" href="{address}"/>'
@@ -239,7 +237,7 @@ def test_a_hub_that_is_no_address_is_a_problem_of_its_feed(
     assert not address or "no address on the web" in (feed(tidings).problem or "")
 
 
-def test_without_a_public_address_no_hub_is_asked(tidings: Tidings, site: Site, clock: Clock) -> None:
+def test_hub_gets_no_request_without_a_public_url(tidings: Tidings, site: Site, clock: Clock) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     with Poller(tidings.store, clock=clock) as poller:

@@ -16,7 +16,7 @@ from tidings.service.tidings import Tidings
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_what_is_published_on_one_page_arrives_on_another(browser: Browser, tmp_path: Path) -> None:
+def test_publication_appears_on_the_notifications_page(browser: Browser, tmp_path: Path) -> None:
     process = start_anew("serve", "--port", "0", "--master", "local[2]", cwd=tmp_path)
     try:
         assert process.stdout

@@ -50,7 +50,7 @@ def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
         expect(page.locator(".tiding.unread")).to_have_count(0)
 
 
-def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place) -> None:
+def test_mistyped_subscription_shows_the_error_while_typing(place: Place) -> None:
     with place.visited("ana") as ana:
         ana.go("subscriptions/new")
         text, verdict = ana.page.get_by_label("Text", exact=True), ana.page.locator("#verdict")
@@ -169,7 +169,7 @@ def test_subscription_form_with_a_bad_subscriber_keeps_the_servers_message(place
         expect(page.get_by_role("alert")).to_contain_text("1 to 500 characters")
 
 
-def test_an_administrator_writes_for_somebody(place: Place) -> None:
+def test_administrator_subscribes_for_a_subscriber(place: Place) -> None:
     with place.visited("root") as root:
         root.go("subscriptions/new")
         root.page.get_by_label("Subscriber").fill("ana")
@@ -204,7 +204,7 @@ def test_a_dead_letter_is_replayed(place: Place) -> None:
         expect(page.get_by_role("status").first).to_contain_text("Published at position")
 
 
-def test_what_a_destination_did_not_take_is_replayed(place: Place) -> None:
+def test_dead_letters_of_a_destination_are_replayed(place: Place) -> None:
     rules = DeliveryPolicy(retries=(), inside=True)
     with a_site() as site, create_dispatcher(place.tidings.store, rules), place.visited("ana") as ana:
         site.pages["/hook"] = Response(500, b"never")

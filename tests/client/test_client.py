@@ -107,7 +107,7 @@ def test_a_value_that_is_no_json_is_refused_like_bytes_that_are_none(
 
 
 @pytest.mark.parametrize("id_field", ["id", None])
-def test_what_is_no_json_is_an_outcome_and_the_rest_goes_on(
+def test_publish_many_with_invalid_bodies_yields_errors_in_order(
     client: Client, service: Service, name: str, id_field: str | None
 ) -> None:
     good = [{"id": f"{name} {number}"} for number in range(3)]
@@ -217,7 +217,7 @@ def test_more_subscriptions_than_a_page_has(client: Client, service: Service, na
     assert [one.id for one in client.subscriptions(containing="s-page-")] == [one.id for one in made]
 
 
-def test_what_is_wrong_with_a_text_and_where(client: Client) -> None:
+def test_subscribe_error_has_the_place(client: Client) -> None:
     for ask in (client.check, client.subscribe, client.preview):
         with pytest.raises(SyntaxProblem, match="expected a predicate") as wrong:
             ask("price < 200 and")
@@ -251,7 +251,7 @@ def test_a_preview(client: Client) -> None:
     assert found.looked_at > 0
 
 
-def test_everybody_has_their_own(client: Client, service: Service, name: str) -> None:
+def test_clients_see_their_own_subscriptions(client: Client, service: Service, name: str) -> None:
     mine = client.subscribe("price < 1")
     with Client(service.address, service.token(f"not {name}", "subscribe")) as other:
         for ask in (other.subscription, other.pause, other.resume, other.unsubscribe):
@@ -307,7 +307,7 @@ def test_where_feeds_are(client: Client, service: Service, name: str) -> None:
             administrator.feed(made[1])
 
 
-def test_feeds_are_told_in_pages(service: Service, name: str) -> None:
+def test_client_feeds_reads_all_pages(service: Service, name: str) -> None:
     for number in range(3):
         service.tidings.subscribe(name, "price < 5", id=f"{name}-{number}")
     with httpx.Client(

@@ -100,7 +100,7 @@ def test_the_same_to_be_awaited(place: Place, name: str) -> None:
     assert asyncio.run(use()) == [2, 3, 4]
 
 
-def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Place, name: str) -> None:
+def test_client_raises_the_error_of_the_service(client: Client, place: Place, name: str) -> None:
     with pytest.raises(InputError, match="there is no such cursor") as refused:
         client.notifications(after=7)
     assert (refused.value.received, refused.value.accepted) == ("7", "0 to 0")
@@ -129,7 +129,7 @@ def test_a_token_that_is_revoked_ends_following(
             next(following)
 
 
-def test_nobody_there() -> None:
+def test_client_without_a_server_raises_no_answer() -> None:
     policy = RetryPolicy(attempts=2, initial_delay=0.001)
     with (
         Client("http://127.0.0.1:9", "tdg_x", policy) as client,
@@ -148,7 +148,7 @@ def test_nobody_there() -> None:
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a:b@x", "http://x?y=1", "http://["]
 )
-def test_what_is_no_address(url: str) -> None:
+def test_client_with_an_invalid_address_raises(url: str) -> None:
     with pytest.raises(InputError, match="not the address of a service"):
         Client(url, "tdg_x")
 

@@ -75,7 +75,7 @@ def right() -> Response:
     return Response(json.dumps(STANDING), media_type="application/json")
 
 
-def test_not_now_is_asked_again(moody: Moody, client: Client) -> None:
+def test_client_retries_after_503(moody: Moody, client: Client) -> None:
     moody.answers = [not_now(503), not_now(429), not_now(502), right()]
     assert client.position().last == 2
     assert moody.answers == []
@@ -90,14 +90,14 @@ def test_often_enough(moody: Moody, client: Client) -> None:
     assert len(moody.answers) == 1
 
 
-def test_a_server_that_asks_for_too_much_patience(moody: Moody, client: Client) -> None:
+def test_client_with_a_long_retry_after_raises(moody: Moody, client: Client) -> None:
     moody.answers = [problem_response(TooOften("come back next week", seconds=604_800)), right()]
     with pytest.raises(TooOften) as refused:
         client.position()
     assert refused.value.seconds == 604_800
 
 
-def test_what_is_refused_is_not_asked_again(moody: Moody, client: Client) -> None:
+def test_client_does_not_retry_refused_calls(moody: Moody, client: Client) -> None:
     moody.answers = [problem_response(Absent("there is no such thing")), right()]
     with pytest.raises(Absent):
         client.position()
@@ -154,7 +154,7 @@ def test_a_stream_that_is_cut_off_anywhere_and_repeats_itself(moody: Moody, clie
     assert moody.resumed == ["0", "2", "3", "7"]
 
 
-def test_a_stream_waits_for_a_server_that_is_busy(moody: Moody, client: Client) -> None:
+def test_stream_reconnects_after_503(moody: Moody, client: Client) -> None:
     moody.streams = [[event(1)], [], [], [event(2)]]
     assert [told.sequence for told in islice(client.follow(after=0), 2)] == [1, 2]
     assert moody.resumed == ["0", "1", "1", "1"]
@@ -175,7 +175,7 @@ def test_pauses_double_and_are_drawn() -> None:
     assert 0.5 <= policy.delay(1) <= 1
 
 
-def test_how_long_a_server_asks_for() -> None:
+def test_retry_after_is_parsed() -> None:
     now = datetime(2026, 11, 17, 3, 0, 0, tzinfo=UTC)
     given = ["", "5", "Tue, 17 Nov 2026 03:00:30 GMT", "Tue, 17 Nov 2026 02:00:00 GMT", "soon"]
     assert [parse_retry_after({"retry-after": one}, now) for one in given] == [None, 5, 30, 0, None]
@@ -196,7 +196,7 @@ def test_errors_come_back_as_they_were(problem: TidingsError) -> None:
     assert (type(again), again.facts(), str(again)) == (type(problem), problem.facts(), str(problem))
 
 
-def test_the_place_is_underlined_in_the_text_that_was_asked_about() -> None:
+def test_client_error_underlines_the_sent_text() -> None:
     facts = {"error": "CheckProblem", "what": "no attribute", "place": {"line": 1, "column": 3, "length": 2}}
     assert str(error_from(facts, "a bc")) == "no attribute (column 3)\n  a bc\n    ^^"
     assert str(error_from(facts)) == "no attribute (line 1, column 3)"

@@ -46,7 +46,7 @@ def test_every_answer_is_guarded(place: Place) -> None:
     assert "default-src 'none'; script-src 'self'" in SECURITY_HEADERS["Content-Security-Policy"]
 
 
-def test_a_form_needs_its_word(place: Place) -> None:
+def test_form_without_its_csrf_token_is_refused(place: Place) -> None:
     before = place.tidings.store.journal.head()
     for word in ("", "0" * 64, place.bo.word):
         answer = place.shop.client.post("/console/publish", data={"word": word, "text": '{"a": 1}'})
@@ -76,7 +76,7 @@ def test_other_sites_change_nothing(place: Place, headers: dict[str, str]) -> No
     assert place.tidings.store.journal.head() == before
 
 
-def test_what_no_page_can_be_asked_for_is_refused(place: Place) -> None:
+def test_unstorable_parameters_of_pages_are_refused(place: Place) -> None:
     huge = "9" * 5_000
     for path in (f"notifications/{huge[:40]}", f"dead-letters/{huge[:40]}/mend", "notifications/x"):
         assert place.root.get(f"/console/{path}", subscriber="ana").status_code == 400
@@ -98,7 +98,7 @@ def test_what_no_page_can_be_asked_for_is_refused(place: Place) -> None:
     assert place.ana.client.post("/console/login", data={"token": "x" * 20_000}).status_code == 413
 
 
-def test_whatever_is_published_stays_text(place: Place) -> None:
+def test_published_markup_is_escaped(place: Place) -> None:
     evil = "<script>alert(1)</script>"
     resource = place.ana.get("/console/browse/metadata/resource", uri="http://example.org/doc.ttl#host").text
     assert "&lt;b&gt;pirates&lt;/b&gt; &amp; co" in resource
@@ -106,7 +106,7 @@ def test_whatever_is_published_stays_text(place: Place) -> None:
     assert evil not in place.ana.get(f"/console/{evil}").text
 
 
-def test_files_are_asked_for_once(place: Place) -> None:
+def test_static_files_are_revalidated(place: Place) -> None:
     first = place.nobody.get("/console/static/console.css")
     headers = {"If-None-Match": first.headers["etag"]}
     assert first.headers["content-type"].startswith("text/css")
@@ -115,7 +115,7 @@ def test_files_are_asked_for_once(place: Place) -> None:
     assert place.nobody.get("/console/static/..%2F__init__.py").status_code in (303, 404)
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_pages_load_nothing_from_other_sites() -> None:
     """No file that a browser loads names another host, and pages have neither scripts nor styles in them."""
     folder = Path(__import__("tidings.console", fromlist=["x"]).__file__).parent
     for file in (*folder.glob("static/*"), *folder.glob("templates/*")):

@@ -34,7 +34,7 @@ def test_values_that_matched_are_marked() -> None:
     assert "<mark" in body('{"specversion": "1.0", "data": {"n": 1}}', "application/cloudevents+json", "/n")
 
 
-def test_what_cannot_be_read_is_shown_as_it_is() -> None:
+def test_highlight_shows_invalid_content_unchanged() -> None:
     assert body("{<") == "{&lt;"
     assert body("[" * 100_000).startswith("[[[")
     assert body('"' + "x" * LONGEST + '"').endswith("<em>… and so on</em>")

@@ -41,7 +41,7 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
 
 
-def test_what_a_publication_is_called_are_the_first_words(place: Place) -> None:
+def test_notification_list_shows_titles_of_publications(place: Place) -> None:
     """As in a feed: its title or name, of events, documents and graphs; what has none has its reasons only."""
     store = place.tidings.store
     kim = Visitor(place.address, Access(store).make("kim", [Scope.SUBSCRIBE], "kim").secret)
@@ -78,7 +78,7 @@ def test_notifications_are_read_up_to_one(place: Place) -> None:
     assert "Mark as read up to here" in lee.get("/console/notifications/3/inside").text
 
 
-def test_an_administrator_is_shown_who_was_told_also_without_a_token(place: Place) -> None:
+def test_administrator_is_offered_subscribers_with_notifications(place: Place) -> None:
     place.tidings.store.notifications.commit_batch("by hand", 0, [MatchRow("p-1", "s-1", "dora")])
     shown = place.root.get("/console/notifications").text
     for name in ("ana", "bo", "dora"):
@@ -109,7 +109,7 @@ def test_a_destination_is_made_tried_rotated_and_paused(place: Place) -> None:
     assert refused.status_code == 422 and "ftp://example.org" in refused.text
 
 
-def test_quiet_hours_are_kept(place: Place) -> None:
+def test_quiet_hours_form_stores_them(place: Place) -> None:
     said = {"start": "22:00", "end": "07:00", "zone": "Europe/Berlin"}
     assert place.bo.post("/console/destinations/quiet-hours", **said).status_code == 303
     assert 'value="Europe/Berlin"' in place.bo.get("/console/destinations").text
@@ -154,7 +154,7 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
     place.tidings.unsubscribe([id])
 
 
-def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(place: Place) -> None:
+def test_changed_quiet_hours_reschedule_notifications(place: Place) -> None:
     store = place.tidings.store
     made = (
         open_destinations(store, DeliveryPolicy(inside=True))
@@ -173,7 +173,7 @@ def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(pla
     store.destinations.remove(made)
 
 
-def test_what_turns_the_text_around_it_is_shown_and_turns_nothing(place: Place) -> None:
+def test_bidirectional_characters_are_shown_as_escapes(place: Place) -> None:
     """An override (U+202E) in a publication, a reason, the text of a subscription or an error is an escape on every
     page. In a field it stays as it is: what is sent back is what was typed.
     """

@@ -10,7 +10,7 @@ from tidings.service.pipeline import PipelineReport, read_status
 from tidings.store.telemetry import TimeSeriesPoint
 
 
-def test_a_step_that_has_begun_counts_as_long_as_it_has_lasted(place: Place) -> None:
+def test_incomplete_step_is_weighted_by_its_duration(place: Place) -> None:
     begun, ended = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in (1, 0))
     series = {"publications": [TimeSeriesPoint("publications", at, 1, 120, 120) for at in (ended, begun)]}
     found = PipelineReport(read_status(place.tidings.store), ended, 60, series)

@@ -45,12 +45,12 @@ def test_several_lines_have_an_outcome_each(place: Place) -> None:
     assert place.tidings.store.journal.head() == before
 
 
-def test_the_page_says_what_it_takes(place: Place) -> None:
+def test_publish_page_lists_media_types(place: Place) -> None:
     shown = place.bo.get("/console/publish").text
     assert all(each in shown.partition('id="publish"')[0] for each in ("JSON Lines", "XML", "RDF", "feed"))
 
 
-def test_what_cannot_be_published_is_underlined(place: Place) -> None:
+def test_publish_error_is_underlined(place: Place) -> None:
     answer = place.bo.post("/console/publish", text='{"price": 1e999}\r\n')
     assert answer.status_code == 422 and 'role="alert"' in answer.text
     assert "{&#34;price&#34;: 1e999}" in answer.text  # the text is still there

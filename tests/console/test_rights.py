@@ -11,7 +11,7 @@ from tidings.service.authorization import Access, Scope
 from tidings.store.encoding import MatchRow
 
 
-def test_what_a_token_is_for_is_all_it_shows(place: Place) -> None:
+def test_console_menu_follows_the_scopes(place: Place) -> None:
     def statuses(visitor: Visitor) -> set[str]:
         return {page for page in PAGES if visitor.get(f"/console/{page}").status_code == 403}
 
@@ -29,7 +29,7 @@ def test_what_a_token_is_for_is_all_it_shows(place: Place) -> None:
     assert '/console/tokens"' not in place.ana.get("/console/browse").text
 
 
-def test_nobody_sees_what_is_somebody_elses(place: Place) -> None:
+def test_console_pages_of_other_subscribers_answer_404(place: Place) -> None:
     assert "price 180 &lt; 200" in place.ana.get("/console/notifications").text
     for path in ("notifications", "notifications/1", "notifications/1/inside", "notifications/new"):
         for given in ({}, {"subscriber": "ana"}):
@@ -65,7 +65,7 @@ def test_nobody_sees_what_is_somebody_elses(place: Place) -> None:
     assert "memory" in place.ana.get("/console/browse/rules").text
 
 
-def test_what_somebody_may_not_see_any_more_is_withheld(place: Place) -> None:
+def test_console_withholds_notifications_after_a_revoked_grant(place: Place) -> None:
     audiences, tidings = place.tidings.store.audiences, place.tidings
     audiences.grant("cy", "board")
     id = tidings.subscribe("cy", "price < 7").id
@@ -86,7 +86,7 @@ def test_what_somebody_may_not_see_any_more_is_withheld(place: Place) -> None:
     assert published[1] not in visitor.post("/console/subscriptions", **check).text
 
 
-def test_rules_of_others_are_not_drawn(place: Place) -> None:
+def test_rule_diagram_omits_rules_of_others(place: Place) -> None:
     """Nor is their name told to whoever guesses one like it."""
     theirs = "search CycleProvider c register c where c.information.memory > 4711"
     id = place.tidings.subscribe("bo", theirs, "rules", id="bos-ports").id

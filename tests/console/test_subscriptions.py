@@ -50,9 +50,7 @@ def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> N
         ({"text": "price < 5", "language": "sql"}, "a subscription language"),
     ],
 )
-def test_what_is_wrong_with_a_subscription_stands_below_its_text(
-    place: Place, fields: dict[str, str], said: str
-) -> None:
+def test_subscription_error_is_shown_below_the_text(place: Place, fields: dict[str, str], said: str) -> None:
     for act in ("check", "save"):
         for path in ("subscriptions", f"subscriptions/{place.table}"):
             if "language" in fields and "/" in path:
@@ -65,7 +63,7 @@ def test_what_is_wrong_with_a_subscription_stands_below_its_text(
 ADDRESS = re.compile(r"http://127\.0\.0\.1:1(/(?:feeds|opml)/[A-Za-z0-9_-]{32})")
 
 
-def test_where_its_feed_is_stands_on_its_page_and_can_be_made_anew(place: Place) -> None:
+def test_subscription_page_shows_and_renews_the_feed_address(place: Place) -> None:
     """The same address as `tidings feeds` tells, and a new one when it has got about; that of all is with the list."""
     feeds = place.tidings.feeds_at("http://127.0.0.1:1")
     of = {"subscription": f"/console/subscriptions/{place.table}", "all": "/console/subscriptions"}
@@ -126,7 +124,7 @@ def examples_on(visitor: Visitor) -> dict[str, list[str]]:
     return {one.partition('"')[0]: [html.unescape(text) for text in EXAMPLE.findall(one)] for one in sections}
 
 
-def test_examples_are_taken_as_they_are(place: Place, tmp_path: Path) -> None:
+def test_examples_compile_without_warnings(place: Place, tmp_path: Path) -> None:
     """In a home without any schema, in one with the schema that they were written for, and in one with another."""
     with Tidings(tmp_path / "bare") as bare, Tidings(tmp_path / "other") as other:
         other.extend_schema(SCHEMA)

@@ -11,7 +11,7 @@ from tidings.console.tokens import FAILURES
 from tidings.service.authorization import Access, Scope
 
 
-def test_strangers_are_led_to_the_log_in(place: Place) -> None:
+def test_visitor_without_a_session_is_redirected_to_the_login(place: Place) -> None:
     for page in PAGES:
         answer = place.nobody.get(f"/console/{page}")
         assert (answer.status_code, answer.headers["location"][:22]) == (303, "/console/login?next=/c")
@@ -36,7 +36,7 @@ def test_the_cookie_is_out_of_reach(place: Place) -> None:
         place.nobody.client.cookies.clear()
 
 
-def test_behind_https_the_cookie_goes_nowhere_else(place: Place) -> None:
+def test_cookie_behind_https_is_secure(place: Place) -> None:
     with console(place.tidings, "https://tidings.example.org") as address:
         data = {"token": place.secrets["ana"]}
         answer = httpx.post(f"{address}/console/login", data=data, headers={"Origin": address})
@@ -49,7 +49,7 @@ def test_logging_out(place: Place) -> None:
     assert visitor.get("/console/browse").status_code == 303
 
 
-def test_a_revoked_token_opens_nothing_from_then_on(place: Place) -> None:
+def test_revoked_token_ends_the_session(place: Place) -> None:
     made = Access(place.tidings.store).make("short", [Scope.PUBLISH])
     visitor = Visitor(place.address, made.secret)
     assert place.root.post(f"/console/tokens/{made.token.id}/revoke").status_code == 303
@@ -69,7 +69,7 @@ def test_attempts_are_counted(place: Place) -> None:
     place.nobody.client.cookies.clear()
 
 
-def test_an_attempt_comes_back_every_six_seconds(place: Place) -> None:
+def test_failed_logins_regain_an_attempt_every_six_seconds(place: Place) -> None:
     """As docs/console.md says: ten at once, then one every six seconds, and twenty in a minute at most. By a clock that
     is moved two seconds for each attempt, from a bucket that is full.
     """
@@ -85,7 +85,7 @@ def test_an_attempt_comes_back_every_six_seconds(place: Place) -> None:
     place.clock.now += 60
 
 
-def test_a_token_that_asks_too_often_is_told_when_to_come_back(place: Place) -> None:
+def test_console_requests_beyond_the_rate_answer_429(place: Place) -> None:
     with console(place.tidings, rates=RateLimiter(1, 3, 10, Clock())) as address:
         visitor = Visitor(address, place.secrets["ana"])
         answers = [visitor.get("/console/browse") for _ in range(3)]

@@ -146,14 +146,14 @@ def test_long_lists_are_pages(client: httpx.Client) -> None:
     assert "/browse/class/Provider" in rest
 
 
-def test_what_metadata_says_is_text(client: httpx.Client) -> None:
+def test_metadata_values_are_shown_as_text(client: httpx.Client) -> None:
     page = client.get("/browse/resource", params={"uri": HOST}).text
     assert "&lt;b&gt;pirates&lt;/b&gt; &amp; co" in page and "<b>" not in page
     evil = client.get("/browse/resource", params={"uri": "x:<script>alert(1)</script>\"'"})
     assert evil.status_code == 404 and "<script>" not in evil.text
 
 
-def test_the_rule_to_copy_registers_what_is_seen(client: httpx.Client, store: Store) -> None:
+def test_suggested_rule_matches_the_shown_resources(client: httpx.Client, store: Store) -> None:
     for address, expected in (
         (f"/browse/resource?uri={DOC}%23host", {HOST}),
         ("/browse/class/DataProvider", {DATA, f"{OTHER}#both"}),

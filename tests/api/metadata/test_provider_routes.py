@@ -80,7 +80,7 @@ def test_a_document_is_registered_and_removed(client: httpx.Client) -> None:
     assert client.get("/metadata/documents").json() == []
 
 
-def test_the_schema_is_what_was_loaded(client: httpx.Client) -> None:
+def test_metadata_schema_is_returned_as_loaded(client: httpx.Client) -> None:
     answer = client.get("/metadata/schema")
     assert answer.content == SCHEMA.read_bytes()
     assert answer.headers["content-type"].startswith("text/turtle")
@@ -152,7 +152,7 @@ def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
         ("PUT", "/metadata/schema", {"json": {}}, 415, "text/turtle"),
     ],
 )
-def test_what_is_wrong_is_said_as_json(
+def test_metadata_errors_are_problem_details(
     client: httpx.Client, method: str, path: str, more: dict, status: int, told: str
 ) -> None:
     answer = client.request(method, path, **more)
@@ -166,7 +166,7 @@ def test_a_body_is_limited(client: httpx.Client, monkeypatch: pytest.MonkeyPatch
     assert register(client).status_code == 413
 
 
-def test_a_client_that_goes_in_the_middle_of_its_body() -> None:
+def test_incomplete_metadata_body_is_refused() -> None:
     """It is no failure of the server, which would be in the log with all its calls."""
     parts = iter(({"type": "http.request", "body": b"@pre", "more_body": True}, {"type": "http.disconnect"}))
 
@@ -185,7 +185,7 @@ def test_before_there_is_a_schema(empty: httpx.Client) -> None:
     assert empty.get(f"{MINE}/state").json()["members"] == {}
 
 
-def test_who_does_not_know_the_token_is_sent_away(store: Store) -> None:
+def test_metadata_without_the_token_answers_401(store: Store) -> None:
     with provided(store, token="secret") as client:
         assert client.get("/metadata/status").status_code == 401
         assert client.get("/metadata/status", headers={"Authorization": "Bearer secret"}).status_code == 200
@@ -233,5 +233,5 @@ def test_the_log_is_waited_for(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("asked", ["after=-1", "limit=0", "limit=1001", "wait=31", "wait=inf"])
-def test_what_no_page_is_there_for(client: httpx.Client, asked: str) -> None:
+def test_unknown_metadata_page_answers_404(client: httpx.Client, asked: str) -> None:
     assert client.get(f"/metadata/log?{asked}").status_code == 400

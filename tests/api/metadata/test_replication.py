@@ -50,7 +50,7 @@ def test_changes_have_the_resources_they_are_about(client: httpx.Client, store: 
     assert [(m.kind, m.uri) for m in told.moves] == [("left", f"{DOC}#host")] and told.resources == ()
 
 
-def test_what_a_repository_has_applied_is_forgotten(client: httpx.Client, store: Store) -> None:
+def test_changes_that_a_repository_has_applied_are_deleted(client: httpx.Client, store: Store) -> None:
     rules(client, all="search ServerInformation s register s")
     many = " ".join(
         f"<#{n}> a <http://example.org/servers#ServerInformation> ."
@@ -105,7 +105,7 @@ def test_changes_are_waited_for(client: httpx.Client, store: Store) -> None:
         assert [len(each.result().json()["moves"]) for each in asked] == [1, 1, 1]
 
 
-def test_what_another_rule_finds_is_waited_for(client: httpx.Client, store: Store) -> None:
+def test_changes_wait_for_results_of_the_repository(client: httpx.Client, store: Store) -> None:
     register(client)
     rules(client, none="search ServerInformation s register s where s.memory > 1000")
     with ThreadPoolExecutor() as pool:
@@ -115,7 +115,7 @@ def test_what_another_rule_finds_is_waited_for(client: httpx.Client, store: Stor
         assert [move["rule"] for move in asked.result().json()["moves"]] == ["large"]
 
 
-def test_who_waits_is_answered_when_the_server_ends(store: Store) -> None:
+def test_long_poll_is_answered_on_shutdown(store: Store) -> None:
     with ThreadPoolExecutor() as pool:
         with provided(store) as client:
             with_schema(client)

@@ -29,7 +29,7 @@ def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
         assert post(service, "x" * 190_000, "application/json").status_code == 422, "nothing is left of them"
 
 
-def test_a_body_is_taken_as_it_is(service: Service) -> None:
+def test_encoded_body_is_refused(service: Service) -> None:
     """What is compressed would be published so, if its kind is nobody's business: it is refused wherever a body is."""
     squeezed, headers = gzip.compress(b"{}"), {"Content-Encoding": "gzip"}
     context = {name.replace("_", "-"): value for name, value in CONTEXT.items()} | headers
@@ -75,7 +75,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 @pytest.mark.parametrize(
     ("length", "drop"), [("Content-Length: 100000", b" "), ("Transfer-Encoding: chunked", b"1\r\n \r\n")]
 )
-def test_a_body_that_comes_in_drops_is_not_waited_for(
+def test_slow_body_is_refused(
     service: Service, monkeypatch: pytest.MonkeyPatch, length: str, drop: bytes
 ) -> None:
     """No pause is long, and yet the body would take days."""

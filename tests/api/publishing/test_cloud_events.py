@@ -38,7 +38,7 @@ def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) ->
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
-def test_a_cloud_event_is_one_whatever_it_is_sent_as(service: Service, kind: str) -> None:
+def test_cloud_event_is_detected_in_all_modes(service: Service, kind: str) -> None:
     """It has a `specversion`, that is enough: its id is the publication's, and it is accepted once."""
     event = EVENT | {"id": f"as {kind}"}
     first, again = (_outcome(post(service, json.dumps(event), kind)) for _ in range(2))
@@ -61,7 +61,7 @@ def _outcome(answer: httpx.Response) -> dict[str, Any]:
     return found
 
 
-def test_an_id_that_is_given_counts_more_than_that_of_a_cloud_event(service: Service) -> None:
+def test_id_parameter_overrides_the_cloud_event_id(service: Service) -> None:
     said = post(service, json.dumps(EVENT), "application/json", id="said")
     assert said.json()["id"] == "said"
     lines = [EVENT | {"lot": "lot-ce"}, EVENT | {"id": "no lot"}]
@@ -75,7 +75,7 @@ def test_an_id_that_is_given_counts_more_than_that_of_a_cloud_event(service: Ser
     assert [one["id"] for one in named.json()["outcomes"]] == ["lot-ce", "no lot"]
 
 
-def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Service) -> None:
+def test_cloud_event_mode_follows_the_media_type(service: Service) -> None:
     """One that is whole may say them in headers, too; lines in the binary mode are the data of one event."""
     whole = post(service, json.dumps(EVENT | {"id": "ce-w"}), "application/cloudevents+json", **CONTEXT)
     assert (whole.status_code, whole.json()["id"]) == (201, "ce-w")
@@ -115,7 +115,7 @@ def test_headers_of_cloud_events(service: Service, value: bytes, subject: str | 
         assert answer.status_code == 201 and kept and json.loads(kept.body)["subject"] == subject
 
 
-def test_a_header_of_cloud_events_stands_once(service: Service) -> None:
+def test_repeated_cloud_event_header_is_refused(service: Service) -> None:
     headers = [("ce-specversion", "1.0"), ("ce-source", "/shop"), ("ce-type", "sale")]
     headers += [("ce-id", "one"), ("ce-id", "other")]
     answer = service.shop.post("/v1/publications", content=b"1", headers=headers)

@@ -85,7 +85,7 @@ def test_every_kind_alone(service: Service, kind: str, body: str) -> None:
         ("application/rss+xml", RSS, 2),
     ],
 )
-def test_several_graphs_are_taken_apart(service: Service, kind: str, body: str, count: int) -> None:
+def test_file_with_several_graphs_publishes_each(service: Service, kind: str, body: str, count: int) -> None:
     first = post(service, body, kind, id=kind)
     again = post(service, body, kind, id=kind)
     assert (first.status_code, again.status_code) == (201, 200)
@@ -100,7 +100,7 @@ def test_a_base_for_relative_addresses(service: Service) -> None:
     assert kept and kept.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
 
 
-def test_an_id_is_what_it_says_and_one(service: Service) -> None:
+def test_publication_with_two_ids_is_refused(service: Service) -> None:
     """All bytes that are no UTF-8 would be one id, and of two ids the last would count: something would be lost."""
     for query in (b"id=%ff", b"id=%ED%A0%80", b"id=a&id=b", b"id=a&id=a", b"base=%C0%A0"):
         where = httpx.URL(f"{service.address}/v1/publications").copy_with(query=query)
@@ -116,7 +116,7 @@ def test_an_id_is_what_it_says_and_one(service: Service) -> None:
     assert service.tidings.store.journal.find("a") is None
 
 
-def test_of_many_each_stands_for_itself(service: Service) -> None:
+def test_bulk_publish_outcomes_are_independent(service: Service) -> None:
     lines = b'{"lot": "l-1", "a": 1}\n\n{"lot": "l-2", broken\n{"lot": "l-1", "a": 1}\n'
     lines += b'{"lot": "l-1", "a": 2}\n{"a": NaN}\n'
     answer = post(service, lines, "application/x-ndjson", id_field="lot")
@@ -178,7 +178,7 @@ def test_what_is_wrong_is_said(
     assert what in answer.json()["message"]
 
 
-def test_a_graph_without_edges_that_somebody_wrote_is_one(service: Service) -> None:
+def test_empty_graph_is_a_publication(service: Service) -> None:
     assert post(service, "@prefix e: <http://e.example/> . # nothing", "text/turtle").status_code == 201
 
 
@@ -216,7 +216,7 @@ def test_the_same_id_and_body_are_one_publication(service: Service, id: str, eve
     assert service.shop.get(first.headers.get("location", again.headers["location"])).json()["body"] == event
 
 
-def test_who_may_publish_and_look(service: Service) -> None:
+def test_publications_need_the_publish_scope(service: Service) -> None:
     ana, nobody = service.caller("ana"), httpx.Client(base_url=service.address, trust_env=False)
     event = {"content": b"{}", "headers": {"Content-Type": "application/json"}}
     assert ana.post("/v1/publications", **event).status_code == 403
@@ -271,7 +271,7 @@ def test_of_many_that_are_refused_the_first_have_hints(
                 assert guesses.compared == min(10, 2 * count)
 
 
-def test_a_schema_counts_for_what_is_published_after_it(tmp_path: Path) -> None:
+def test_new_schema_applies_to_later_publications(tmp_path: Path) -> None:
     """Also if another process has extended it, and whether or not the service has looked at it before."""
     chair, word = '{"event_type": "chair", "price": 5}', '{"event_type": "chair", "price": "cheap"}'
     with Tidings(tmp_path) as tidings, Tidings(tmp_path) as other, served_api(tidings) as service:
@@ -349,7 +349,7 @@ def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(
         assert [status for _, status in done.result()] == [201] * 30
 
 
-def test_some_that_come_together_stay_together_whoever_else_publishes(service: Service) -> None:
+def test_bulk_publications_have_consecutive_positions(service: Service) -> None:
     """Their positions follow each other, in the transactions that they share with others, and each is told its own."""
     lines = {"Content-Type": "application/jsonl"}
 
@@ -390,7 +390,7 @@ def test_a_parameter_that_is_too_long(service: Service, where: str, named: dict[
     assert "characters" in answer.json()["accepted"]
 
 
-def test_what_carries_a_label_is_for_those_who_were_granted_it(service: Service) -> None:
+def test_labelled_publication_is_visible_with_a_grant_only(service: Service) -> None:
     root, audiences = service.root, service.tidings.store.audiences
     json_event = "application/json"
     post(service, '{"deal": 1}', json_event, id="label-1", audience="board")

@@ -33,7 +33,7 @@ def test_there_are_routes(place: Place) -> None:
     assert place.sockets == ["/v1/notifications/ws"]
 
 
-def test_without_a_token_nothing_is_open_but_what_is_listed(place: Place) -> None:
+def test_routes_without_a_token_answer_401_unless_listed(place: Place) -> None:
     wrong: dict[str, int] = {}
     strangers = (
         {},
@@ -87,7 +87,7 @@ def test_watch_with_a_subscribers_token_answers_403_and_says_what_is_needed(plac
     assert "tidings token make NAME --scope administer" in told["hint"]
 
 
-def test_what_is_sent_along_is_no_matter_before_it_is_clear_who_sends_it(place: Place) -> None:
+def test_authentication_comes_before_the_body(place: Place) -> None:
     """Who may not ask learns nothing of a body, however broken: with none at all they are told the same."""
     wrong = []
     changing = [route for route in place.guarded if route.method not in ("GET", "HEAD")]
@@ -102,7 +102,7 @@ def test_what_is_sent_along_is_no_matter_before_it_is_clear_who_sends_it(place: 
     assert wrong == []
 
 
-def test_a_broken_body_is_refused_for_those_who_may(place: Place) -> None:
+def test_invalid_body_with_a_valid_token_is_refused(place: Place) -> None:
     """Otherwise the test above would show nothing of the routes that take one."""
     for route in taking_bodies(place):
         answer = ask(place.root, route, route.at("s-of-bo", "1"), content=b'{"a":', headers=JSON)
@@ -116,7 +116,7 @@ def test_strangers_are_not_waited_for(place: Place) -> None:
             assert connection.recv(12) == b"HTTP/1.1 401", route
 
 
-def test_a_token_that_is_revoked_while_a_body_is_on_its_way_is_none(place: Place) -> None:
+def test_token_revoked_during_upload_is_refused(place: Place) -> None:
     access = Access(place.served.context.tidings.store)
     for route in taking_bodies(place):
         lost = access.make("lost", ["administer"])
@@ -155,7 +155,7 @@ def taking_bodies(place: Place) -> list[Route]:
     return found
 
 
-def test_what_is_for_administrators_is_for_nobody_else(place: Place) -> None:
+def test_administrator_routes_refuse_other_tokens(place: Place) -> None:
     closed = re.compile(
         r"/metrics|/metadata|/browse|/objects|/v1/(audiences|pipeline)|/console/(tokens|dead|pipe)"
     )
@@ -219,7 +219,7 @@ def test_paths_that_are_spelled_otherwise_are_no_way_round(place: Place) -> None
         assert SECRET not in answer.text
 
 
-def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, tmp_path: Path) -> None:
+def test_subscriber_is_that_of_the_token(place: Place, tmp_path: Path) -> None:
     """Two tokens in one request are the program's, not the browser's; headers of proxies say nothing about who asks."""
     mixed = {**bearing(place.secrets["ana"]), "Cookie": f"{COOKIE}={place.secrets['root']}"}
     assert place.nobody.get("/v1/pipeline", headers=mixed).status_code == 403
@@ -240,7 +240,7 @@ def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, t
         assert answer.status_code in refused and SECRET not in answer.text
 
 
-def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> None:
+def test_subscriber_data_needs_a_token_on_this_machine(tmp_path: Path) -> None:
     """Metadata is nobody's in particular: whoever asks from this machine may, where the service is for it alone."""
     with served(tmp_path) as at, httpx.Client(base_url=at.url, trust_env=False) as nobody:
         assert nobody.get("/objects").status_code == 401

@@ -42,7 +42,7 @@ BODIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_nobody_gets_at_what_is_somebody_elses(place: Place) -> None:
+def test_resources_of_other_subscribers_answer_404(place: Place) -> None:
     """By any id, any parameter and any body: not to read it, and not to change it."""
     before = state(place)
     with ThreadPoolExecutor(8) as several:
@@ -88,7 +88,7 @@ def state(place: Place) -> dict[str, Any]:
     }
 
 
-def test_lines_are_taken_for_whoever_sends_them(place: Place) -> None:
+def test_bulk_lines_belong_to_the_caller(place: Place) -> None:
     """Each line is looked at: one's own, somebody else's, and an id that is somebody else's."""
     lines = b'{"text": "z = 1", "id": "a-1"}\n{"text": "z = 1", "subscriber": "bo"}\n{"text": "z = 1", "id": "s-of-bo"}'
     told = place.ana.post(
@@ -102,7 +102,7 @@ def test_lines_are_taken_for_whoever_sends_them(place: Place) -> None:
 RULE = "search CycleProvider c register c where c.serverPort > 80"
 
 
-def test_an_id_that_is_taken_says_neither_whose_nor_what_it_is(place: Place) -> None:
+def test_conflict_does_not_disclose_the_owner(place: Place) -> None:
     """Ids share one name space, so that one is taken cannot be hidden; all else can: a subscription that lives, one
     that is paused and a rule are answered in the same words.
     """
@@ -129,7 +129,7 @@ def test_an_id_of_a_labelled_publication_says_no_position(place: Place) -> None:
     assert (answer.status_code, answer.json().get("where")) == (409, None)
 
 
-def test_what_is_bos_is_there_for_bo(place: Place) -> None:
+def test_resources_are_visible_to_their_owner(place: Place) -> None:
     """Otherwise the tests above would find nothing because there is nothing."""
     assert SECRET in place.bo.get("/v1/subscriptions/s-of-bo").text
     assert SECRET in place.bo.get("/v1/notifications?after=0").text
@@ -143,7 +143,7 @@ def test_what_is_bos_is_there_for_bo(place: Place) -> None:
     assert place.ana.get("/v1/subscriptions/s-of-nobody").status_code == 404
 
 
-def test_ids_of_others_are_answered_like_ids_of_nobody(place: Place) -> None:
+def test_ids_of_other_subscribers_look_like_unknown_ids(place: Place) -> None:
     """The same status and the same words, but for the id itself."""
     routes = [route for route in place.guarded if "{" in route.path]
     for route in routes:

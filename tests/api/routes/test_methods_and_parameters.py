@@ -55,7 +55,7 @@ def test_a_mistyped_parameter_is_named_with_those_that_there_are(
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", ""])
-def test_json_that_is_not_sent_as_json_is_told_how_to_be(place: Place, kind: str) -> None:
+def test_json_without_its_media_type_answers_415_with_a_hint(place: Place, kind: str) -> None:
     """What curl says of a body unless it is told otherwise, on each route below /v1 that makes something of JSON."""
     routes = [route for route in place.guarded if route.is_json]
     assert len(routes) > 8
@@ -88,7 +88,7 @@ def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
     assert {each.headers["content-type"] for each in wrong} == {"application/problem+json"}
 
 
-def test_whoever_takes_the_other_way_is_told(place: Place) -> None:
+def test_plain_request_to_the_websocket_answers_426(place: Place) -> None:
     """An address of a WebSocket that is asked for as a page, and a WebSocket that is opened where there is none."""
     for path in place.sockets:
         answer = place.nobody.get(path, params={"after": 1})
@@ -102,7 +102,7 @@ def test_whoever_takes_the_other_way_is_told(place: Place) -> None:
         assert refused.value.response.status_code == 403  # with 404, uvicorn 0.54 logs an error at each
 
 
-def test_all_methods_of_an_address_are_told(place: Place) -> None:
+def test_wrong_method_answers_405_with_all_methods(place: Place) -> None:
     """What `Allow` says is what the application has, wherever another method is tried."""
     told: dict[str, set[str]] = {}
     for route in place.routes:
@@ -114,7 +114,7 @@ def test_all_methods_of_an_address_are_told(place: Place) -> None:
         assert methods <= allowed and ("HEAD" in allowed) == ("GET" in allowed), path
 
 
-def test_the_head_of_what_there_is(place: Place) -> None:
+def test_head_answers_as_get_without_a_body(place: Place) -> None:
     for path in (
         "/healthz",
         "/v1/openapi.json",
@@ -132,7 +132,9 @@ def test_the_head_of_what_there_is(place: Place) -> None:
     assert place.bo.head("/v1/check").status_code == 405
 
 
-def test_what_nobody_thought_of_is_a_problem_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_answers_500_problem_details(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(type(place.served.context.tidings.store.journal), "latest", None)
     answer = place.root.get("/v1/publications")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")

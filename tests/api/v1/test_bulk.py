@@ -44,7 +44,7 @@ def send(client: httpx.Client, *lines: Any, **more: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
-def test_lines_of_which_nobody_said_so_are_named_as_such(service: Service, kind: str) -> None:
+def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind: str) -> None:
     ana, headers = service.caller("ana"), {"Content-Type": kind} if kind else {}
     for lines in (b'{"text": "a = 1"}\n{"text": "a = 2"}\n', b'\n{"text": "a = 1"}\r\n\r\n{"text": '):
         told = ana.post("/v1/subscriptions", content=lines, headers=headers).json()
@@ -64,7 +64,7 @@ def test_lines_of_which_nobody_said_so_are_named_as_such(service: Service, kind:
         assert "lines" not in hint, other
 
 
-def test_many_lines_of_which_nobody_said_so_are_not_just_too_large(service: Service) -> None:
+def test_many_json_lines_sent_as_json_are_refused_with_a_hint(service: Service) -> None:
     told = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
     assert (told["status"], told["accepted"]) == (413, "2,000 bytes")
     assert told["hint"] == "where many are taken they come one a line, as Content-Type: application/x-ndjson"
@@ -126,7 +126,7 @@ def test_all_languages_in_one_body(service: Service) -> None:
     assert (paused["status"], "is paused" in paused["what"]) == (409, True)
 
 
-def test_an_id_of_a_rule_that_is_paused_stays_its_id(service: Service) -> None:
+def test_id_of_a_paused_rule_stays_taken(service: Service) -> None:
     """Whoever asks for it, alone or among others; and what is wrong with an id is told of the id."""
     mo, ny = service.caller("mo"), service.caller("ny")
     rule = {"text": RULE, "language": "rules", "id": "mo-1"}
@@ -177,7 +177,7 @@ WRONG: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_what_is_wrong_is_told_as_it_is_to_whoever_sends_one(service: Service) -> None:
+def test_bulk_errors_equal_those_of_single_requests(service: Service) -> None:
     cy = service.caller("cy")
     together = send(cy, *WRONG).json()["outcomes"]
     for asked, told in zip(WRONG, together, strict=True):
@@ -198,7 +198,7 @@ def test_lines_that_are_no_objects(service: Service) -> None:
     assert [each["accepted"] for each in problems[1:3]] == ["a JSON object"] * 2
 
 
-def test_whose_they_are(service: Service) -> None:
+def test_bulk_lines_name_their_subscribers(service: Service) -> None:
     di, root = service.caller("di"), service.root
     own = send(di, {"text": "a = 1", "id": "di-1", "subscriber": "di"}, {"text": "a = 2", "subscriber": "ed"})
     assert [each.get("problem", {}).get("status") for each in own.json()["outcomes"]] == [None, 403]
@@ -222,7 +222,7 @@ def test_whose_they_are(service: Service) -> None:
         assert send(nobody, {"text": "a = 1"}).status_code == 401
 
 
-def test_a_token_that_is_revoked_while_its_lines_come_subscribes_nobody(service: Service) -> None:
+def test_bulk_subscribe_with_a_token_revoked_during_upload_is_refused(service: Service) -> None:
     late = service.caller("late")
     [token] = [one for one in service.tidings.store.tokens.list() if one.name == "late"]
 
@@ -286,7 +286,7 @@ def test_an_answer_that_is_longer_than_memory_is_meant_for(
     assert int(told.headers["content-length"]) == len(told.content) > 5_000
 
 
-def test_what_was_durable_before_the_store_failed_stays(
+def test_bulk_subscribe_after_a_store_failure_keeps_committed_batches(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole is answered with 503 then, and whoever sends it again, with ids, has each once."""
@@ -318,7 +318,7 @@ def test_the_description_has_both_ways(service: Service) -> None:
     assert members["properties"].keys() == MAX_LENGTHS.keys()
 
 
-def test_what_is_to_be_paused_is_so_alone_and_among_many(service: Service) -> None:
+def test_subscription_created_paused_alone_and_in_bulk_is_paused(service: Service) -> None:
     di, one = service.caller("di"), {"text": "a = 1", "state": "paused"}
     alone = di.post("/v1/subscriptions", json=one)
     assert (alone.status_code, alone.json()["state"]) == (201, "paused")

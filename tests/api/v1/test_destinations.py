@@ -120,9 +120,7 @@ def test_a_sample_and_a_new_secret(place: Place, site: Site, hook: dict[str, Any
     assert place.ana.post(f"{path}/test").json()["problem"] == "status 500"
 
 
-def test_receivers_that_do_not_answer_hold_up_nobody_who_reads(
-    place: Place, site: Site, hook: dict[str, Any]
-) -> None:
+def test_slow_receivers_do_not_delay_reads(place: Place, site: Site, hook: dict[str, Any]) -> None:
     """More samples than there are threads: each waits for its receiver."""
     gone = Event()
 
@@ -205,7 +203,7 @@ def test_what_is_refused(place: Place, body: dict[str, Any], pointer: str) -> No
     assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
-def test_what_is_changed_is_looked_at_as_what_is_made(place: Place, hook: dict[str, Any]) -> None:
+def test_changed_target_is_checked_as_a_new_one(place: Place, hook: dict[str, Any]) -> None:
     nothing = place.ana.patch(f"/v1/destinations/{hook['id']}", json={})
     assert (nothing.status_code, nothing.json()["target"]) == (200, hook["target"])
     for body, pointer in (({"name": "\x00"}, "/name"), ({"target": "ftp://example.org"}, "/target")):
@@ -213,7 +211,7 @@ def test_what_is_changed_is_looked_at_as_what_is_made(place: Place, hook: dict[s
         assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
-def test_a_cursor_that_nobody_was_given(place: Place) -> None:
+def test_unknown_cursor_is_refused(place: Place) -> None:
     assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 400
     assert place.ana.get("/v1/destinations/%00").status_code == 400
 

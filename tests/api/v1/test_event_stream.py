@@ -55,7 +55,7 @@ def client(place: Place, name: str) -> Iterator[httpx.Client]:
         yield made
 
 
-def test_what_is_there_and_what_comes(client: httpx.Client, place: Place, name: str) -> None:
+def test_stream_sends_stored_and_new_notifications(client: httpx.Client, place: Place, name: str) -> None:
     place.tell(name, 120)
     with client.stream("GET", "/v1/notifications/stream") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
@@ -68,7 +68,7 @@ def test_what_is_there_and_what_comes(client: httpx.Client, place: Place, name: 
             assert numbers(events, 1) == [number]
 
 
-def test_resumed_after_the_last_event_or_from_a_cursor_or_what_is_acknowledged(
+def test_stream_resumes_after_last_event_cursor_or_acknowledgement(
     client: httpx.Client, place: Place, name: str
 ) -> None:
     place.tell(name, 5)
@@ -96,7 +96,7 @@ def test_of_one_subscription_the_cursor_moves_all_the_same(
         assert numbers(events, 1) == [6]
 
 
-def test_a_heartbeat_when_nothing_comes(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_stream_sends_heartbeats(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.api.v1.notifications.HEARTBEAT_SECONDS", 0.02)
     with client.stream("GET", "/v1/notifications/stream") as response:
         events = events_of(response)
@@ -172,7 +172,7 @@ def head_of(secret: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def test_a_slow_reader_is_bounded_and_holds_up_nobody(place: Place, name: str) -> None:
+def test_slow_reader_is_bounded_and_delays_no_other(place: Place, name: str) -> None:
     """It reads nothing of twelve megabytes: the server has a page of that in memory, and the others go on."""
     place.tell(name, 25, body=LARGE)
     secret = place.token(name)
@@ -203,9 +203,7 @@ def slow_reader(place: Place, secret: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("count", "length"), [(LINES + 100, 10), (30, 50_000)])
-def test_what_is_brought_to_everybody_is_no_more_than_a_page(
-    home: Place, name: str, count: int, length: int
-) -> None:
+def test_fanout_reads_at_most_a_page_per_subscriber(home: Place, name: str, count: int, length: int) -> None:
     """A slow reader holds it while it is being sent, as it holds one that it asks for."""
     home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
     page = NotificationFanout(home.store)._read_new({name: 0}, {name: count})[name]
@@ -297,7 +295,7 @@ def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> No
     assert endings == ["the server shuts down"] * parts
 
 
-def test_a_store_that_cannot_be_read_by_a_reader_ends_its_stream(
+def test_store_failure_of_a_follower_ends_its_stream(
     client: httpx.Client, place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.tell(name)

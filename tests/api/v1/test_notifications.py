@@ -87,7 +87,9 @@ def test_waiting_for_the_first(client: httpx.Client, place: Place, name: str) ->
     later.join()
 
 
-def test_what_is_held_and_due_is_handed_over(client: httpx.Client, place: Place, name: str) -> None:
+def test_due_deferred_notifications_are_released_on_read(
+    client: httpx.Client, place: Place, name: str
+) -> None:
     """No stream runs here: reading is enough, and so is waiting."""
     id = place.store.subscriptions.add(Subscription("", name, "predicates", "price < 2", 1))
     place.store.notifications.commit_batch("held", 0, [MatchRow("p-held", id, name)])
@@ -120,7 +122,7 @@ def test_acknowledging(client: httpx.Client, place: Place, name: str) -> None:
         [1],
     ],
 )
-def test_what_cannot_be_acknowledged(client: httpx.Client, body: object) -> None:
+def test_acknowledge_refuses_invalid_numbers(client: httpx.Client, body: object) -> None:
     refused = client.put("/v1/notifications/ack", json=body)
     assert refused.status_code in (400, 422)
     assert refused.json()["error"] == "InputError"
@@ -130,7 +132,7 @@ def test_what_cannot_be_acknowledged(client: httpx.Client, body: object) -> None
 @pytest.mark.parametrize(
     "asked", [{"after": 1}, {"after": -1}, {"after": "x"}, {"limit": 0}, {"limit": 1001}, {"wait": 61}]
 )
-def test_what_cannot_be_asked(client: httpx.Client, asked: dict[str, object]) -> None:
+def test_notifications_refuse_invalid_parameters(client: httpx.Client, asked: dict[str, object]) -> None:
     refused = client.get("/v1/notifications", params=asked)
     assert refused.status_code in (400, 422)
     assert refused.json()["error"] == "InputError"
@@ -154,7 +156,9 @@ PATHS = ("/v1/notifications", "/v1/notifications/stream", "/v1/notifications/ack
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nobody_sees_anothers(client: httpx.Client, place: Place, name: str, path: str) -> None:
+def test_notifications_of_another_subscriber_are_refused(
+    client: httpx.Client, place: Place, name: str, path: str
+) -> None:
     other = f"not {name}"
     place.tell(other, 3)
     known = client.get(path, params={"subscriber": other})

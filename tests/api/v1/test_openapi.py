@@ -44,7 +44,7 @@ def document(service: Service) -> dict[str, Any]:
     return found
 
 
-def test_all_of_it_is_there(document: dict[str, Any]) -> None:
+def test_openapi_lists_all_paths(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
     OpenAPI.model_validate(document)
     assert {path: set(operations) for path, operations in document["paths"].items()} == PATHS
@@ -74,7 +74,7 @@ def answered(document: dict[str, Any], response: httpx.Response, path: str) -> l
     return problems(response.json(), told["content"][kind]["schema"], document)
 
 
-def test_what_is_answered_is_what_is_told(service: Service, document: dict[str, Any]) -> None:
+def test_responses_conform_to_the_openapi_document(service: Service, document: dict[str, Any]) -> None:
     ana, shop, one = service.caller("ana"), service.shop, "/v1/subscriptions/{id}"
     event, lines = {"Content-Type": "application/json"}, {"Content-Type": "application/jsonl"}
     publish = "/v1/publications"
@@ -135,7 +135,7 @@ SENT = {
 }
 
 
-def test_a_generated_client_can_tell_what_it_publishes(service: Service, document: dict[str, Any]) -> None:
+def test_openapi_names_the_schemas_of_request_bodies(service: Service, document: dict[str, Any]) -> None:
     """A body of which nothing is said has no type in a generated client, and one of several that have the same type
     cannot be chosen: openapi-python-client 0.29 made a client that raised TypeError, whatever was published.
     """
@@ -223,7 +223,7 @@ def references(part: Any) -> Iterator[dict[str, Any]]:
             yield from references(each)
 
 
-def test_its_parts(asyncapi: dict[str, Any], place: Place) -> None:
+def test_asyncapi_references_resolve(asyncapi: dict[str, Any], place: Place) -> None:
     assert asyncapi["asyncapi"] == "3.0.0"
     assert {"title", "version"} <= set(asyncapi["info"])
     assert asyncapi["servers"]["events"]["host"] == place.address.removeprefix("http://")
@@ -242,7 +242,7 @@ def test_its_parts(asyncapi: dict[str, Any], place: Place) -> None:
             assert "payload" in resolved(asyncapi, message)
 
 
-def test_what_comes_is_as_it_says(asyncapi: dict[str, Any], place: Place) -> None:
+def test_stream_messages_conform_to_the_asyncapi_document(asyncapi: dict[str, Any], place: Place) -> None:
     place.tell("ana", 1)
     place.tell("ana", 1, body="no JSON é".encode("latin-1"))
     place.store.notifications.commit_batch(

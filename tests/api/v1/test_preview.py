@@ -44,7 +44,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         ("rules", "search CycleProvider c register c where c.serverPort > 5", 1, "CycleProvider"),
     ],
 )
-def test_what_a_text_would_be(
+def test_check_returns_properties_of_a_text(
     service: Service, language: str, text: str, predicates: int, through: str
 ) -> None:
     told = service.caller("ana").post("/v1/check", json={"language": language, "text": text}).json()
@@ -54,7 +54,7 @@ def test_what_a_text_would_be(
     assert kept.count("ana") == 0, "nothing is kept"
 
 
-def test_what_is_wrong_and_where(service: Service) -> None:
+def test_check_of_an_invalid_text_returns_the_place(service: Service) -> None:
     answer = service.caller("ana").post("/v1/check", json={"text": "price < 200 and"})
     assert (answer.status_code, answer.json()["pointer"]) == (422, "/text")
     assert answer.json()["place"] == {"line": 1, "column": 16, "length": 1}
@@ -94,7 +94,7 @@ def test_which_of_the_last_publications_would_have_matched(service: Service) -> 
     assert ids(asked(service, "predicates", "not exists price and not exists x")) == []
 
 
-def test_an_administrator_sees_what_a_subscriber_would_see(service: Service) -> None:
+def test_preview_as_a_subscriber_sees_what_they_may_see(service: Service) -> None:
     service.tidings.publish('{"secret": 1}', "s-1", audience="board")
     service.tidings.store.audiences.grant("bo", "board")
     body = {"text": "secret = 1"}
@@ -104,7 +104,7 @@ def test_an_administrator_sees_what_a_subscriber_would_see(service: Service) -> 
     assert service.caller("ana").post("/v1/preview", json=body | {"subscriber": "bo"}).status_code == 403
 
 
-def test_what_a_preview_refuses(service: Service) -> None:
+def test_preview_refuses_invalid_requests(service: Service) -> None:
     ana = service.caller("ana")
     for body, pointer in (
         ({"text": "price <"}, "/text"),

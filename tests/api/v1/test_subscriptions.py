@@ -98,7 +98,7 @@ def test_a_change_keeps_the_id_and_is_one_version_for_the_stream(service: Servic
     assert ana.get("/v1/subscriptions/change").json()["text"] == "price < 25"
 
 
-def test_a_rule_that_is_changed_tells_what_came_and_what_went(service: Service) -> None:
+def test_changed_rule_notifies_of_entered_and_left_resources(service: Service) -> None:
     root, store = service.root, service.tidings.store
     assert create(root, RULE, "rules", id="large", subscriber="ro").status_code == 201
     smaller = RULE.replace("> 64", "> 640")
@@ -169,7 +169,7 @@ def test_id_that_ends_like_an_action_is_reached_with_its_slash_encoded(service: 
         ({"text": "x" * 30_000}, 413, None, None),
     ],
 )
-def test_what_is_wrong_is_pointed_at(
+def test_invalid_subscription_error_has_pointer_and_place(
     service: Service, asked: dict[str, Any], status: int, pointer: str | None, column: int | None
 ) -> None:
     answer = service.caller("ana").post("/v1/subscriptions", json=asked)
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_pointed_at(
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_words(service: Service, asked: Any, told: str) -> None:
+def test_invalid_member_error_states_received_and_accepted(service: Service, asked: Any, told: str) -> None:
     assert service.caller("ana").post("/v1/subscriptions", json=asked).json()["message"] == told
 
 
@@ -218,7 +218,7 @@ def test_parameters_in_words(service: Service) -> None:
     [(b"{", 400), (b'{"text": NaN}', 400), (b"[" * 300, 400), (b"\xff", 400), (b"[]", 422), (b"", 422)],
     ids=["cut", "NaN", "deep", "no UTF-8", "a list", "nothing"],
 )
-def test_what_is_no_request(service: Service, body: bytes, status: int) -> None:
+def test_malformed_request_is_refused(service: Service, body: bytes, status: int) -> None:
     headers = {"Content-Type": "application/json"}
     answer = service.caller("ana").post("/v1/subscriptions", content=body, headers=headers)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
@@ -227,7 +227,7 @@ def test_what_is_no_request(service: Service, body: bytes, status: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
-def test_what_is_no_json_is_no_publication_either(service: Service, kind: str) -> None:
+def test_invalid_json_is_refused(service: Service, kind: str) -> None:
     """What is said of it is about what was sent: only an object is taken, and nothing was published."""
     answer = service.caller("ana").post("/v1/subscriptions", content=b"hello", headers={"Content-Type": kind})
     told = answer.json()
@@ -236,7 +236,7 @@ def test_what_is_no_json_is_no_publication_either(service: Service, kind: str) -
     assert problem["title"] == "The bytes are not what they are said to be"
 
 
-def test_somebody_elses_is_not_there(service: Service) -> None:
+def test_subscription_of_another_subscriber_answers_404(service: Service) -> None:
     ana, bo = service.caller("ana"), service.caller("bo")
     create(ana, "price < 9", id="anas")
     for asked in (
@@ -352,7 +352,7 @@ def test_a_paused_subscription_is_still_a_feed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("language", "text"), [("predicates", "price < 7"), ("xpath", "//a"), ("rules", RULE)]
 )
-def test_what_is_answered_is_what_there_is(service: Service, language: str, text: str) -> None:
+def test_notification_pages_equal_the_store(service: Service, language: str, text: str) -> None:
     """Of one with an id that nobody had, the store is not asked; a rule may have found something at once."""
     made = create(service.root, text, language, subscriber="nia", within="10 minutes")
     found = service.root.get(made.headers["location"]).json()

@@ -53,7 +53,7 @@ def close_code(socket: ClientConnection) -> int | None:
     return closed.value.rcvd.code if closed.value.rcvd else None
 
 
-def test_what_is_there_and_what_comes(place: Place, name: str) -> None:
+def test_stream_sends_stored_and_new_notifications(place: Place, name: str) -> None:
     place.tell(name, 60)
     secret = place.token(name)
     with opened(place, secret) as socket, client_of(place, secret) as client:
@@ -106,7 +106,7 @@ def test_the_token_in_the_first_message(place: Place, name: str) -> None:
         ("", False),
     ],
 )
-def test_the_cookie_of_the_console_only_from_its_own_pages(
+def test_websocket_accepts_the_cookie_from_own_pages_only(
     place: Place, name: str, origin: str, is_own: bool
 ) -> None:
     place.tell(name)
@@ -120,7 +120,7 @@ def test_the_cookie_of_the_console_only_from_its_own_pages(
             assert close_code(socket) == 4403
 
 
-def test_who_may_not(place: Place, name: str) -> None:
+def test_websocket_without_a_valid_token_is_closed(place: Place, name: str) -> None:
     own, shop = place.token(name), place.token(None, "publish")
     place.tell(f"not {name}")
     for secret, query, code in (
@@ -199,7 +199,7 @@ def test_too_many(tmp_path: Path) -> None:
                 assert close_code(second) == 1013
 
 
-def test_a_slow_client_holds_up_nobody(place: Place, name: str) -> None:
+def test_slow_websocket_client_delays_no_other(place: Place, name: str) -> None:
     place.tell(name, 25, body=b'"' + b"x" * 490_000 + b'"')
     secret = place.token(name)
     with opened(place, secret, max_queue=1) as slow, opened(place, secret) as other:

@@ -87,7 +87,7 @@ def test_a_ping_is_followed_by_a_poll(
 
 
 @pytest.mark.parametrize(("path", "status"), [("/RPC2", 400), ("/websub/word", 410)])
-def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str, status: int) -> None:
+def test_incomplete_push_body_is_refused(tidings: Tidings, path: str, status: int) -> None:
     """An unknown callback is refused before its body is read."""
     assert left_halfway(router_for(tidings, PLACES), path, "text/xml") == status
 
@@ -127,7 +127,7 @@ def test_publish_takes_the_items_of_a_feed_once(tidings: Tidings, rpc: ServerPro
     assert [one.id for one in tidings.store.journal.read(0)] == first["published"]
 
 
-def test_subscribe_is_answered_with_the_warnings_about_its_text(rpc: ServerProxy) -> None:
+def test_xml_rpc_subscribe_returns_warnings(rpc: ServerProxy) -> None:
     unknown = "SELECT ?x WHERE (?x, dc:subject, ?s) AND ?s < <urn:C>"
     [warning] = rpc.tidings.subscribe("ann", unknown)["warnings"]
     assert warning["what"].startswith("no loaded taxonomy has the class <urn:C>")
@@ -307,7 +307,7 @@ def call(url: str, body: bytes, **headers: str) -> tuple[int, bytes]:
     return read
 
 
-def test_whoever_only_seems_to_be_here_is_not_trusted(url: str) -> None:
+def test_caller_behind_a_proxy_is_not_trusted(url: str) -> None:
     body = dumps(("ann",), "tidings.list").encode()
     assert b"needs the token" not in call(url, body)[1]
     assert b"needs the token" in call(url, body, X_Forwarded_For="203.0.113.7")[1]
@@ -372,7 +372,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_whatever_is_answered_can_be_read(value: object) -> None:
+def test_xml_rpc_response_of_any_value_parses(value: object) -> None:
     [read], _ = loads(service_methods.render_response(value))
     assert isinstance(read, type(value)) or value is None or isinstance(value, int | bytes)
 
@@ -414,7 +414,7 @@ TREES = st.recursive(
 
 
 @given(st.lists(TREES, max_size=4), st.sampled_from(["methodCall", "methodResponse"]))
-def test_whatever_is_called_is_a_call_or_a_fault(within: list[str], root: str) -> None:
+def test_xml_rpc_body_of_any_bytes_is_a_call_or_a_fault(within: list[str], root: str) -> None:
     text = f"<{root}>{''.join(within)}</{root}>"
     try:
         method, _ = service_methods.parse_call(text.encode(), "text/xml")
@@ -433,7 +433,7 @@ def proxy(url: str, secret: str) -> ServerProxy:
     return ServerProxy(f"{url.replace('://', f'://any:{secret}@')}/RPC2")
 
 
-def test_tokens_of_the_store_open_what_they_are_for(tidings: Tidings) -> None:
+def test_xml_rpc_tokens_allow_methods_of_their_scope(tidings: Tidings) -> None:
     access = Access(tidings.store)
     shop, ana = access.make("shop", ["publish"]), access.make("phone", ["subscribe"], "ana")
     root = access.make("root", ["administer"])
