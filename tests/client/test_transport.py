@@ -75,7 +75,7 @@ def right() -> Response:
     return Response(json.dumps(STANDING), media_type="application/json")
 
 
-def test_client_retries_after_503(moody: Moody, client: Client) -> None:
+def test_client_retries_after_429_502_and_503(moody: Moody, client: Client) -> None:
     moody.answers = [not_now(503), not_now(429), not_now(502), right()]
     assert client.position().last == 2
     assert moody.answers == []
@@ -154,7 +154,7 @@ def test_a_stream_that_is_cut_off_anywhere_and_repeats_itself(moody: Moody, clie
     assert moody.resumed == ["0", "2", "3", "7"]
 
 
-def test_stream_reconnects_after_503(moody: Moody, client: Client) -> None:
+def test_stream_reconnects_to_a_busy_server(moody: Moody, client: Client) -> None:
     moody.streams = [[event(1)], [], [], [event(2)]]
     assert [told.sequence for told in islice(client.follow(after=0), 2)] == [1, 2]
     assert moody.resumed == ["0", "1", "1", "1"]

@@ -11,7 +11,7 @@ from tidings.service.authorization import Access, Scope
 from tidings.store.encoding import MatchRow
 
 
-def test_console_menu_follows_the_scopes(place: Place) -> None:
+def test_console_pages_follow_the_scopes(place: Place) -> None:
     def statuses(visitor: Visitor) -> set[str]:
         return {page for page in PAGES if visitor.get(f"/console/{page}").status_code == 403}
 
@@ -29,7 +29,7 @@ def test_console_menu_follows_the_scopes(place: Place) -> None:
     assert '/console/tokens"' not in place.ana.get("/console/browse").text
 
 
-def test_console_pages_of_other_subscribers_answer_404(place: Place) -> None:
+def test_console_shows_nothing_of_other_subscribers(place: Place) -> None:
     assert "price 180 &lt; 200" in place.ana.get("/console/notifications").text
     for path in ("notifications", "notifications/1", "notifications/1/inside", "notifications/new"):
         for given in ({}, {"subscriber": "ana"}):

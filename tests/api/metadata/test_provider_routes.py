@@ -233,5 +233,5 @@ def test_the_log_is_waited_for(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("asked", ["after=-1", "limit=0", "limit=1001", "wait=31", "wait=inf"])
-def test_unknown_metadata_page_answers_404(client: httpx.Client, asked: str) -> None:
+def test_metadata_log_with_invalid_parameters_answers_400(client: httpx.Client, asked: str) -> None:
     assert client.get(f"/metadata/log?{asked}").status_code == 400

@@ -105,7 +105,7 @@ def test_changes_are_waited_for(client: httpx.Client, store: Store) -> None:
         assert [len(each.result().json()["moves"]) for each in asked] == [1, 1, 1]
 
 
-def test_changes_wait_for_results_of_the_repository(client: httpx.Client, store: Store) -> None:
+def test_changes_wait_for_results_of_a_new_rule(client: httpx.Client, store: Store) -> None:
     register(client)
     rules(client, none="search ServerInformation s register s where s.memory > 1000")
     with ThreadPoolExecutor() as pool:

@@ -100,7 +100,7 @@ def test_a_base_for_relative_addresses(service: Service) -> None:
     assert kept and kept.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
 
 
-def test_publication_with_two_ids_is_refused(service: Service) -> None:
+def test_publication_id_that_is_invalid_or_repeated_is_refused(service: Service) -> None:
     """All bytes that are no UTF-8 would be one id, and of two ids the last would count: something would be lost."""
     for query in (b"id=%ff", b"id=%ED%A0%80", b"id=a&id=b", b"id=a&id=a", b"base=%C0%A0"):
         where = httpx.URL(f"{service.address}/v1/publications").copy_with(query=query)

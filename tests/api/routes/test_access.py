@@ -219,7 +219,7 @@ def test_paths_that_are_spelled_otherwise_are_no_way_round(place: Place) -> None
         assert SECRET not in answer.text
 
 
-def test_subscriber_is_that_of_the_token(place: Place, tmp_path: Path) -> None:
+def test_authorization_header_decides_over_cookie_and_proxy_headers(place: Place, tmp_path: Path) -> None:
     """Two tokens in one request are the program's, not the browser's; headers of proxies say nothing about who asks."""
     mixed = {**bearing(place.secrets["ana"]), "Cookie": f"{COOKIE}={place.secrets['root']}"}
     assert place.nobody.get("/v1/pipeline", headers=mixed).status_code == 403

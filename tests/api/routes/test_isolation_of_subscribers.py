@@ -88,7 +88,7 @@ def state(place: Place) -> dict[str, Any]:
     }
 
 
-def test_bulk_lines_belong_to_the_caller(place: Place) -> None:
+def test_bulk_lines_for_other_subscribers_are_refused(place: Place) -> None:
     """Each line is looked at: one's own, somebody else's, and an id that is somebody else's."""
     lines = b'{"text": "z = 1", "id": "a-1"}\n{"text": "z = 1", "subscriber": "bo"}\n{"text": "z = 1", "id": "s-of-bo"}'
     told = place.ana.post(

@@ -64,7 +64,7 @@ def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind:
         assert "lines" not in hint, other
 
 
-def test_many_json_lines_sent_as_json_are_refused_with_a_hint(service: Service) -> None:
+def test_too_large_subscription_request_has_a_hint_at_lines(service: Service) -> None:
     told = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
     assert (told["status"], told["accepted"]) == (413, "2,000 bytes")
     assert told["hint"] == "where many are taken they come one a line, as Content-Type: application/x-ndjson"
@@ -198,7 +198,7 @@ def test_lines_that_are_no_objects(service: Service) -> None:
     assert [each["accepted"] for each in problems[1:3]] == ["a JSON object"] * 2
 
 
-def test_bulk_lines_name_their_subscribers(service: Service) -> None:
+def test_bulk_lines_for_another_subscriber_need_an_administrator(service: Service) -> None:
     di, root = service.caller("di"), service.root
     own = send(di, {"text": "a = 1", "id": "di-1", "subscriber": "di"}, {"text": "a = 2", "subscriber": "ed"})
     assert [each.get("problem", {}).get("status") for each in own.json()["outcomes"]] == [None, 403]

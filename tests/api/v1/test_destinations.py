@@ -211,7 +211,7 @@ def test_changed_target_is_checked_as_a_new_one(place: Place, hook: dict[str, An
         assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
-def test_unknown_cursor_is_refused(place: Place) -> None:
+def test_unstorable_cursor_or_id_is_refused(place: Place) -> None:
     assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 400
     assert place.ana.get("/v1/destinations/%00").status_code == 400
 

@@ -352,7 +352,7 @@ def test_a_paused_subscription_is_still_a_feed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("language", "text"), [("predicates", "price < 7"), ("xpath", "//a"), ("rules", RULE)]
 )
-def test_notification_pages_equal_the_store(service: Service, language: str, text: str) -> None:
+def test_created_subscription_equals_the_stored_one(service: Service, language: str, text: str) -> None:
     """Of one with an id that nobody had, the store is not asked; a rule may have found something at once."""
     made = create(service.root, text, language, subscriber="nia", within="10 minutes")
     found = service.root.get(made.headers["location"]).json()

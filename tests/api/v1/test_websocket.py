@@ -120,7 +120,7 @@ def test_websocket_accepts_the_cookie_from_own_pages_only(
             assert close_code(socket) == 4403
 
 
-def test_websocket_without_a_valid_token_is_closed(place: Place, name: str) -> None:
+def test_websocket_refuses_invalid_tokens_and_parameters(place: Place, name: str) -> None:
     own, shop = place.token(name), place.token(None, "publish")
     place.tell(f"not {name}")
     for secret, query, code in (

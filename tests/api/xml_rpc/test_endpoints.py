@@ -87,7 +87,7 @@ def test_a_ping_is_followed_by_a_poll(
 
 
 @pytest.mark.parametrize(("path", "status"), [("/RPC2", 400), ("/websub/word", 410)])
-def test_incomplete_push_body_is_refused(tidings: Tidings, path: str, status: int) -> None:
+def test_incomplete_body_is_refused(tidings: Tidings, path: str, status: int) -> None:
     """An unknown callback is refused before its body is read."""
     assert left_halfway(router_for(tidings, PLACES), path, "text/xml") == status
 
