@@ -233,7 +233,7 @@ def test_invalid_json_is_refused(service: Service, kind: str) -> None:
     told = answer.json()
     problem = told["outcomes"][0]["problem"] if "outcomes" in told else told
     assert (problem["what"], problem["accepted"]) == ("expected a value", "a JSON object")
-    assert problem["title"] == "The bytes are not what they are said to be"
+    assert problem["title"] == "The bytes do not match their media type"
 
 
 def test_subscription_of_another_subscriber_answers_404(service: Service) -> None:
