@@ -1,4 +1,4 @@
-"""HTTP server: uvicorn with time limits for request heads and slow readers, until it is told to stop."""
+"""HTTP server: uvicorn with time limits for request heads and slow readers, until it is stopped."""
 
 from __future__ import annotations
 

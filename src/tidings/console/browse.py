@@ -165,7 +165,7 @@ class DiagramPages:
         """Show all rules of the visitor, or one of them."""
         names = _rules(self._tidings, visitor)
         values: dict[str, Any] = {"rules": names, "rule": rule, "drawn": None}
-        if rule and rule not in names:  # also if it is somebody else's
+        if rule and rule not in names:  # including rules of others
             raise Absent("there is no such rule", received=rule)
         if names:
             wanted = [rule] if rule else names

@@ -7,7 +7,7 @@ that their token is still valid and the schema unchanged. Everything else takes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -60,32 +60,26 @@ def read_header_attributes(headers: Headers) -> dict[str, str] | None:
     """Return the attributes in the headers; `None` if it is not a CloudEvent in binary mode."""
     if "ce-specversion" not in headers:
         return None
-    return _once((name[1], _value(name[0], value)) for name, value in _named(headers))
+    attributes: dict[str, str] = {}
+    for header, value in headers.items():
+        if (name := _NAME.fullmatch(header)) is None:
+            continue
+        if name[1] in attributes:
+            raise DecodeProblem("repeated attribute of a CloudEvent", where=header)
+        attributes[name[1]] = _decode_value(header, value)
+    return attributes
 
 
-def _named(headers: Headers) -> Iterable[tuple[re.Match[str], str]]:
-    return ((found, value) for name, value in headers.items() if (found := _NAME.fullmatch(name)))
-
-
-def _once(attributes: Iterable[tuple[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in attributes:
-        if name in found:
-            raise DecodeProblem("repeated attribute of a CloudEvent", where=f"ce-{name}")
-        found[name] = value
-    return found
-
-
-def _value(header: str, given: str) -> str:
+def _decode_value(header: str, value: str) -> str:
     """Decode a value. Headers are decoded as Latin-1, whatever their bytes are."""
-    quoted = _QUOTED.fullmatch(given)
-    plain = _ESCAPE.sub(r"\1", quoted[1]) if quoted else given
+    quoted = _QUOTED.fullmatch(value)
+    plain = _ESCAPE.sub(r"\1", quoted[1]) if quoted else value
     try:
         return unquote_to_bytes(plain.encode("latin-1")).decode()
     except UnicodeDecodeError:
         accepted = "characters beyond ASCII as percent-encoded UTF-8"
         raise DecodeProblem(
-            "the header is not UTF-8", where=header, received=ascii(given)[:80], accepted=accepted
+            "the header is not UTF-8", where=header, received=ascii(value)[:80], accepted=accepted
         ) from None
 
 
@@ -172,10 +166,10 @@ class IngestEndpoint:
                 )
         except InputError:
             return None
-        good = [one for one in found if isinstance(one, Publication)]
-        if not good or len(good) < len(found) or (is_bulk(sent) and sent.id is not None):
+        valid = [item for item in found if isinstance(item, Publication)]
+        if not valid or len(valid) < len(found) or (is_bulk(sent) and sent.id is not None):
             return None
-        return await self._append(sent, good, request, caller, known)
+        return await self._append(sent, valid, request, caller, known)
 
     async def _publish_slow(self, sent: Submission, request: Request) -> Response:
         """Publish on the slow path: authenticate, then parse in a thread."""
@@ -191,9 +185,9 @@ class IngestEndpoint:
         if len(found) == 1 and not is_bulk(sent):
             if isinstance(found[0], InputError):
                 raise found[0]
-            taken = await self._append(sent, [found[0]], request, caller, known)
-            return taken or await self._publish_slow(sent, request)  # schema or token changed meanwhile
-        refused = sum(isinstance(one, InputError) for one in found)
+            response = await self._append(sent, [found[0]], request, caller, known)
+            return response or await self._publish_slow(sent, request)  # schema or token changed meanwhile
+        refused = sum(isinstance(item, InputError) for item in found)
         charge_requests(request, min(sent.refusals, refused) + (len(found) - refused) // CHARGED_PARTS)
         return await run_write(partial(self._append_many, sent, found, wants_lines(request)))
 
@@ -233,11 +227,11 @@ def _id(id: str | None, keys: Sequence[str]) -> str | None:
     if not all(key.isascii() for key in named):
         hint = "?id= takes any characters"
         raise InputError("the header is not ASCII", where="Idempotency-Key", accepted="ASCII", hint=hint)
-    said = named | ({id} if id is not None else set())
-    if len(said) > 1:
-        received = " and ".join(sorted(said))
+    ids = named | ({id} if id is not None else set())
+    if len(ids) > 1:
+        received = " and ".join(sorted(ids))
         raise InputError("two ids for one publication", where="Idempotency-Key", received=received[:200])
-    return next(iter(said), None)
+    return next(iter(ids), None)
 
 
 def _one(done: AppendResult) -> Response:
@@ -246,9 +240,10 @@ def _one(done: AppendResult) -> Response:
 
 
 def _parts(done: Sequence[SubmissionOutcome]) -> Response:
-    taken = [one for one in done if isinstance(one, AppendResult)]
-    is_new = any(one.new for one in taken)
-    return JSONResponse({"publications": [_appended_members(one) for one in taken]}, 201 if is_new else 200)
+    results = [outcome for outcome in done if isinstance(outcome, AppendResult)]
+    is_new = any(result.new for result in results)
+    members = [_appended_members(result) for result in results]
+    return JSONResponse({"publications": members}, 201 if is_new else 200)
 
 
 def _appended_members(done: AppendResult) -> dict[str, Any]:
