@@ -114,7 +114,7 @@ def test_a_delay_that_cannot_be_read_is_refused(tidings: Tidings) -> None:
     done = tidings("subscribe", "--as", "ana", "a = 1", "--within", "soon")
     assert done.exit_code == 2
     assert done.stderr.startswith(
-        "error: this is no duration; received 'soon'; accepted: a whole number and a unit"
+        "error: not a duration; received 'soon'; accepted: a whole number and a unit"
     )
     assert tidings("subscriptions", "--json").stdout == ""
 
@@ -279,8 +279,8 @@ def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> N
             ("--language", "sparql"),
             "error: a subscription language that is not known; received 'sparql'; accepted: ",
         ),
-        (("--within", "soon"), "error: this is no duration; received 'soon'; accepted: "),
-        (("--within", "0 s"), "error: no such duration; received 0 s; accepted: "),
+        (("--within", "soon"), "error: not a duration; received 'soon'; accepted: "),
+        (("--within", "0 s"), "error: duration out of range; received 0 s; accepted: "),
         (
             ("--as", "a\nb"),
             "error: a subscriber's name has only characters that can be shown; received 'a\\nb'",

@@ -46,7 +46,7 @@ def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> N
     [
         ({"text": "prise < 200"}, "<mark>prise</mark>"),
         ({"text": "price < 5 and"}, "expected a predicate"),
-        ({"text": "price < 5", "within": "a while"}, "no duration"),
+        ({"text": "price < 5", "within": "a while"}, "not a duration"),
         ({"text": "price < 5", "language": "sql"}, "a subscription language"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Durations: what people write, and what is refused."""
+"""Durations: accepted notations, rejected texts, formatting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidings.errors import InputError
         ("365 d", 31_536_000),
     ],
 )
-def test_what_people_write(text: str, seconds: int) -> None:
+def test_parse_accepted_notations_gives_seconds(text: str, seconds: int) -> None:
     assert durations.parse(text) == seconds
 
 
@@ -45,13 +45,13 @@ def test_what_people_write(text: str, seconds: int) -> None:
         "1 hourss",
     ],
 )
-def test_what_is_no_duration_is_refused_with_what_is_one(text: str) -> None:
-    with pytest.raises(InputError, match=r"no duration; received .*accepted: .*90 seconds, 10 minutes"):
+def test_parse_other_text_is_rejected_with_accepted_forms(text: str) -> None:
+    with pytest.raises(InputError, match=r"not a duration; received .*accepted: .*90 seconds, 10 minutes"):
         durations.parse(text)
 
 
-def test_what_nobody_can_promise_is_refused() -> None:
-    with pytest.raises(InputError, match=r"received 0 s; .*; to be told at once, leave it out"):
+def test_check_out_of_range_is_rejected() -> None:
+    with pytest.raises(InputError, match=r"received 0 s; .*; to be notified at once, leave it out"):
         durations.parse("0 minutes")
     with pytest.raises(InputError, match="from 1 second to 365 days"):
         durations.parse("366 days")
@@ -63,12 +63,12 @@ def test_what_nobody_can_promise_is_refused() -> None:
     ("seconds", "text"),
     [(1, "1 second"), (90, "90 seconds"), (600, "10 minutes"), (3_600, "1 hour"), (604_800, "7 days")],
 )
-def test_shown_in_the_largest_unit_that_leaves_no_rest(seconds: int, text: str) -> None:
+def test_show_uses_largest_dividing_unit(seconds: int, text: str) -> None:
     assert durations.show(seconds) == text
 
 
 @given(st.integers(1, durations.LONGEST))
-def test_what_is_shown_is_read_again(seconds: int) -> None:
+def test_parse_reads_what_show_writes(seconds: int) -> None:
     assert durations.parse(durations.show(seconds)) == seconds
 
 
@@ -82,5 +82,5 @@ def test_what_is_shown_is_read_again(seconds: int) -> None:
         (100_000, "1 day"),
     ],
 )
-def test_about(seconds: float, words: str) -> None:
+def test_about_rounds_down_to_largest_unit(seconds: float, words: str) -> None:
     assert durations.about(seconds) == words

@@ -67,7 +67,7 @@ TAGS = "write tags without a position: the predicate holds if some value in the 
 @pytest.mark.parametrize(
     ("meant", "text"), [(language, text) for language, texts in TEXTS.items() for text in texts]
 )
-def test_the_hint_names_the_language_that_a_text_is_written_in(named: str, meant: str, text: str) -> None:
+def test_hint_to_language_names_the_language_of_the_text(named: str, meant: str, text: str) -> None:
     PARSERS[meant](text)
     if named == meant or text in OF_TWO[named]:
         assert hint_to_language(text, named) is None
@@ -93,7 +93,7 @@ def test_the_hint_names_the_language_that_a_text_is_written_in(named: str, meant
     ],
 )
 @pytest.mark.parametrize("named", PARSERS)
-def test_nothing_is_guessed_of_other_texts(named: str, text: str) -> None:
+def test_hint_to_language_other_texts_have_none(named: str, text: str) -> None:
     assert hint_to_language(text, named) is None
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_guessed_of_other_texts(named: str, text: str) -> None:
         ("gql", "SELECT ?x WHERE (?x, dc:title, oak)", "a string stands in quotes: 'oak'"),
     ],
 )
-def test_a_slip_in_the_language_that_was_named_has_its_own_hint(
+def test_parse_error_in_named_language_keeps_its_hint(
     language: str, text: str, hint: str | None
 ) -> None:
     with pytest.raises(SubscriptionError) as refused:
@@ -130,5 +130,5 @@ def test_a_slip_in_the_language_that_was_named_has_its_own_hint(
         ("", None),
     ],
 )
-def test_a_language_that_there_is_not(named: str, hint: str | None) -> None:
+def test_hint_to_name_unknown_language(named: str, hint: str | None) -> None:
     assert hint_to_name(named, PARSERS) == hint

@@ -17,7 +17,7 @@ from tidings.errors import SetupError
 NAME = "TIDINGS_SOME_LIMITS"
 
 
-def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_from_unnamed_limits_keep_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits_from(NAME, xml_decoder.Limits) == xml_decoder.Limits()
     monkeypatch.setenv(NAME, "depth=100, nodes=5_000")
     assert limits_from(NAME, xml_decoder.Limits) == xml_decoder.Limits(depth=100, nodes=5000)
@@ -38,7 +38,7 @@ def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.Monkey
         pytest.param("depth=" + "9" * 5_000, id="many digits"),
     ],
 )
-def test_what_is_no_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+def test_limits_from_invalid_limit_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv(NAME, given)
     with pytest.raises(SetupError, match=f"not a limit.*{NAME}"):
         limits_from(NAME, xml_decoder.Limits)
@@ -51,7 +51,7 @@ def tidings(home: Path, *words: str, **environment: str) -> subprocess.Completed
     )
 
 
-def test_commands_heed_them(tmp_path: Path) -> None:
+def test_commands_apply_limits_from_environment(tmp_path: Path) -> None:
     done = tidings(tmp_path, "publish", "<a><b/></a>", TIDINGS_DOCUMENT_LIMITS="depth=1")
     assert done.returncode == 2 and "at most 1 levels (the limit depth)" in done.stderr
     path = ("subscribe", "--as", "ana", "--language", "xpath", "/a/b/c")

@@ -1,4 +1,4 @@
-"""What somebody may have meant: as difflib finds it, and not without end."""
+"""Words for errors: suggestions agree with difflib and stay within bounds; names, lists and excerpts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,73 @@ from hypothesis import strategies as st
 
 from tests.support.guesses import Guesses
 from tidings.core import suggest
-from tidings.core.suggest import bounded_search, closest
+from tidings.core.suggest import (
+    MOST_COMPARED,
+    bounded_search,
+    closest,
+    did_you_mean,
+    is_name,
+    join_words,
+    printable,
+    shorten_list,
+)
 from tidings.events import predicates
+from tidings.events.schema.event_schema import MOST_VIEWS, EventSchema, EventType
+
+
+@pytest.mark.parametrize("name", ["a", "seller.city", "dining room", "é", "日本", "'", "😀", "no"])
+def test_is_name_accepts_visible_text(name: str) -> None:
+    assert is_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\0", "\x1b[31m", "\ud800", "\u2028", None, 7])
+def test_is_name_rejects_empty_and_control_characters(name: object) -> None:
+    assert not is_name(name)
+
+
+def test_join_words_and_shorten_list_for_messages() -> None:
+    assert (
+        join_words(["a"]) == "a"
+        and join_words(["a", "b"]) == "a and b"
+        and join_words(["a", "b", "c"], "or") == "a, b or c"
+    )
+    assert shorten_list(["a", "b"], 2) == "a, b" and shorten_list([*"abcd"], 2) == "a, b and 2 more"
+    assert (
+        printable("plain é") == "plain é"
+        and printable("\x1b[31m") == "\\x1b[31m"
+        and len(printable("x" * 1000)) == 80
+    )
+
+
+def test_did_you_mean_similar_name_gives_hint() -> None:
+    assert did_you_mean("prise", ["price", "period"]) == "did you mean 'price'?"
+    assert did_you_mean("colour", ["price", "period"]) is None
+    assert did_you_mean("prise", ["price"] * (MOST_COMPARED + 1)) is None
+
+
+def test_schema_cached_views_are_bounded() -> None:
+    names = [f"t{number}" for number in range(MOST_VIEWS)]
+    schema = EventSchema.of(event_types=[EventType(name) for name in names])
+    for number in range(2 * MOST_VIEWS):
+        types = (names[number % MOST_VIEWS], names[0], names[number // 2])
+        assert schema.view(types).types == tuple(dict.fromkeys(types))
+    assert len(schema._views) <= MOST_VIEWS
+
 
 WORDS = st.text("abcd", max_size=12)
 
 
 @given(WORDS, st.lists(WORDS, max_size=12), st.sampled_from([0.6, 0.75, 0.8]))
-def test_what_is_near_is_what_difflib_finds(word: str, known: list[str], cutoff: float) -> None:
+def test_closest_agrees_with_difflib(word: str, known: list[str], cutoff: float) -> None:
     assert [closest(word, known, cutoff)] == (get_close_matches(word, known, 1, cutoff) or [None])
 
 
-def test_without_bounds_there_is_always_a_hint(guesses: Guesses) -> None:
+def test_closest_without_bounds_always_searches(guesses: Guesses) -> None:
     assert {closest("prise", ["price"]) for _ in range(200)} == {"price"}
     assert guesses.compared == 200
 
 
-def test_within_bounds_the_first_have_a_hint(guesses: Guesses) -> None:
+def test_bounded_search_limits_comparisons(guesses: Guesses) -> None:
     with bounded_search(10):
         found = [closest("prise", ["price", "prize", "a word that is much longer"]) for _ in range(8)]
         with bounded_search(100):
@@ -43,13 +93,13 @@ def test_within_bounds_the_first_have_a_hint(guesses: Guesses) -> None:
     assert closest("prise", ["price"]) == "price"
 
 
-def test_a_long_word_counts_for_more(guesses: Guesses) -> None:
+def test_spend_budget_long_word_counts_for_more(guesses: Guesses) -> None:
     with bounded_search(20):
         assert closest("x" * 100, ["x" * 99]) is None and guesses.compared == 0
     assert closest("x" * 501, ["x" * 500]) is None
 
 
-def test_the_first_slips_are_explained_and_of_the_others_there_is_the_place(guesses: Guesses) -> None:
+def test_bounded_search_later_errors_have_position_only(guesses: Guesses) -> None:
     texts = [f"price < {n} adn quantity = 1" for n in range(10)] + ["price <  ", "price < 5 ?"]
     with bounded_search(100):
         problems = [problem(text) for text in texts]
@@ -67,7 +117,7 @@ def problem(text: str) -> tuple[str, str | None, int]:
     return caught.value.what, caught.value.hint, caught.value.place.column
 
 
-def test_so_many_are_compared_by_default(guesses: Guesses) -> None:
+def test_bounded_search_default_limit(guesses: Guesses) -> None:
     known = [f"attribute_{n}" for n in range(1_000)]
     with bounded_search():
         found = [closest("attribute", known) for _ in range(2 * suggest.MOST // 1_000)]

@@ -93,7 +93,7 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ),
         (
             "[retention]\npipeline = 'often'\n",
-            "retention.pipeline: this is no duration; received 'often'; accepted: ",
+            "retention.pipeline: not a duration; received 'often'; accepted: ",
         ),
         ("rpc_token = 7", "rpc_token cannot be this (column 1); accepted: a text\n"),
         (

@@ -13,8 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import HTTPConnection
 
 from tidings.api.problem_details import HttpError
-from tidings.core.storable import LARGEST_INTEGER, escaped, is_storable
-from tidings.core.validation_text import expected, no_such
+from tidings.core.arguments import LARGEST_INTEGER, escaped, is_storable
+from tidings.core.suggest import expected, no_such
 from tidings.errors import InputError
 from tidings.graphs.rdf.media_types import plain
 from tidings.kinds import JSON

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from tidings.api.limits import CHARGED_BYTES, charge_requests
 from tidings.api.problem_details import HttpError
-from tidings.core.storable import check_members
+from tidings.core.arguments import check_members
 from tidings.errors import DecodeProblem, InputError, OverLimit, TidingsError
 from tidings.parsers.strict_json import MOST_VALUES, has_more_values, parse_value, values_problem
 from tidings.service.submission import JSON_LINES_HINT, hint_json_lines

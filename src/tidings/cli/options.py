@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli import output
-from tidings.core.storable import LARGEST_INTEGER
+from tidings.core.arguments import LARGEST_INTEGER
 from tidings.errors import Absent, InputError, SetupError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tidings.client.request_body import Body, SubscriptionRequest, batch_lines, 
 from tidings.client.stream import NotificationStream
 from tidings.client.transport import Attempts, RetryPolicy, build_http_request, check_url
 from tidings.core.arguments import accepts, checks_arguments
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.errors import DecodeProblem, InputError, TidingsError
 
 P = ParamSpec("P")

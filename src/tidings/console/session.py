@@ -20,7 +20,7 @@ from tidings.api.parameters import media_type_of, subscriber_of
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import FORM, read_body
 from tidings.console.pages import render_template
-from tidings.core.storable import LARGEST_INTEGER, is_storable, parse_number
+from tidings.core.arguments import LARGEST_INTEGER, is_storable, parse_number
 from tidings.errors import InputError, NotAllowed
 from tidings.service.authorization import Caller, Scope
 from tidings.store.names import LONGEST

@@ -1,4 +1,4 @@
-"""Atomic file replacement: after a crash a file has its old content or its new content, never a part of either."""
+"""Atomic file replacement, private files, and fsync: after a crash a file is whole, old or new."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-# Files and folders that nobody but their owner looks into. Those that are there already stay as they are.
-
-
 FOLDER, FILE = 0o700, 0o600
+"""Modes of private folders and files; existing ones keep their mode."""
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made if it is not there; those above it are made as ever."""
+    """Create a folder for its owner only, unless it exists; its parents get the default mode."""
     folder.mkdir(FOLDER, parents=True, exist_ok=True)
     return folder
 
 
 def private_file(path: Path) -> Path:
-    """The file, empty if it was not there. One that is there is not even opened: to close it again would end all locks
-    that this process has on it, and SQLite's other connections would write without theirs.
+    """Create an empty file for its owner only, unless it exists.
+
+    An existing file is not even opened: closing it would release all locks of this process on it, and other SQLite
+    connections would write without theirs.
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
@@ -57,9 +57,9 @@ def write_atomically(path: Path, text: str, *, private: bool = False) -> None:
 def temporary_beside(path: Path, mode: int = SHARED) -> Iterator[Path]:
     """Yield a new, empty file in the folder of `path`, to be renamed to it; deleted at the end if it was not.
 
-    Every call has a file of its own, so concurrent writers of one path cannot mix their contents: the last rename
-    wins. A file that a killed process left behind is deleted by the next writer in the same folder. It recognises one
-    by its lock, which ends with the process; the age of a file would depend on the clock.
+    Every call has its own file, so concurrent writers of one path cannot mix their contents: the last rename wins. The
+    next writer in the folder deletes files that a killed process left behind. It recognizes them by their lock, which
+    ends with the process; the age of a file would depend on the clock.
     """
     _delete_abandoned(path.parent)
     unfinished, lock = _create_locked(path, mode)
@@ -71,7 +71,7 @@ def temporary_beside(path: Path, mode: int = SHARED) -> Iterator[Path]:
 
 
 def _create_locked(path: Path, mode: int) -> tuple[Path, int]:
-    """Create a uniquely named file and lock it; again, if another writer deleted it before it was locked."""
+    """Create and lock a uniquely named file; retry if another writer deleted it before it was locked."""
     while True:
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}{SUFFIX}")
         lock = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -101,7 +101,7 @@ def _try_lock(file: int) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of files, is on the disk."""
+    """Wait until a file, or the entries of a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -110,7 +110,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Sync several files at once, so that a journaling file system commits once instead of once for each.
+    """Sync several files concurrently, so that a journaling file system commits once instead of once per file.
 
     On a busy disk (ext4), six small files took 1 ms together and 20 ms one after the other.
     """
@@ -119,5 +119,5 @@ def sync_all(paths: Iterable[Path]) -> None:
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """The threads of one process that wait for the disk; a forked process has none of its parent's."""
+    """Return this process's pool of syncing threads; a forked process does not inherit its parent's."""
     return ThreadPoolExecutor(8, f"sync-{process}")

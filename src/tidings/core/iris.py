@@ -1,9 +1,9 @@
-"""Resolution of relative IRIs (RFC 3986, section 5.2), for every place that has a base: subscriptions, feeds, links.
+"""Resolution of relative IRIs (RFC 3986, section 5.2) in subscriptions, feeds and links.
 
-No library at hand is that algorithm. `urllib.parse.urljoin` drops an empty `#` or `?` and knows a list of schemes, so
-that `<#x>` is lost on the base `urn:ex:a`. uritools 6.1 makes `urn:./` of `.` on `urn:ex:`. pyoxigraph, which resolves
-the IRIs of published RDF, keeps the dots of `//host/a/../b` and refuses the spaces that addresses in feeds have; it
-agrees on everything else (`tests/test_iris.py`).
+No library at hand implements that algorithm. `urllib.parse.urljoin` drops an empty `#` or `?`, and resolves only for a
+list of schemes: it loses `<#x>` on the base `urn:ex:a`. uritools 6.1 resolves `.` on `urn:ex:` to `urn:./`. pyoxigraph,
+which resolves the IRIs of published RDF, keeps the dots of `//host/a/../b` and rejects spaces, which URLs in feeds
+have; it agrees on everything else (`tests/core/test_iris.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARTS = re.compile(
 
 
 def is_absolute(iri: str) -> bool:
-    """Tell whether an IRI has a scheme, so that it needs no base."""
+    """Return whether an IRI has a scheme, and needs no base."""
     return _SCHEME.match(iri) is not None
 
 
@@ -33,11 +33,11 @@ def resolve_iri(base: str, reference: str) -> str:
     if authority is None:
         authority = base_authority
         if path:
-            path = _without_dot_segments(path if path[0] == "/" else _merged(authority, base_path, path))
+            path = _remove_dot_segments(path if path[0] == "/" else _merge_paths(authority, base_path, path))
         else:
             path, query = base_path, base_query if query is None else query
     else:
-        path = _without_dot_segments(path)
+        path = _remove_dot_segments(path)
     if authority is None and path.startswith("//"):
         path = "/" + path.lstrip("/")  # it would be read as an authority (section 3.3)
     start = f"{scheme}:" if authority is None else f"{scheme}://{authority}"
@@ -45,21 +45,20 @@ def resolve_iri(base: str, reference: str) -> str:
 
 
 def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
-    found = _PARTS.fullmatch(iri)
-    if found is None:
-        raise AssertionError("the pattern matches any text")
-    return found[1], found[2], found[3], found[4], found[5]
+    match = _PARTS.fullmatch(iri)
+    assert match is not None, "the pattern matches any text"
+    return match[1], match[2], match[3], match[4], match[5]
 
 
-def _merged(authority: str | None, base_path: str, path: str) -> str:
-    """Section 5.2.3."""
+def _merge_paths(authority: str | None, base_path: str, path: str) -> str:
+    """Merge paths as in section 5.2.3."""
     if authority is not None and not base_path:
         return f"/{path}"
     return base_path[: base_path.rfind("/") + 1] + path
 
 
-def _without_dot_segments(path: str) -> str:
-    """Section 5.2.4, on a list of segments: on the text itself it would take quadratic time."""
+def _remove_dot_segments(path: str) -> str:
+    """Remove dot segments as in section 5.2.4, on a list of segments: on the text it takes quadratic time."""
     if "." not in path:
         return path
     segments = path.split("/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -12,12 +12,11 @@ from tidings.errors import DecodeProblem, InputError, SetupError
 
 L = TypeVar("L")
 
-
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
 def check_limits(limits: Any, most: Mapping[str, int]) -> None:
-    """Refuse a limit that limits everything, or that is beyond what is possible: `most`, else 31 bits."""
+    """Raise if a limit is below 1 or above its maximum in `most`, by default 2**31 - 1."""
     for field in fields(limits):
         value, highest = getattr(limits, field.name), most.get(field.name, 2**31 - 1)
         if not 1 <= value <= highest:
@@ -33,36 +32,32 @@ def over_limit(
     where: str | None = None,
     received: str | None = None,
 ) -> DecodeProblem:
-    """The problem of what is beyond the limit of this name. `over` has what is wrong then, and what it counts."""
+    """Build the error for input beyond a limit; `over` has the message and the unit for each limit."""
     what, unit = over[limit]
     accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
     return DecodeProblem(what, where=where, received=received, accepted=accepted)
 
 
 def limits_from(variable: str, kind: type[L]) -> L:
-    """The limits that a variable of the environment names; those it does not name are as they are by default.
+    """Read limits from an environment variable; those it does not name keep their defaults.
 
-    The processes of a stream inherit the variable; on a cluster, `spark.executorEnv` hands it on.
+    The processes of a stream inherit the variable; on a cluster, pass it with `spark.executorEnv`.
     """
     return limits_in(os.environ.get(variable, ""), kind, variable)
 
 
-def limits_in(said: str, kind: type[L], variable: str) -> L:
-    """The limits that a text names, which stands in `variable`."""
-    given: dict[str, int] = {}
+def limits_in(text: str, kind: type[L], variable: str) -> L:
+    """Parse limits; `variable` is the source that errors name."""
+    limits: dict[str, int] = {}
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    for word in said.replace(",", " ").split():
+    for word in text.replace(",", " ").split():
         name, _, number = word.partition("=")
         if name not in known or not _WHOLE.fullmatch(number.replace("_", "")):
             accepted = f"NAME=NUMBER, where NAME is one of {', '.join(sorted(known))}"
             raise SetupError("not a limit", where=variable, received=word, accepted=accepted)
-        given[name] = int(number.replace("_", ""))
-    return _made(variable, kind, given)
-
-
-def _made(variable: str, kind: Callable[..., L], given: dict[str, int]) -> L:
+        limits[name] = int(number.replace("_", ""))
     try:
-        return kind(**given)
+        return kind(**limits)
     except InputError as problem:
         raise SetupError(
             problem.what,

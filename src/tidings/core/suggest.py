@@ -1,101 +1,97 @@
-"""What somebody may have meant by a word that is none of those that there are.
+"""Words for errors: suggestions for mistyped names, lists and excerpts for messages.
 
-    near("prise", ["price", "quantity"])     'price'
+    closest("prise", ["price", "quantity"])     'price'
 
-To whoever mistyped a word, a hint is worth some milliseconds. When very many are refused together, nobody reads so many
-hints, and whoever sends them on purpose would have this machine compare words for minutes: inside `bounded()` only so
-many are compared, so the first that are refused have their hints, and the others go without.
+One hint is worth some milliseconds. If thousands of inputs are rejected together, nobody reads them all, and an
+attacker could keep the machine busy for minutes: `bounded_search` limits the comparisons to the first errors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from itertools import islice
+from typing import Any
+
+from tidings.errors import InputError
 
 MOST = 50_000
-"""How many words are compared for all that comes together: in about a second, if they are much alike."""
+"""Comparisons of words in one request: about a second if the words are similar."""
 LONGEST = 500
-"""Nobody mistypes a word that is longer."""
+"""Length above which a word is not compared."""
 SQUARE = 400
-"""The square of so many characters counts as another word: long words take longer to compare, as their squares do."""
+"""Comparing takes quadratic time: each `SQUARE` of the squared length counts as one more comparison."""
 
 
-class _Left:
-    """How many may be compared yet."""
+class _Budget:
+    """Number of comparisons left."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
 
-_left: ContextVar[_Left | None] = ContextVar("left", default=None)
+_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
 def bounded_search(most: int | None = None) -> Iterator[None]:
-    """Guess within bounds while this is open, `MOST` if none are given; with 0, nothing. Inside another one, what is
-    left there holds, too, and what is spent is spent there.
-    """
-    outer, allowed = _left.get(), MOST if most is None else most
-    inner = _Left(allowed if outer is None else min(allowed, outer.count))
-    before, token = inner.count, _left.set(inner)
+    """Limit comparisons to `most` (default `MOST`, 0 for none); a nested limit draws on the outer one, too."""
+    outer, allowed = _budget.get(), MOST if most is None else most
+    inner = _Budget(allowed if outer is None else min(allowed, outer.count))
+    before, token = inner.count, _budget.set(inner)
     try:
         yield
     finally:
-        _left.reset(token)
+        _budget.reset(token)
         if outer is not None:
             outer.count -= before - inner.count
 
 
 def spend_budget(count: int) -> bool:
-    """Whether so much may be compared yet, or what takes as long. Once there was too little left, nothing is."""
-    left = _left.get()
-    if left is None:
+    """Take comparisons, or work that takes as long, from the budget; False if exhausted, and from then on."""
+    budget = _budget.get()
+    if budget is None:
         return True
-    enough = left.count >= count
-    left.count = left.count - count if enough else 0
-    return enough
+    is_enough = budget.count >= count
+    budget.count = budget.count - count if is_enough else 0
+    return is_enough
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The word that is most like another, if one is.
+    """Return the most similar word, if one is similar enough.
 
-    What is much longer or shorter cannot be. difflib knows that, too, but asks itself for each in a call of its own.
+    Words of very different length are skipped first: difflib does that, too, but with a call for each word.
     """
     size = len(word)
     if size > LONGEST:
         return None
-    like = [each for each in known if 2.0 * min(size, len(each)) >= cutoff * (size + len(each))]
-    if not like or not spend_budget(len(like) * (1 + size * size // SQUARE)):
+    candidates = [each for each in known if 2.0 * min(size, len(each)) >= cutoff * (size + len(each))]
+    if not candidates or not spend_budget(len(candidates) * (1 + size * size // SQUARE)):
         return None
-    return next(iter(get_close_matches(word, like, 1, cutoff)), None)
-
-
-# Names in a schema, and the words with which errors help somebody who mistyped one.
+    return next(iter(get_close_matches(word, candidates, 1, cutoff)), None)
 
 
 EVENT_TYPE = "event_type"
-"""The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
+"""The distinguished attribute with the types of an event (paper 004, section 2.1)."""
 
-# A database text column cannot hold NUL, a terminal should not be sent the others, and no event carries half
-# a surrogate pair.
+# Text columns cannot hold NUL, terminals should not receive the others, and no event has a lone surrogate.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 def is_name(text: object) -> bool:
-    """Whether the text can name something: not empty, no control characters."""
+    """Return whether a text can be a name: not empty, no control characters."""
     return isinstance(text, str) and text != "" and _UNWRITABLE.search(text) is None
 
 
 MOST_COMPARED = 1000
-"""Among more names than this nothing near is looked for: a stream of wrong events must not cost a second each."""
+"""Number of names above which there are no hints: a stream of invalid events must not cost a second each."""
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str | None:
-    """A hint with the known name nearest to a mistyped one, if one is near."""
+    """Return a hint with the known name most similar to a mistyped one, if there is one."""
     if len(known) > MOST_COMPARED:
         return None
     meant = closest(word, known)
@@ -103,18 +99,60 @@ def did_you_mean(word: str, known: Collection[str]) -> str | None:
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:
-    """Words as a sentence has them: `a`, `a and b`, `a, b and c`."""
+    """Join words for a sentence: `a`, `a and b`, `a, b and c`."""
     *before, end = list(words)
     return f"{', '.join(before)} {last} {end}" if before else end
 
 
 def printable(text: str, limit: int = 80) -> str:
-    """What a publisher wrote, fit for a message: control characters escaped, a long text cut off."""
+    """Make untrusted text fit for a message: escape control characters, truncate long text."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"
     return short if short.isprintable() else short.encode("unicode_escape").decode()
 
 
 def shorten_list(words: Collection[str], limit: int = 12, shown: Callable[[str], str] = str) -> str:
-    """The first words of a long list and how many more there are."""
+    """Join the first words of a list, with the number of the others."""
     more = len(words) - limit
     return ", ".join(map(shown, islice(words, limit))) + (f" and {more:,} more" if more > 0 else "")
+
+
+PYDANTIC_WORDS = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a table of names and values",
+    "enum": "{expected}",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number that is shorter",
+    "int_type": "a whole number",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_attributes_type": "a JSON object",
+    "model_type": "a table of names and values",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+"""Accepted values by pydantic's type of error: its messages often do not name them."""
+
+
+def expected(error: Mapping[str, Any]) -> str:
+    """Describe what one of pydantic's `errors()` would accept; by default in pydantic's words."""
+    words = PYDANTIC_WORDS.get(error["type"])
+    if words is None:
+        message: str = error["msg"]
+        return message.removeprefix("Value error, ")
+    return words.format(**error.get("ctx", {}))
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> InputError:
+    """Build the error for an unknown parameter or member."""
+    accepted, hint = ", ".join(known) or None, did_you_mean(name, known)
+    return InputError(f"there is no {what} '{name[:200]}'", accepted=accepted, hint=hint)

@@ -1,7 +1,7 @@
-"""Characters that turn the direction of the text around them (Unicode's UAX 9): whoever publishes one must not decide
-how a page looks to others.
+r"""Text for pages and terminals: bidirectional controls, plurals, escapes for HTML and XML.
 
-    "price \u202e081"     shows as "price 180", and turns what stands behind it, too
+Bidirectional controls (Unicode UAX 9) reorder the text around them: "price \u202e081" is displayed as "price 180", and
+reverses what follows, too. A publisher must not decide how a page looks to others.
 """
 
 from __future__ import annotations
@@ -9,35 +9,30 @@ from __future__ import annotations
 import html
 import re
 
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Embeddings, overrides and isolates, and what ends them. The marks (U+200E, U+200F, U+061C) are not among them: they
-open nothing, and stand in ordinary Hebrew and Arabic.
-"""
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Embeddings, overrides, isolates and their ends. Marks (U+200E, U+200F, U+061C) are ordinary in Hebrew and Arabic."""
 _ENDS = {"\u202c": "\u202a\u202b\u202d\u202e", "\u2069": "\u2066\u2067\u2068"}
 _END_OF = {opening: end for end, openings in _ENDS.items() for opening in openings}
 
 
 def escape_bidi(text: str) -> str:
-    r"""The text with an escape for each of them, as JSON has it: `\u202e`."""
-    return _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    r"""Escape bidirectional controls as JSON does: `\u202e`."""
+    return _BIDI.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def close_bidi(text: str) -> str:
-    """The text with all ended that it opens, so that it turns nothing but itself."""
-    opened: list[str] = []
-    for one in _TURNING.findall(text):
-        if one in _END_OF:
-            opened.append(_END_OF[one])
-        elif one in opened:  # an isolate that ends takes with it what was opened inside
-            del opened[len(opened) - 1 - opened[::-1].index(one) :]
-    return text + "".join(reversed(opened))
-
-
-# Counts as people read them.
+    """Close all bidirectional controls that a text opens, so that it affects nothing after it."""
+    pending: list[str] = []
+    for control in _BIDI.findall(text):
+        if control in _END_OF:
+            pending.append(_END_OF[control])
+        elif control in pending:  # the end of an isolate also ends what was opened inside it
+            del pending[len(pending) - 1 - pending[::-1].index(control) :]
+    return text + "".join(reversed(pending))
 
 
 def plural(count: int, word: str) -> str:
-    """1 event, 2 events, 3 matches, 4 classes, 0 properties, 1,000,000 notifications."""
+    """Format a count with its noun: 1 event, 2 events, 3 matches, 0 properties, 1,000,000 notifications."""
     return f"{count:,} {word if count == 1 else _several(word)}"
 
 
@@ -46,8 +41,6 @@ def _several(word: str) -> str:
         return f"{word[:-1]}ies"
     return word + ("es" if word.endswith(("ch", "s", "x")) else "s")
 
-
-# Text for HTML and XML.
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -58,7 +51,7 @@ def replace_invalid_characters(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Cut a text to at most so many characters, with an ellipsis."""
+    """Truncate a text to a number of characters, with an ellipsis."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

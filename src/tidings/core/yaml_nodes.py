@@ -1,8 +1,7 @@
-"""YAML as nodes that know where they stand, so that an error can point at what it speaks of.
+"""YAML nodes with positions, so that errors can point at them.
 
-Only what a schema needs: mappings, lists and texts. Every scalar is taken as it is written: `no` is a name, not a
-boolean, and 1 in a list of values is the text 1. Anchors are refused, since they could say the same thing
-exponentially often in a few lines.
+Only what a schema needs: mappings, lists and texts. Scalars are not converted: `no` is a name, not a boolean, and 1 in
+a list of values is the text 1. Anchors are rejected, since a few lines of them expand exponentially.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from tidings.core.suggest import did_you_mean, is_name, printable, shorten_list
 from tidings.errors import Place, SchemaError
 
 MAX_DEPTH = 100
-"""How many mappings and lists may stand inside each other in a file."""
+"""Maximum nesting of mappings and lists."""
 
 
 class _Composer(yaml.SafeLoader):
-    """PyYAML's reader, stopped at anchors and at a depth that would end the stack."""
+    """Loader that rejects anchors, and nesting that would exhaust the stack."""
 
     depth = 0
 
@@ -38,7 +37,7 @@ class _Composer(yaml.SafeLoader):
 
 
 class Document:
-    """A YAML text as nodes; `places` collects where named things stand."""
+    """A parsed YAML text; `places` collects the positions of named things."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -51,11 +50,10 @@ class Document:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Place.at(self.text, mark.index) if mark else None
-            raise SchemaError(f"not a schema's YAML: {error.problem or error.context}", place=place) from None
+            raise SchemaError(f"invalid YAML: {error.problem or error.context}", place=place) from None
         except yaml.reader.ReaderError as error:
-            what = f"a character that YAML does not have: U+{ord(self.text[error.position]):04X}"
+            what = f"a character that YAML does not allow: U+{ord(self.text[error.position]):04X}"
             raise SchemaError(what, where=f"character {error.position + 1}") from None
-
         return root
 
     def place(self, node: Node) -> Place:
@@ -71,7 +69,7 @@ class Document:
     def items(
         self, node: Node | None, what: str, known: Collection[str] | None = None
     ) -> Iterator[tuple[str, Node, Node]]:
-        """The entries of a mapping: name, where the name stands, value. Nothing at all for nothing."""
+        """Yield the entries of a mapping: name, node of the name, value; nothing for an empty node."""
         if node is None or is_nothing(node):
             return
         if not isinstance(node, MappingNode):
@@ -88,26 +86,26 @@ class Document:
             yield name, key, value
 
     def elements(self, node: Node, what: str) -> list[Node]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         if not isinstance(node, SequenceNode):
             raise self.problem(node, f"{what} is not a list", "a list such as [a, b, c]")
         return list(node.value)
 
     def text_of(self, node: Node, what: str) -> str:
-        """A scalar, as it is written."""
+        """Return the text of a scalar."""
         if not isinstance(node, ScalarNode):
             raise self.problem(node, f"{what} is not a single word or text")
         return str(node.value)
 
     def name(self, node: Node, what: str) -> str:
-        """A scalar that can name something."""
+        """Return the text of a scalar that is a name."""
         text = self.text_of(node, what)
         if not is_name(text):
             raise self.problem(node, f"{what} is empty or has control characters")
         return text
 
     def choice(self, node: Node, what: str, known: Collection[str]) -> str:
-        """A scalar that is one of a few words."""
+        """Return the text of a scalar that is one of the known words."""
         word = self.text_of(node, what)
         if word not in known:
             raise self.problem(
@@ -117,12 +115,12 @@ class Document:
 
 
 def is_nothing(node: Node) -> bool:
-    """Whether nothing is written after a name: `chair:`."""
+    """Return whether a name has no value: `chair:`."""
     return isinstance(node, ScalarNode) and node.tag == "tag:yaml.org,2002:null"
 
 
 class _Writer(yaml.SafeDumper):
-    """Mappings on lines, lists in brackets, nothing as nothing."""
+    """Dumper for mappings on lines, lists in brackets, and None as an empty value."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -137,7 +135,7 @@ _Writer.add_representer(
 
 
 def write_yaml(content: dict[str, Any]) -> str:
-    """The content as YAML that reads well."""
+    """Serialize content as readable YAML."""
     return (
         yaml.dump(content, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=100) if content else ""
     )

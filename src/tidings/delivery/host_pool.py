@@ -14,7 +14,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 
 T = TypeVar("T")
 

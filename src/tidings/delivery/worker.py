@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Worker
 from tidings.delivery.dead_letters import DeadLetterRetry
 from tidings.delivery.dispatcher import (
     DeliveryEvent,

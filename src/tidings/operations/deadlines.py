@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from threading import Condition, Thread
 from time import monotonic
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.operations.egress_policy import FetchProblem
 
 CHECK_SECONDS = 0.25

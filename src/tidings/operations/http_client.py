@@ -28,8 +28,8 @@ from time import monotonic
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from tidings.core.closeable import Closeable
 from tidings.core.iris import resolve_iri
+from tidings.core.lifecycle import Closeable
 from tidings.operations.deadlines import DeadlineGuard, Deadlines
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from tidings.core.suggest import closest
-from tidings.core.validation_text import expected
+from tidings.core.suggest import closest, expected
 from tidings.errors import InputError, Place
 from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Limits, Settings
 

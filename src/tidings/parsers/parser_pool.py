@@ -29,7 +29,7 @@ from threading import Condition
 from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.core.limits import check_limits, limits_from
 from tidings.errors import DecodeProblem, Overloaded, restore_error
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 from threading import Event
 from typing import Any
 
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Worker
 from tidings.errors import PublicationError, TidingsError
 from tidings.objects.object_change import ObjectChange, derive_event_id, encode_event
 from tidings.objects.sources import OpenSource, SourceRegistry, open_source

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidings.core import durations
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Worker
 from tidings.operations import logs, traces
 from tidings.spark.stream.progress import (
     DeferredRelease,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.core.storable import check_members
-from tidings.core.validation_text import WORDS, no_such
+from tidings.core.arguments import check_members
+from tidings.core.suggest import PYDANTIC_WORDS, no_such
 from tidings.errors import InputError
 from tidings.parsers.strict_json import parse_value
 from tidings.store.subscriptions.view import ACTIVE, PAUSED
@@ -74,9 +74,9 @@ def _checked(name: str, value: Any) -> Any:
     if value is None and name not in _NEEDED:
         return None
     if not isinstance(value, str):
-        raise _wrong(name, value, WORDS["string_type"])
+        raise _wrong(name, value, PYDANTIC_WORDS["string_type"])
     if len(value) > MAX_LENGTHS[name]:
-        raise _wrong(name, value, WORDS["string_too_long"].format(max_length=MAX_LENGTHS[name]))
+        raise _wrong(name, value, PYDANTIC_WORDS["string_too_long"].format(max_length=MAX_LENGTHS[name]))
     return value
 
 

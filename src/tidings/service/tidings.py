@@ -10,7 +10,7 @@ from types import NoneType
 
 from tidings.core.arguments import accepts, checks_arguments
 from tidings.core.atomic_files import private_folder
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.errors import InputError, SetupError
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.extension import ExtensionResult, extend

@@ -196,7 +196,7 @@ def _engine(url: URL) -> Engine:
 def _refuse_unstorable(context: ExceptionContext) -> None:
     """Raise an input error for a value that no column can hold: the store works, and a retry would fail, too.
 
-    Parameters are checked where they enter (`tidings.core.storable`); this catches one that was missed.
+    Parameters are checked where they enter (`tidings.core.arguments`); this catches one that was missed.
     """
     error = context.original_exception
     if isinstance(error, OverflowError | UnicodeEncodeError) or isinstance(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from tidings.core.storable import check_text
+from tidings.core.arguments import check_text
 from tidings.errors import IdTaken, InputError
 
 __all__ = ["LONGEST", "check", "check_text", "find_problem", "id_taken_error", "new_id"]

@@ -6,7 +6,7 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.delivery.sql.cursors import DeliveryCursors
 from tidings.delivery.sql.dead_deliveries import DeadDeliveries
 from tidings.delivery.sql.destination_store import DestinationStore, SubscriberPreferences

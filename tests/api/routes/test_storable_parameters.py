@@ -24,7 +24,7 @@ from tests.api.routes.route_walk import PARAMETER, methods_of, walk
 from tests.support.servers.application import Served, served
 from tidings.api.app import create_app
 from tidings.api.xml_rpc.service_methods import XmlRpcService
-from tidings.core.storable import LARGEST_INTEGER
+from tidings.core.arguments import LARGEST_INTEGER
 
 NUMBERS = (str(LARGEST_INTEGER + 1), "9" * 400, str(-(2**63) - 1))
 TEXTS = ("a\x00b", "\ud800", "\n")

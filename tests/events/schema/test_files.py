@@ -148,15 +148,14 @@ REFUSED = {
         "  event_types: {x: {open: maybe}}\n" + " " * 26 + "^^^^^"
     ),
     "attributes: {a: &x string}": (
-        "not a schema's YAML: anchors are not supported (column 17)\n"
-        "  attributes: {a: &x string}\n" + " " * 18 + "^"
+        "invalid YAML: anchors are not supported (column 17)\n  attributes: {a: &x string}\n" + " " * 18 + "^"
     ),
     "attributes: {a: string": (
-        "not a schema's YAML: expected ',' or '}', but got '<stream end>' (column 23)\n"
+        "invalid YAML: expected ',' or '}', but got '<stream end>' (column 23)\n"
         "  attributes: {a: string\n" + " " * 24 + "^"
     ),
     "- a": "a schema is not a mapping (column 1); accepted: lines of the form name: value\n  - a\n  ^^^",
-    "a\0b": "a character that YAML does not have: U+0000 (character 2)",
+    "a\0b": "a character that YAML does not allow: U+0000 (character 2)",
 }
 
 

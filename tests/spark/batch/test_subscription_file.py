@@ -55,14 +55,14 @@ def test_what_is_paused_matches_nothing(tmp_path, more):
         (
             {**GOOD, "id": "s2", "within": "soon"},
             "s2",
-            "the field 'within': this is no duration; received 'soon'",
+            "the field 'within': not a duration; received 'soon'",
         ),
         (
             {**GOOD, "id": "s2", "within": 600},
             "s2",
-            "the field 'within': this is no duration; received '600'",
+            "the field 'within': not a duration; received '600'",
         ),
-        ({**GOOD, "id": "s2", "within": "0 s"}, "s2", "the field 'within': no such duration"),
+        ({**GOOD, "id": "s2", "within": "0 s"}, "s2", "the field 'within': duration out of range"),
         (GOOD, "s1", "the id 's1' is on an earlier line already"),
     ],
 )

@@ -32,7 +32,7 @@ from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import copy_fields
 from tidings.client.records import AckPosition
-from tidings.core.storable import LARGEST_INTEGER, parse_number
+from tidings.core.arguments import LARGEST_INTEGER, parse_number
 from tidings.service.authorization import Caller
 from tidings.service.event_pages import EventLine, EventPage, read_page, resolve_cursor
 from tidings.store.acknowledgements import SubscriberPosition

@@ -20,7 +20,7 @@ from pydantic.json_schema import models_json_schema
 from tidings.api.authentication import COOKIE
 from tidings.api.v1.route_classes import problem_descriptions
 from tidings.api.v1.schemas import Acknowledgement, CloudEvent, Introduction, Problem
-from tidings.core.storable import TEXT_PATTERN
+from tidings.core.arguments import TEXT_PATTERN
 from tidings.events.json_decoder import REQUIRED
 from tidings.events.kind import CLOUD_EVENT
 from tidings.service.submission import CLOUD_EVENT_BATCH

@@ -21,7 +21,7 @@ from tidings.api.v1.ingest import IngestEndpoint
 from tidings.api.v1.openapi import request_content
 from tidings.api.v1.route_classes import FastRoute, VersionedRoute
 from tidings.cloud_events import LARGEST, carried
-from tidings.core.storable import LARGEST_INTEGER
+from tidings.core.arguments import LARGEST_INTEGER
 from tidings.errors import Absent
 from tidings.service.authorization import Caller
 from tidings.service.submission import accepted_media_types

@@ -32,7 +32,7 @@ from tidings.api.parameters import (
 from tidings.api.problem_details import HttpError
 from tidings.api.routes import status_of
 from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
-from tidings.core.storable import check_number, parse_number
+from tidings.core.arguments import check_number, parse_number
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.parsers.strict_json import parse_value
 from tidings.service.authorization import Caller, Scope

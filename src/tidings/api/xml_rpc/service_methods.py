@@ -21,7 +21,7 @@ from typing import Any
 from xmlrpc.client import Binary, Fault, dumps
 
 from tidings.api.limits import load_limits
-from tidings.core.storable import check_number, check_text
+from tidings.core.arguments import check_number, check_text
 from tidings.errors import DecodeProblem, IdTaken, InputError, TextWarning
 from tidings.feeds.inbound.items import publication_id
 from tidings.feeds.outbound.addresses import FeedUrls

@@ -1,20 +1,28 @@
-"""What is drawn: boxes in layers, and lines from a box to one in a higher layer."""
+"""Pictures of boxes in layers with lines between them, and their layout after Sugiyama.
+
+A line has a dummy vertex in each layer that it crosses. Sweeps up and down sort each layer by the barycentre of the
+neighbours, and the order with the fewest crossings wins. Then each box moves as close to the middle of its neighbours
+as the order and the gaps allow.
+"""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
 
 LINE, PAD, CHARACTER = 18.0, 12.0, 7.9
-"""Height of a line, space inside a box, and width of a character: fonts of one width need 0.605 of their size."""
+"""Height of a line, padding of a box, width of a character: monospace fonts need 0.605 of their size."""
 
 WIDEST, MOST_LINES = 38, 3
-"""So many characters stand in a line of a box, and so many lines; the whole text is in its tooltip."""
+"""Maximum characters in a line of a box, and lines; the tooltip has the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box: a title, some text, and a count. Those of one `group` have a mark in common."""
+    """A box with a title, some text, and a count; boxes of one `group` share a mark."""
 
     key: str
     layer: int
@@ -44,10 +52,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line from a box up to another; `label` is written at its middle.
+    """A line from a box up to another, with a `label` at its middle.
 
-    `kind` is a name for the style sheet, `head` is the end with the arrow (`end` is up, `start` is down, or none), and
-    `beside_source` and `beside_target` are written at the ends.
+    `kind` is a CSS class, `head` is the end with the arrow (`end` is up, `start` is down, or empty), and
+    `beside_source` and `beside_target` are texts at the ends.
     """
 
     source: str
@@ -61,9 +69,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Boxes and lines, what the layers are called from the lowest up, and what the whole is; `style` is more CSS.
+    """Boxes, lines, and names of layers from the bottom up; `style` is additional CSS.
 
-    `room` is how many times the usual space is between boxes: labels need more.
+    `room` multiplies the gaps between boxes: labels need more.
     """
 
     title: str
@@ -77,7 +85,7 @@ class Picture:
 
 
 def measure_text(text: str) -> int:
-    """How many columns a text takes in a font of one width: characters of East Asia take two."""
+    """Count the columns of a text in a monospace font: East Asian characters take two."""
     return sum(
         0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
         for each in text
@@ -85,7 +93,7 @@ def measure_text(text: str) -> int:
 
 
 def shorten_text(text: str, most: int) -> str:
-    """A text with its middle left out, if it is too long: both ends of a URI say something."""
+    """Shorten a text in its middle: both ends of a URI are informative."""
     if measure_text(text) <= most:
         return text
     half = (most - 1) // 2
@@ -98,7 +106,7 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def wrap_text(text: str) -> tuple[str, ...]:
-    """A text in lines: broken at spaces; a word that is too long is shortened, and so is what goes beyond the last."""
+    """Wrap a text at spaces; shorten words that are too long, and text beyond the last line."""
     lines: list[str] = []
     for word in text.split():
         if lines and measure_text(f"{lines[-1]} {word}") <= WIDEST:
@@ -108,3 +116,213 @@ def wrap_text(text: str) -> tuple[str, ...]:
     if len(lines) > MOST_LINES:
         lines = [*lines[: MOST_LINES - 1], shorten_text(f"{lines[MOST_LINES - 1]} …", WIDEST)]
     return tuple(lines)
+
+
+STARTS, SWEEPS, MOVES = 12, 24, 120
+"""Number of initial orders, of sweeps from each, and of moves of boxes."""
+
+GAP, ROW_GAP, THIN = 28.0, 64.0, 14.0
+"""Gap between boxes, gap between layers, width of a line that crosses a layer."""
+
+LayerOrder = list[list[str]]
+Neighbours = Mapping[str, Sequence[str]]
+DesiredPosition = tuple[float, float]
+"""Desired middle of a box, and its weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredLayout:
+    """Middles of boxes, tops and heights of layers, and for each line its boxes and dummy vertices."""
+
+    middles: Mapping[str, float]
+    tops: tuple[float, ...]
+    heights: tuple[float, ...]
+    ways: tuple[tuple[str, ...], ...]
+    order: tuple[tuple[str, ...], ...]
+
+
+def compute_layout(boxes: Sequence[Box], edges: Sequence[Edge], room: float = 1.0) -> LayeredLayout:
+    """Compute the positions of boxes; lines must lead up."""
+    layer_of = {box.key: box.layer for box in boxes}
+    ways = tuple(_way(edge, at, layer_of) for at, edge in enumerate(edges))
+    below, above = _neighbours(ways)
+    order = minimize_crossings(_first_order(boxes, ways), below, above)
+    widths = {box.key: box.width for box in boxes}
+    middles = _middles(order, below, above, widths, room * GAP)
+    tops, heights = _rows(boxes, len(order), room * ROW_GAP)
+    return LayeredLayout(middles, tops, heights, ways, tuple(map(tuple, order)))
+
+
+def _way(edge: Edge, at: int, layer_of: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the boxes of a line, with a dummy vertex in each layer between them."""
+    passed = range(layer_of[edge.source] + 1, layer_of[edge.target])
+    return (edge.source, *(f"\0{at}/{layer}" for layer in passed), edge.target)
+
+
+def _neighbours(ways: Iterable[Sequence[str]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    below: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    for way in ways:
+        for lower, upper in pairwise(way):
+            below.setdefault(upper, []).append(lower)
+            above.setdefault(lower, []).append(upper)
+    return below, above
+
+
+def _first_order(boxes: Sequence[Box], ways: Sequence[Sequence[str]]) -> LayerOrder:
+    order: LayerOrder = [[] for _ in range(max((box.layer for box in boxes), default=-1) + 1)]
+    for box in boxes:
+        order[box.layer].append(box.key)
+    start = {box.key: box.layer for box in boxes}
+    for way in ways:
+        for step, place in enumerate(way[1:-1], start[way[0]] + 1):
+            order[step].append(place)
+    return order
+
+
+def minimize_crossings(order: LayerOrder, below: Neighbours, above: Neighbours) -> LayerOrder:
+    """Find an order with few crossings from several initial orders: one may end in a local minimum."""
+    best, fewest = order, count_crossings(order, above)
+    random = Random(0)  # so that the same input gives the same picture
+    for start in range(STARTS):
+        initial = (
+            [list(layer) for layer in order]
+            if start == 0
+            else [random.sample(layer, len(layer)) for layer in order]
+        )
+        swept = _sweep_repeatedly(initial, below, above)
+        if (crossings := count_crossings(swept, above)) < fewest:
+            best, fewest = swept, crossings
+        if fewest == 0:
+            break
+    return best
+
+
+def _sweep_repeatedly(order: LayerOrder, below: Neighbours, above: Neighbours) -> LayerOrder:
+    """Sweep up and down, and return the order with the fewest crossings on the way."""
+    best, fewest = order, count_crossings(order, above)
+    for sweep in range(SWEEPS):
+        if fewest == 0:
+            break
+        order = _sweep(order, below, above, upwards=sweep % 2 == 0)
+        order = _swap_adjacent(order, below, above)
+        if (crossings := count_crossings(order, above)) < fewest:
+            best, fewest = order, crossings
+    return best
+
+
+def _sweep(order: LayerOrder, below: Neighbours, above: Neighbours, upwards: bool) -> LayerOrder:
+    """Sort each layer by the barycentres of its neighbours in the previous layer."""
+    swept = [list(layer) for layer in order]
+    towards = below if upwards else above
+    steps = range(1, len(swept)) if upwards else range(len(swept) - 2, -1, -1)
+    for at in steps:
+        places = {key: place for place, key in enumerate(swept[at - 1 if upwards else at + 1])}
+        swept[at] = _sort_by_barycentre(swept[at], towards, places)
+    return swept
+
+
+def _sort_by_barycentre(layer: Sequence[str], towards: Neighbours, places: Mapping[str, int]) -> list[str]:
+    """Sort a layer; boxes without neighbours keep their place."""
+    middles = {
+        key: sum(places[each] for each in near) / len(near) if (near := towards.get(key, ())) else float(at)
+        for at, key in enumerate(layer)
+    }
+    return sorted(layer, key=lambda key: middles[key])
+
+
+def _swap_adjacent(order: LayerOrder, below: Neighbours, above: Neighbours) -> LayerOrder:
+    """Swap adjacent boxes where that saves a crossing: barycentres alone stop at ties."""
+    swapped = [list(layer) for layer in order]
+    for at, layer in enumerate(swapped):
+        down = {key: place for place, key in enumerate(swapped[at - 1])} if at else {}
+        up = {key: place for place, key in enumerate(swapped[at + 1])} if at + 1 < len(swapped) else {}
+        for i in range(len(layer) - 1):
+            left, right = layer[i], layer[i + 1]
+            crossings = _crossings_between(left, right, below, down) + _crossings_between(
+                left, right, above, up
+            )
+            if (
+                _crossings_between(right, left, below, down) + _crossings_between(right, left, above, up)
+                < crossings
+            ):
+                layer[i], layer[i + 1] = right, left
+    return swapped
+
+
+def _crossings_between(left: str, right: str, towards: Neighbours, places: Mapping[str, int]) -> int:
+    """Count the crossings of the lines of two boxes in one layer."""
+    ends = [places[each] for each in towards.get(right, ())]
+    return sum(1 for each in towards.get(left, ()) for end in ends if places[each] > end)
+
+
+def count_crossings(order: Sequence[Sequence[str]], above: Neighbours) -> int:
+    """Count the pairs of lines that cross."""
+    crossings = 0
+    for lower, upper in pairwise(order):
+        places = {key: at for at, key in enumerate(upper)}
+        for i, left in enumerate(lower):
+            crossings += sum(_crossings_between(left, right, above, places) for right in lower[i + 1 :])
+    return crossings
+
+
+def _middles(
+    order: LayerOrder, below: Neighbours, above: Neighbours, widths: Mapping[str, float], gap: float
+) -> dict[str, float]:
+    middles: dict[str, float] = {}
+    for layer in order:
+        middles |= zip(layer, _apart(layer, [(0.0, 1.0)] * len(layer), widths, gap), strict=True)
+    for sweep in range(MOVES):
+        for layer in order if sweep % 2 == 0 else reversed(order):
+            wanted = [_pulled(key, below, above, middles) for key in layer]
+            middles |= zip(layer, _apart(layer, wanted, widths, gap), strict=True)
+    left = min((middles[key] - widths.get(key, THIN) / 2 for key in middles), default=0.0)
+    return {key: round(middle - left, 1) for key, middle in middles.items()}
+
+
+def _pulled(key: str, below: Neighbours, above: Neighbours, middles: Mapping[str, float]) -> DesiredPosition:
+    """Return where the neighbours pull a box. Dummy vertices pull eight times: lines should cross layers straight."""
+    near = [*below.get(key, ()), *above.get(key, ())]
+    if not near:
+        return middles[key], 1.0
+    weights = [8.0 if each[0] == "\0" or key[0] == "\0" else 1.0 for each in near]
+    total = sum(weights)
+    return sum(middles[each] * weight for each, weight in zip(near, weights, strict=True)) / total, total
+
+
+def _apart(
+    layer: Sequence[str], wanted: Sequence[DesiredPosition], widths: Mapping[str, float], gap: float
+) -> list[float]:
+    """Compute the middles closest to the desired ones (least squares) that keep the order and the gaps.
+
+    After subtracting the widths to the left, the positions only have to be monotonic: that is isotonic regression, by
+    pooling adjacent violators. Weights are needed for convergence: without them, what is closer for one layer would be
+    farther for the next.
+    """
+    offsets, at, before = list[float](), 0.0, None
+    for key in layer:
+        half = widths.get(key, THIN) / 2
+        at += 0.0 if before is None else before + gap + half
+        offsets.append(at)
+        before = half
+    pools: list[tuple[float, float, int]] = []
+    for (want, weight), offset in zip(wanted, offsets, strict=True):
+        mean, count = want - offset, 1
+        while pools and pools[-1][0] > mean:
+            other, heavy, more = pools.pop()
+            mean = (mean * weight + other * heavy) / (weight + heavy)
+            weight, count = weight + heavy, count + more
+        pools.append((mean, weight, count))
+    means = [mean for mean, _, count in pools for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def _rows(boxes: Sequence[Box], layers: int, gap: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return tops and heights of layers; the last layer is at the top."""
+    heights = [max((box.height for box in boxes if box.layer == at), default=0.0) for at in range(layers)]
+    tops: list[float] = [0.0] * layers
+    y = 0.0
+    for at in reversed(range(layers)):
+        tops[at] = y
+        y += heights[at] + gap
+    return tuple(tops), tuple(heights)

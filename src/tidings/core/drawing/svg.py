@@ -1,4 +1,4 @@
-"""A picture as SVG: one file without scripts or fonts, for light and dark pages, with words for those who listen."""
+"""Rendering of pictures as SVG: without scripts or fonts, for light and dark pages, readable by screen readers."""
 
 from __future__ import annotations
 
@@ -7,31 +7,38 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from tidings.core.drawing.layered_layout import LayeredLayout, compute_layout
-from tidings.core.drawing.picture import CHARACTER, LINE, PAD, Box, Edge, Picture, measure_text
-from tidings.core.text import escape_bidi
+from tidings.core.drawing.picture import (
+    CHARACTER,
+    LINE,
+    PAD,
+    Box,
+    Edge,
+    LayeredLayout,
+    Picture,
+    compute_layout,
+    measure_text,
+)
+from tidings.core.text import escape_bidi, replace_invalid_characters
 
 MARGIN, SIDE, ARROW = 24.0, 150.0, 7.0
-"""Space around everything, space for the names of layers, and the length of an arrow's head."""
+"""Margin of the picture, width of the column with layer names, length of an arrowhead."""
 
 GROUP_COLOR_COUNT = 6
-"""So many colours mark groups; a word beside them does, too."""
+"""Number of colours for groups; their names are written, too."""
 
 PICTURE_STYLE = Path(__file__).with_name("picture.css").read_text()
-
-_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 Point = tuple[float, float]
 
 
 def render_svg(picture: Picture) -> str:
-    """The SVG of a picture, with its style."""
-    return _Drawing(picture).whole(f"<style>\n{PICTURE_STYLE}{picture.style}</style>")
+    """Render a picture with its style sheet."""
+    return _Drawing(picture).render(f"<style>\n{PICTURE_STYLE}{picture.style}</style>")
 
 
 def render_svg_fragment(picture: Picture) -> str:
-    """The same for a page that has the style in its own sheet, where a policy allows no other."""
-    return _Drawing(picture).whole()
+    """Render a picture for a page whose own style sheet has the style: its CSP allows no inline styles."""
+    return _Drawing(picture).render()
 
 
 class _Drawing:
@@ -46,7 +53,7 @@ class _Drawing:
         self.ports = self._ports()
         self.labels: list[tuple[float, float, float]] = []
 
-    def whole(self, style: str = "") -> str:
+    def render(self, style: str = "") -> str:
         width, height = self._size()
         start = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
@@ -55,7 +62,7 @@ class _Drawing:
         parts = [start, f'<title id="title">{_text(self.picture.title)}</title>']
         parts.append(f'<desc id="desc">{_text(self.picture.description)}</desc>')
         parts += filter(None, (style, f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>'))
-        parts += (*self._words(), *self._lines(), *map(self._box, self.picture.boxes), "</svg>")
+        parts += (*self._captions(), *self._lines(), *map(self._box, self.picture.boxes), "</svg>")
         return "\n".join(parts) + "\n"
 
     def _size(self) -> Point:
@@ -69,17 +76,19 @@ class _Drawing:
         return MARGIN + self.side + self.at.middles[box.key] - box.width / 2
 
     def upper(self, box: Box) -> float:
-        """Boxes stand in the middle of their layer's height."""
+        """Return the top of a box, which is centred vertically in its layer."""
         return self.top + self.at.tops[box.layer] + (self.at.heights[box.layer] - box.height) / 2
 
-    def _words(self) -> Iterator[str]:
-        yield _said("title", MARGIN, MARGIN + LINE * 0.8, self.picture.title)
+    def _captions(self) -> Iterator[str]:
+        yield _text_element("title", MARGIN, MARGIN + LINE * 0.8, self.picture.title)
         for at, note in enumerate(self.picture.notes, 2):
-            yield _said("quiet", MARGIN, MARGIN + LINE * (at - 0.2), note)
+            yield _text_element("quiet", MARGIN, MARGIN + LINE * (at - 0.2), note)
         for layer, name in enumerate(self.picture.layers[: len(self.at.tops)]):
             middle = self.top + self.at.tops[layer] + self.at.heights[layer] / 2
             for line, word in enumerate(name.split("\n")):
-                yield _said("quiet", MARGIN, middle + LINE * (line - (name.count("\n")) / 2 + 0.3), word)
+                yield _text_element(
+                    "quiet", MARGIN, middle + LINE * (line - (name.count("\n")) / 2 + 0.3), word
+                )
 
     def _box(self, box: Box) -> str:
         x, y = self.left(box), self.upper(box)
@@ -92,29 +101,29 @@ class _Drawing:
                 f'<rect class="mark" x="{_n(x)}" y="{_n(y + 6)}" width="4" height="{_n(box.height - 12)}"/>'
             )
         down = y + PAD * 0.6 + LINE * 0.75
-        parts.append(_said("name", x + PAD, down, box.heading))
+        parts.append(_text_element("name", x + PAD, down, box.heading))
         for line in box.lines:
             down += LINE
-            parts.append(_said("text", x + PAD, down, line))
+            parts.append(_text_element("text", x + PAD, down, line))
         down += LINE
         if box.group:
-            parts.append(_said("group", x + PAD, down, box.group))
+            parts.append(_text_element("group", x + PAD, down, box.group))
         if box.count:
-            parts.append(_said("count", x + box.width - PAD, down, box.count, "end"))
+            parts.append(_text_element("count", x + box.width - PAD, down, box.count, "end"))
         return "".join(parts) + "</g>"
 
     def _ports(self) -> dict[tuple[int, bool], float]:
-        """Where lines begin and end: side by side, in the order of where they come from, so that they do not cross."""
+        """Compute where lines start and end: side by side, sorted by their other end so that they do not cross."""
         ends: dict[tuple[str, bool], list[tuple[float, int]]] = {}
         for number, way in enumerate(self.at.ways):
             ends.setdefault((way[0], True), []).append((self.at.middles[way[1]], number))
             ends.setdefault((way[-1], False), []).append((self.at.middles[way[-2]], number))
-        found: dict[tuple[int, bool], float] = {}
+        ports: dict[tuple[int, bool], float] = {}
         for (key, is_start), lines in ends.items():
             step = min(24.0, self.boxes[key].width * 0.7 / len(lines))
             for at, (_, number) in enumerate(sorted(lines)):
-                found[number, is_start] = self.at.middles[key] + step * (at - (len(lines) - 1) / 2)
-        return found
+                ports[number, is_start] = self.at.middles[key] + step * (at - (len(lines) - 1) / 2)
+        return ports
 
     def _lines(self) -> Iterator[str]:
         for number, edge in enumerate(self.picture.edges):
@@ -125,11 +134,11 @@ class _Drawing:
                 (x, y), down = (points[-1], ARROW) if edge.head == "end" else (points[0], -ARROW)
                 yield f'<path class="head{kind}" d="M{_n(x)} {_n(y)}l-4 {_n(down)}h8z"/>'
             if edge.label:
-                yield _said(f"label{kind}", *self._free(points, edge.label), edge.label, "middle")
+                yield _text_element(f"label{kind}", *self._free(points, edge.label), edge.label, "middle")
             yield from _beside(edge, points)
 
     def _free(self, points: Sequence[Point], label: str) -> Point:
-        """A place on the first curve of a line where no other label stands: the middle, or away from it."""
+        """Find a position for a label on the first curve of a line, near the middle, away from other labels."""
         half = measure_text(label) * CHARACTER / 2 + 2
         tried = [_on_curve(points[0], points[1], part) for part in (0.5, 0.35, 0.65, 0.2, 0.8)]
         free = (
@@ -142,7 +151,7 @@ class _Drawing:
         return x, y + 4
 
     def _points(self, number: int, edge: Edge) -> list[Point]:
-        """A line from below to above: through each layer that it passes it goes straight."""
+        """Return the points of a line from bottom to top; it crosses each layer in between vertically."""
         way, shift = self.at.ways[number], MARGIN + self.side
         source, target = self.boxes[edge.source], self.boxes[edge.target]
         points = [(shift + self.ports[number, True], self.upper(source))]
@@ -154,25 +163,25 @@ class _Drawing:
 
 
 def _beside(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
-    """Words at both ends, right of the line."""
+    """Render the texts at both ends, right of the line."""
     (x, y), (to_x, to_y) = points[0], points[-1]
     if edge.beside_source:
-        yield _said("label", x + 7, y - 5, edge.beside_source)
+        yield _text_element("label", x + 7, y - 5, edge.beside_source)
     if edge.beside_target:
-        yield _said("label", to_x + 7, to_y + LINE * 0.8, edge.beside_target)
+        yield _text_element("label", to_x + 7, to_y + LINE * 0.8, edge.beside_target)
 
 
 def _path(points: Sequence[Point], arrow: float) -> str:
-    """Curves between layers; the last one ends upright, below the head of the arrow, if it has one there."""
+    """Build Bézier curves between layers; the last one ends vertically, below the arrowhead if there is one."""
     (x, y), *rest = points
-    said = f"M{_n(x)} {_n(y)}"
+    path = f"M{_n(x)} {_n(y)}"
     last = len(rest) - 1
     for at, (to_x, to_y) in enumerate(rest):
         end = to_y + arrow if at == last else to_y
         bend = (y + end) / 2
-        said += f"C{_n(x)} {_n(bend)} {_n(to_x)} {_n(bend)} {_n(to_x)} {_n(end)}"
+        path += f"C{_n(x)} {_n(bend)} {_n(to_x)} {_n(bend)} {_n(to_x)} {_n(end)}"
         x, y = to_x, to_y
-    return said
+    return path
 
 
 def _on_curve(start: Point, end: Point, part: float) -> Point:
@@ -182,17 +191,17 @@ def _on_curve(start: Point, end: Point, part: float) -> Point:
     return across * x + (1 - across) * to_x, up
 
 
-def _said(kind: str, x: float, y: float, words: str, anchor: str = "") -> str:
+def _text_element(kind: str, x: float, y: float, words: str, anchor: str = "") -> str:
     end = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{end}>{_text(words)}</text>'
 
 
 def _text(words: str) -> str:
-    return escape(escape_bidi(_NO_XML.sub("\ufffd", words)))
+    return escape(escape_bidi(replace_invalid_characters(words)))
 
 
 def _natural(group: str) -> list[tuple[int, str]]:
-    """`group 10` behind `group 9`."""
+    """Sort `group 10` after `group 9`."""
     return [
         (int(part), "") if part.isascii() and part.isdigit() else (-1, part)
         for part in re.split(r"([0-9]+)", group)
@@ -200,5 +209,5 @@ def _natural(group: str) -> list[tuple[int, str]]:
 
 
 def _n(value: float) -> str:
-    """A number in as few characters as it needs."""
+    """Format a number with at most one decimal."""
     return f"{value + 0.0:.1f}".removesuffix(".0")

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock, Thread
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 
 PROGRAM = Path(__file__).with_name("apprise_worker.py")
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "SSL_CERT_FILE", "SSL_CERT_DIR")

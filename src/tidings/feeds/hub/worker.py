@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Worker
 from tidings.feeds.hub.hub import Hub
 
 MAX_CONCURRENT_CALLS = 8

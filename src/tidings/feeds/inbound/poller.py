@@ -19,8 +19,7 @@ from itertools import groupby
 from random import Random
 from threading import Event
 
-from tidings.core.closeable import Closeable
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Closeable, Worker
 from tidings.errors import InputError, Overloaded, TidingsError
 from tidings.feeds.inbound import response, schedule, websub
 from tidings.feeds.inbound.feed_client import FeedClient, FetchPolicy, check_login, split_login

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tidings.core.gc_pause import without_gc
+from tidings.core.lifecycle import without_gc
 from tidings.errors import InputError, SetupError
 from tidings.metadata.documents import Document
 from tidings.metadata.log import LogDraft, LogEntry, Operation

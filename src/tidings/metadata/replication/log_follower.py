@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from tidings.core.worker import Worker
+from tidings.core.lifecycle import Worker
 from tidings.errors import Gone, InputError, TidingsError
 from tidings.metadata.log import LogEntry, LogPage
 from tidings.metadata.provider.provider import Provider

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.errors import Gone, InputError, SetupError, TidingsError
 from tidings.metadata.log import LogDraft, LogPage, Operation, page_from_json
 from tidings.metadata.provider.provider import Provider

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from threading import Event, Lock
 from time import monotonic
 
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.errors import InputError, SetupError
 from tidings.metadata.log import LogDraft, LogPage, Operation
 from tidings.metadata.provider.provider import Provider

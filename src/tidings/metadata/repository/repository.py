@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.core.atomic_files import private_folder
-from tidings.core.closeable import Closeable
+from tidings.core.lifecycle import Closeable
 from tidings.errors import Absent
 from tidings.metadata.documents import Document, DocumentReader, check_uri
 from tidings.metadata.provider.log_applier import SchemaCache

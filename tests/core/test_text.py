@@ -1,15 +1,31 @@
-"""What turns text round is seen, or turns nothing but itself."""
+"""Bidirectional controls are escaped or closed; counts agree with their nouns."""
 
 from __future__ import annotations
 
 import pytest
 
-from tidings.core.text import close_bidi, escape_bidi
+from tidings.core.text import close_bidi, escape_bidi, plural
+
+
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [
+        ("event", "events"),
+        ("match", "matches"),
+        ("class", "classes"),
+        ("property", "properties"),
+        ("day", "days"),
+    ],
+)
+def test_plural_agrees_with_the_count(one: str, several: str) -> None:
+    counted = [plural(count, one) for count in (0, 1, 2, 1_000_000)]
+    assert counted == [f"0 {several}", f"1 {one}", f"2 {several}", f"1,000,000 {several}"]
+
 
 LRE, RLO, PDF, RLI, PDI, RLM = "\u202a", "\u202e", "\u202c", "\u2067", "\u2069", "\u200f"
 
 
-def test_what_turns_is_shown_as_an_escape() -> None:
+def test_escape_bidi_shows_controls() -> None:
     assert escape_bidi(f"a{RLO}b{PDF}") == r"a\u202eb\u202c"
     assert escape_bidi(f"שלום{RLM}!") == f"שלום{RLM}!", "ordinary text stays"
     every = "".join(map(chr, range(0x2000, 0x2100)))
@@ -30,5 +46,5 @@ def test_what_turns_is_shown_as_an_escape() -> None:
         (f"{LRE}{RLO}a{PDF}", PDF),
     ],
 )
-def test_what_is_opened_is_ended(text: str, ends: str) -> None:
+def test_close_bidi_ends_what_is_open(text: str, ends: str) -> None:
     assert close_bidi(text) == text + ends

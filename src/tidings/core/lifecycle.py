@@ -1,13 +1,47 @@
-"""Background worker: a thread that repeats one step, with one policy for errors, health and shutdown."""
+"""Lifecycle of resources and background work: closing, worker threads, pauses of the garbage collector."""
 
 from __future__ import annotations
 
+import gc
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Self
 
 from tidings.errors import TidingsError
+
+
+@contextmanager
+def without_gc() -> Iterator[None]:
+    """Pause the cyclic garbage collector for one batch; only the caller that paused it resumes it.
+
+    A batch of documents allocates enough objects to trigger full collections, which took a sixth of its time with the
+    modules of this program in memory. A batch has hardly any reference cycles; counting frees the rest.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class Closeable(ABC):
+    """A resource that `with` closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the resource."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
 
 class Worker(ABC):

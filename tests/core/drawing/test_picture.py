@@ -1,4 +1,4 @@
-"""Pictures in layers: nothing stands on anything else, words fit their boxes, and few lines cross."""
+"""Pictures in layers: boxes do not overlap, text fits, few lines cross, and the SVG is well-formed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from tidings.core.drawing.layered_layout import GAP, compute_layout, count_crossings
 from tidings.core.drawing.picture import (
     CHARACTER,
+    GAP,
     MOST_LINES,
     PAD,
     WIDEST,
     Box,
     Edge,
     Picture,
+    compute_layout,
+    count_crossings,
     measure_text,
     shorten_text,
     wrap_text,
@@ -56,7 +58,7 @@ def above_of(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
 
 
 @given(pictures())
-def test_nothing_stands_on_anything_else(picture: Picture) -> None:
+def test_compute_layout_boxes_never_overlap(picture: Picture) -> None:
     at = compute_layout(picture.boxes, picture.edges)
     spans = {
         each.key: (at.middles[each.key] - each.width / 2, at.middles[each.key] + each.width / 2)
@@ -76,7 +78,7 @@ def test_nothing_stands_on_anything_else(picture: Picture) -> None:
 
 
 @given(pictures())
-def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) -> None:
+def test_minimize_crossings_never_adds_crossings(picture: Picture) -> None:
     at = compute_layout(picture.boxes, picture.edges)
     above = above_of(at.ways)
     places = {key: (layer, i) for layer, keys in enumerate(at.order) for i, key in enumerate(keys)}
@@ -93,7 +95,7 @@ def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) ->
     assert crossing <= count_crossings(given, above)
 
 
-def test_lines_are_disentangled() -> None:
+def test_compute_layout_untangles_lines() -> None:
     """Each box below belongs to the one above it from the other end."""
     boxes = [box(f"{layer}{i}", layer) for layer in range(3) for i in range(6)]
     edges = [Edge(f"{layer}{i}", f"{layer + 1}{5 - i}") for layer in range(2) for i in range(6)]
@@ -103,7 +105,7 @@ def test_lines_are_disentangled() -> None:
         assert abs(at.middles[edge.source] - at.middles[edge.target]) < 0.2
 
 
-def test_words_fit_their_boxes() -> None:
+def test_box_text_fits_its_width() -> None:
     for text in (
         "memory > 64",
         "serverHost contains 'uni-passau.de'",
@@ -120,7 +122,7 @@ def test_words_fit_their_boxes() -> None:
 
 
 @given(pictures())
-def test_any_words_are_good_xml(picture: Picture) -> None:
+def test_render_svg_any_text_is_well_formed(picture: Picture) -> None:
     root = etree.fromstring(render_svg(picture).encode())
     assert root.get("role") == "img"
     for name in root.get("aria-labelledby", "").split():
@@ -134,7 +136,7 @@ def test_any_words_are_good_xml(picture: Picture) -> None:
     assert not list(root.iter(f"{SVG}script"))
 
 
-def test_lines_end_at_their_boxes() -> None:
+def test_render_svg_lines_end_at_boxes() -> None:
     svg = render_svg(
         Picture(
             "t", "d", ("a", "b", "c"), (box("low", 0), box("mid", 1), box("high", 2)), (Edge("low", "high"),)
@@ -157,7 +159,7 @@ def test_lines_end_at_their_boxes() -> None:
     assert passing and all(x < left or x > right for x in passing)
 
 
-def test_the_same_picture_is_the_same_text() -> None:
+def test_render_svg_is_deterministic() -> None:
     picture = Picture(
         "t", "d", ("a", "b"), (box("low", 0), box("high", 1, group="group 1")), (Edge("low", "high", "3"),)
     )

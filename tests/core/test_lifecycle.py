@@ -1,4 +1,4 @@
-"""Pausing the garbage collector, and letting it go on whatever happens."""
+"""Pauses of the garbage collector."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import gc
 
 import pytest
 
-from tidings.core.gc_pause import without_gc
+from tidings.core.lifecycle import without_gc
 
 
-def test_it_goes_on_afterwards_whatever_happens() -> None:
+def test_without_gc_resumes_after_an_error() -> None:
     assert gc.isenabled()
     with pytest.raises(LookupError), without_gc():
         assert not gc.isenabled()
@@ -20,7 +20,7 @@ def test_it_goes_on_afterwards_whatever_happens() -> None:
     assert gc.isenabled()
 
 
-def test_who_switched_it_off_finds_it_off() -> None:
+def test_without_gc_leaves_a_disabled_collector_disabled() -> None:
     gc.disable()
     try:
         with without_gc():
