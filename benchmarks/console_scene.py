@@ -23,7 +23,7 @@ import httpx
 from tests.support.processes.command_line import EXAMPLES, listens_at, start_anew
 from tidings.client import Client
 from tidings.metadata.provider.provider import Provider
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.service import sample_auctions
 from tidings.service.authorization import Access, Scope
 from tidings.service.tidings import Tidings

@@ -32,10 +32,9 @@ from benchmarks.objects_settings import ASPECT
 from benchmarks.workloads.university import Base, University
 from tidings.objects.listener.session_listener import notice
 from tidings.objects.model.relational_view import RelationalView
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import Watch
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import Object, Watch
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
-from tidings.objects.reasons import Object
 from tidings.objects.triggers.fanout_trigger import generate_indexes
 
 OWN = MetaData()

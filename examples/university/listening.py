@@ -14,8 +14,8 @@ from sqlalchemy.orm import sessionmaker
 from university import Base
 
 from tidings import Object, Watch, notice
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.reasons import find_reasons
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import find_reasons
 
 WATCHES = (Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2), "Course"))
 """S1 watches ProgrammingBasics, S2 all courses."""

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from tidings.matching.index.index import Index
     from tidings.model import Match, Notification, Publication, Reason, Reject, Subscription
     from tidings.objects.listener.session_listener import notice
-    from tidings.objects.propagation import Limits, Watch
+    from tidings.objects.propagation import Limits, Object, Watch
     from tidings.objects.readers.sqlalchemy_marks import association, implicit, propagates, stored, subscriber
-    from tidings.objects.reasons import Object
     from tidings.service.tidings import Tidings
 
 _PLACES = {
@@ -34,7 +33,7 @@ _PLACES = {
     "Match": "model",
     "NotTold": "errors",
     "Notification": "model",
-    "Object": "objects.reasons",
+    "Object": "objects.propagation",
     "Publication": "model",
     "Reason": "model",
     "Reject": "model",

@@ -13,7 +13,7 @@ from tests.objects.university import PUML
 from tests.support.servers.http_server import served
 from tidings.api import objects
 from tidings.api.authentication import TrustPolicy
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 

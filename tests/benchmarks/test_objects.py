@@ -40,9 +40,8 @@ from benchmarks.workloads.university import (
     University,
 )
 from tidings.objects.model.class_model import ChangeKind
-from tidings.objects.propagation import Change, ObjectGraph, ObjectLink, Watch, propagate_change
+from tidings.objects.propagation import Change, Object, ObjectGraph, ObjectLink, Watch, propagate_change
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
-from tidings.objects.reasons import Object
 
 SMALL = University(persons=40, courses=20, material=8, object_watches=20, class_watches=7)
 TELLING = {TRIGGERS, ORM_TRIGGERS, ASPECT}

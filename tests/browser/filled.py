@@ -8,7 +8,7 @@ from tests.support.processes.command_line import EXAMPLES
 from tests.support.stores import browsable_metadata as browsed
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow

@@ -110,9 +110,7 @@ def test_hint_to_language_other_texts_have_none(named: str, text: str) -> None:
         ("gql", "SELECT ?x WHERE (?x, dc:title, oak)", "a string stands in quotes: 'oak'"),
     ],
 )
-def test_parse_error_in_named_language_keeps_its_hint(
-    language: str, text: str, hint: str | None
-) -> None:
+def test_parse_error_in_named_language_keeps_its_hint(language: str, text: str, hint: str | None) -> None:
     with pytest.raises(SubscriptionError) as refused:
         PARSERS[language](text)
     assert refused.value.hint == hint

@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 from tests.objects.databases import Database
 from tidings.objects.model.class_model import Association
-from tidings.objects.model.sql_text import quote_literal, quote_name
+from tidings.objects.model.relational_view import quote_literal, quote_name
 from tidings.objects.model.table_mapping import ForeignKey, LinkTable, MappedModel
-from tidings.objects.propagation import ObjectLink, Watch
-from tidings.objects.reasons import Object
+from tidings.objects.propagation import Object, ObjectLink, Watch
 
 Values = Mapping[str, str | None]
 References = dict[Association, Object | None]

@@ -14,10 +14,9 @@ from tests.objects.applying import References, Values
 from tests.support.strategies.models import tags
 from tidings.objects.model.class_model import Association, End, Model
 from tidings.objects.model.notation import find_owning_end
-from tidings.objects.propagation import ObjectLink, Watch
+from tidings.objects.propagation import Object, ObjectLink, Watch
 from tidings.objects.readers.sqlalchemy_marks import association as plain
 from tidings.objects.readers.sqlalchemy_marks import implicit, propagates, stored, subscriber
-from tidings.objects.reasons import Object
 
 KINDS = {"polymorphic_on": "kind"}
 

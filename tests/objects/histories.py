@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from tests.objects.applying import Applying, References
 from tests.objects.databases import Database
 from tidings.objects.model.class_model import Association, ChangeKind, End
-from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.relational_view import quote_name
 from tidings.objects.model.table_mapping import ForeignKey, LinkTable, MappedModel
-from tidings.objects.object_change import ObjectChange
+from tidings.objects.notices import ObjectChange
 from tidings.objects.propagation import (
     UNLIMITED,
     Change,
     Limits,
+    Object,
     ObjectGraph,
     ObjectLink,
     PropagationResult,
@@ -25,7 +26,6 @@ from tidings.objects.propagation import (
     find_changed_end,
     propagate_change,
 )
-from tidings.objects.reasons import Object
 
 
 def create_tables(placed: MappedModel, key_type: str) -> Iterator[str]:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tests.objects.histories import create_tables
 from tests.objects.university import PLACED, PUML, UNIVERSITY
-from tidings.objects.outbox.database import ObjectDatabase
-from tidings.objects.outbox.database_url import open_database
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.outbox.database import ObjectDatabase, open_database
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.objects.triggers.generator import generate_schema
 
 TITLE = "UPDATE learning_material SET title = 'Second edition' WHERE id = 2"

@@ -25,12 +25,21 @@ from tests.support.servers.postgres import Server
 from tidings import notice
 from tidings.objects.cdc.pipeline import derive_object_changes
 from tidings.objects.model.class_model import Model
-from tidings.objects.model.sql_text import quote_literal, quote_name
+from tidings.objects.model.relational_view import quote_literal, quote_name
 from tidings.objects.model.table_mapping import ClassTable, LinkTable, MappedModel
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import UNLIMITED, Change, Limits, ObjectLink, PropagationResult, Watch
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import (
+    UNLIMITED,
+    Change,
+    HitKind,
+    Limits,
+    Object,
+    ObjectLink,
+    PropagationResult,
+    Watch,
+    find_reasons,
+)
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
-from tidings.objects.reasons import HitKind, Object, find_reasons
 
 pytestmark = pytest.mark.spark
 

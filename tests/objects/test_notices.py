@@ -6,10 +6,8 @@ from dataclasses import replace
 
 from tests.objects.test_propagation import GRAPH, MODEL, S1, S2, S3, SCRIPT2, STRUCTURES, WATCHES
 from tidings.objects.model.class_model import ChangeKind
-from tidings.objects.notices import Notice, build_notices
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import Change, Limits, Watch, propagate_change
-from tidings.objects.reasons import Object
+from tidings.objects.notices import Notice, ObjectChange, build_notices
+from tidings.objects.propagation import Change, Limits, Object, Watch, propagate_change
 
 TITLE = Change(ChangeKind.UPDATE, SCRIPT2, frozenset(("title",)))
 NEW_TITLE = ObjectChange(

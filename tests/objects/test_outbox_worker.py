@@ -24,7 +24,7 @@ from tidings.notification_text import format_limits
 from tidings.objects.outbox.installation import install_triggers, remove_triggers
 from tidings.objects.propagation import Limits
 from tidings.objects.sources import OpenSource, open_source
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.service.outbox_worker import (
     Back,
     CutOff,
@@ -160,7 +160,7 @@ from tidings.objects.outbox.database import ObjectDatabase
 from tidings.service.tidings import Tidings
 from tidings.objects.sources import open_source
 from tidings.service.outbox_worker import OutboxOptions, drain_outbox
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 
 ObjectDatabase.forget = lambda self, ids: os.kill(os.getpid(), signal.SIGKILL)
 with Tidings(sys.argv[1]) as tidings, open_source(ObjectSource(*sys.argv[2:])) as source:

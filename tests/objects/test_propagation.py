@@ -18,14 +18,15 @@ from tidings.objects.model.class_model import (
 from tidings.objects.propagation import (
     Change,
     Limits,
+    Object,
     ObjectGraph,
     ObjectLink,
     Truncation,
     Watch,
     find_changed_end,
+    find_reasons,
     propagate_change,
 )
-from tidings.objects.reasons import Object, find_reasons
 
 MODEL = read_model(f"{ROOT}/examples/university/university.puml").model
 BY_NAME = {each.name: each for each in MODEL.associations}

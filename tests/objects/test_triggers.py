@@ -21,10 +21,9 @@ from tidings.errors import InputError
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
 from tidings.objects.outbox.installation import install_triggers
-from tidings.objects.propagation import Limits, Truncation
+from tidings.objects.propagation import Limits, Object, Truncation, find_reasons
 from tidings.objects.readers.plantuml_reader import read_plantuml
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
-from tidings.objects.reasons import Object, find_reasons
 from tidings.objects.triggers.generator import generate_schema, render_script
 from tidings.objects.triggers.postgresql_dialect import PostgresqlDialect
 from tidings.objects.triggers.sqlite_dialect import SqliteDialect

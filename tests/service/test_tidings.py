@@ -28,7 +28,7 @@ from tidings.errors import (
 )
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Reject, Subscription
-from tidings.objects.sql.object_notifications import NotificationOutcome
+from tidings.objects.sql.object_store import NotificationOutcome
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import MatchRow
 from tidings.store.journal import AppendResult

@@ -252,7 +252,7 @@ def open_repository(home: Path, store: str | None) -> Repository:
 
 def resolve_subscriber(store: Store, subscriber: str, quiet: bool = False) -> str:
     """Return the name under which a subscriber is notified, for commands that keep it; say if it is another one."""
-    from tidings.objects.subscriber_names import SubscriberNames
+    from tidings.objects.watches import SubscriberNames
 
     name = SubscriberNames(store).resolve(subscriber)
     if name != subscriber and not quiet:

@@ -13,7 +13,7 @@ from tidings.core.text import plural
 from tidings.errors import InputError, TidingsError, pointing
 
 if TYPE_CHECKING:
-    from tidings.objects.subscriber_names import SubscriberNames
+    from tidings.objects.watches import SubscriberNames
     from tidings.service.bulk_subscribe import BulkItem
     from tidings.service.tidings import Tidings
 
@@ -32,7 +32,7 @@ class LineDefaults:
 
 def subscribe_file(tidings: Tidings, what: str, unsaid: LineDefaults, as_json: bool) -> None:
     """Take those that are good, and list the others."""
-    from tidings.objects.subscriber_names import SubscriberNames
+    from tidings.objects.watches import SubscriberNames
     from tidings.service.bulk_subscribe import BulkSubscriber, BulkWarnings
 
     _check(unsaid)

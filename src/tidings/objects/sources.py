@@ -10,10 +10,17 @@ from pathlib import Path
 from tidings.core.suggest import did_you_mean, shorten_list
 from tidings.errors import Absent, InputError
 from tidings.objects.model.table_mapping import MappedModel
-from tidings.objects.outbox.database import DATABASE_URL_FORMS, ObjectDatabase, redact_url
-from tidings.objects.outbox.database_url import detect_dialect, get_database_name, has_password, open_database
+from tidings.objects.outbox.database import (
+    DATABASE_URL_FORMS,
+    ObjectDatabase,
+    detect_dialect,
+    get_database_name,
+    has_password,
+    open_database,
+    redact_url,
+)
 from tidings.objects.readers.model_loader import read_model, resolve_model_path
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.store.store import Store
 
 ADD_COMMAND = "tidings objects add NAME --model MODEL --database URL"

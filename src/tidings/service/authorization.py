@@ -20,7 +20,7 @@ from pathlib import Path
 from tidings.core import durations
 from tidings.core.atomic_files import private_folder, write_atomically
 from tidings.errors import InputError, NotAllowed, SetupError
-from tidings.objects.subscriber_names import SubscriberNames
+from tidings.objects.watches import SubscriberNames
 from tidings.store.encoding import format_instant, utc_now
 from tidings.store.store import Store
 from tidings.store.tokens import Token

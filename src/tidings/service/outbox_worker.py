@@ -15,9 +15,9 @@ from typing import Any
 
 from tidings.core.lifecycle import Worker
 from tidings.errors import PublicationError, TidingsError
-from tidings.objects.object_change import ObjectChange, derive_event_id, encode_event
+from tidings.objects.notices import ObjectChange, derive_event_id, encode_event
 from tidings.objects.sources import OpenSource, SourceRegistry, open_source
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult

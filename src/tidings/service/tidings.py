@@ -21,10 +21,9 @@ from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import JSON, Part, kind_of
 from tidings.model import Notification, Reject, Subscription
 from tidings.objects.model.class_model import Model
-from tidings.objects.notices import build_notices
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.reasons import Object
-from tidings.objects.sql.object_notifications import NotificationOutcome
+from tidings.objects.notices import ObjectChange, build_notices
+from tidings.objects.propagation import Object
+from tidings.objects.sql.object_store import NotificationOutcome
 from tidings.reference_data.declarations import Reference
 from tidings.service import ingest, reference_data
 from tidings.service.preview_tables import PreviewTables

@@ -19,7 +19,7 @@ from tidings.feeds.sql import hub_store
 from tidings.feeds.sql import tables as feed_tables
 from tidings.metadata.sql import log_rows
 from tidings.metadata.sql import tables as metadata_tables
-from tidings.objects.sql import object_sources
+from tidings.objects.sql import object_store
 from tidings.store import acknowledgements, audiences, bulk, clock_recovery, telemetry, tokens
 from tidings.store import tables as store_tables
 from tidings.store.database import Database, open_database
@@ -154,7 +154,7 @@ MIGRATIONS = (
         "joins by several comparisons",
         (add_column(metadata_tables.rule_groups.c.further), create_tables(metadata_tables.rule_group_also)),
     ),
-    Migration(18, "sources of objects", (create_tables(object_sources.object_sources),)),
+    Migration(18, "sources of objects", (create_tables(object_store.object_sources),)),
     Migration(19, "tokens", (create_tables(tokens.tokens), start_counter("tokens"))),
     Migration(
         20, "audiences", (create_tables(audiences.labels, audiences.grants), start_counter("audiences"))

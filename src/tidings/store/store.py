@@ -20,8 +20,7 @@ from tidings.metadata.sql.repository.repository_store import RepositoryStore
 from tidings.metadata.sql.repository_feeds import RepositoryFeeds
 from tidings.metadata.sql.rule_graph import RuleGraph
 from tidings.metadata.sql.transaction import MetadataStore
-from tidings.objects.sql.object_notifications import ObjectNotifications
-from tidings.objects.sql.object_sources import ObjectSources
+from tidings.objects.sql.object_store import ObjectNotifications, ObjectSources
 from tidings.store import counters
 from tidings.store.acknowledgements import Acknowledgements, Heads
 from tidings.store.audiences import Audiences

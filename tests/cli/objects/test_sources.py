@@ -15,9 +15,9 @@ from tests.objects.university import PUML
 from tests.support.processes.command_line import Tidings, start
 from tests.support.servers.api_server import served_api
 from tidings.objects.notices import Notice
-from tidings.objects.outbox.database_url import open_database
+from tidings.objects.outbox.database import open_database
 from tidings.objects.readers.plantuml_reader import read_plantuml
-from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.sql.object_store import ObjectSource
 from tidings.objects.triggers.generator import generate_schema
 from tidings.service.tidings import Tidings as Service
 

@@ -18,7 +18,7 @@ from tests.support.strategies.effort import share
 from tests.support.strategies.models import models
 from tidings import notice
 from tidings.objects.model.class_model import Model
-from tidings.objects.object_change import ObjectChange
+from tidings.objects.notices import ObjectChange
 from tidings.objects.propagation import Limits
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 

@@ -24,9 +24,8 @@ from tests.objects.engines import in_memory
 from tests.objects.school import Base, Chapter, Course, Lecturer, Script, Seminar, Student, attends, used_in
 from tests.support.paths import ROOT
 from tidings import InputError, Limits, NotTold, Object, Tidings, Watch, notice, propagates
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import Truncation
-from tidings.objects.reasons import find_reasons
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import Truncation, find_reasons
 
 EXAMPLE = ROOT / "examples/university/university.py"
 Sessions = sessionmaker[Session]

@@ -13,11 +13,11 @@ from tidings.objects.model.draft import (
     DraftClass,
     DraftMark,
     DraftView,
+    ModelError,
     SourceText,
     find_mark,
     find_tag,
 )
-from tidings.objects.model.problems import ModelError
 from tidings.objects.model.table_mapping import map_by_convention
 from tidings.objects.model.validation import check_inheritance_cycles, validate_draft
 

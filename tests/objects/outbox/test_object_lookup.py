@@ -10,8 +10,8 @@ from tests.objects.university import PLACED as UNIVERSITY
 from tidings.errors import InputError
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
+from tidings.objects.propagation import Object
 from tidings.objects.readers.plantuml_reader import read_plantuml
-from tidings.objects.reasons import Object
 
 BELOW = read_plantuml(
     """

@@ -8,8 +8,7 @@ from tests.objects.databases import Database
 from tidings.errors import InputError
 from tidings.objects.model.class_model import ChangeKind
 from tidings.objects.outbox import tables
-from tidings.objects.propagation import Change
-from tidings.objects.reasons import Object, find_reasons
+from tidings.objects.propagation import Change, Object, find_reasons
 
 
 def test_a_change_comes_with_all_that_follows_from_it(university: Database) -> None:

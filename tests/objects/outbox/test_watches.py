@@ -6,8 +6,7 @@ import pytest
 
 from tests.objects.databases import Database
 from tidings.errors import InputError
-from tidings.objects.propagation import Watch
-from tidings.objects.reasons import Object
+from tidings.objects.propagation import Object, Watch
 
 S1, S2, S3 = (Object("Student", key) for key in "123")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.pairs import Pair, outcome, read_pairs
 from tidings.errors import SyntaxProblem, TidingsError
 from tidings.objects.model.class_model import Model
-from tidings.objects.model.problems import ModelError
+from tidings.objects.model.draft import ModelError
 from tidings.objects.model.summary import list_association_rows, list_class_rows
 from tidings.objects.readers.plantuml_parser import MAX_LENGTH
 from tidings.objects.readers.plantuml_reader import read_plantuml

@@ -20,7 +20,7 @@ from tidings.objects.model.class_model import (
     ModelClass,
     PropagatesMark,
 )
-from tidings.objects.model.problems import ModelError
+from tidings.objects.model.draft import ModelError
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, LinkTable, MappedModel
 from tidings.objects.model.table_mapping import ForeignKey as Held
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy

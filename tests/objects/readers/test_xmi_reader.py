@@ -19,7 +19,7 @@ from tidings.objects.model.class_model import (
     ModelClass,
     PropagatesMark,
 )
-from tidings.objects.model.problems import ModelError
+from tidings.objects.model.draft import ModelError
 from tidings.objects.model.table_mapping import ForeignKey, LinkTable
 from tidings.objects.readers.xmi_reader import read_xmi
 

@@ -34,7 +34,7 @@ from tidings.graphs.feed_formats.feed_parser import Feed as FeedFacts
 from tidings.graphs.feed_formats.feed_parser import Item, items_of
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.model import Notification, Subscription
-from tidings.objects.subscriber_names import SubscriberNames
+from tidings.objects.watches import SubscriberNames
 from tidings.parsers.parser_pool import Lane, isolated, isolated_for
 from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted

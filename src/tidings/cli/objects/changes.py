@@ -27,7 +27,7 @@ from tidings.core.text import plural
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
-    from tidings.objects.cdc.results import ChangeResults
+    from tidings.objects.cdc.pipeline import ChangeResults
 
 MOST_SHOWN = 5
 """How many rejects are shown."""

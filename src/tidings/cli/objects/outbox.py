@@ -26,7 +26,7 @@ from tidings.errors import InputError, TidingsError
 if TYPE_CHECKING:
     from types import FrameType
 
-    from tidings.objects.sql.object_sources import ObjectSource
+    from tidings.objects.sql.object_store import ObjectSource
     from tidings.service.outbox_worker import Drained, OutboxEvent, OutboxOptions
     from tidings.service.tidings import Tidings
 

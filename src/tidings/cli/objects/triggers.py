@@ -159,7 +159,7 @@ def _counted(placed: MappedModel, dialect: Dialect) -> str:
 
 
 def _opened(url: str, dialect: DialectName | None) -> AbstractContextManager[ObjectDatabase]:
-    from tidings.objects.outbox.database_url import detect_dialect, open_database
+    from tidings.objects.outbox.database import detect_dialect, open_database
 
     if dialect not in (None, detect_dialect(url)):
         raise InputError("the address is of another database", where="--dialect", received=dialect)

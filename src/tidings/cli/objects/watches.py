@@ -15,7 +15,7 @@ from tidings.cli.options import DEFAULT_HOME, HomeOption, JsonOption, StoreOptio
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
-    from tidings.objects.sql.object_sources import ObjectSource
+    from tidings.objects.sql.object_store import ObjectSource
     from tidings.objects.watches import WatchDescription, WatchRegistry
 
 WatcherOption = Annotated[

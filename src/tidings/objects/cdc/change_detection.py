@@ -5,9 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tidings.objects.cdc.change_log import CREATED, DELETED, TEXT_MAP, UPDATED
 from tidings.objects.cdc.model_tables import OBJECTS, ModelTables
-from tidings.objects.cdc.state import TemporalState, is_valid_at
+from tidings.objects.cdc.state import CREATED, DELETED, TEXT_MAP, UPDATED, TemporalState, is_valid_at
 from tidings.objects.model.class_model import ChangeKind
 
 INSERT, UPDATE, DELETE, LINK, UNLINK = (kind.value for kind in ChangeKind)

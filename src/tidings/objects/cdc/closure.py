@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tidings.objects.cdc.model_tables import ModelTables
 from tidings.objects.cdc.state import TemporalState, is_valid_at
 from tidings.objects.model.class_model import ChangeKind
-from tidings.objects.reasons import HitKind
+from tidings.objects.propagation import HitKind
 
 ROUNDS_PER_UNION = 8
 """After so many rounds what was reached in them is put together: a plan with hundreds of parts is slow to make."""

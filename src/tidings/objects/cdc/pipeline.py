@@ -11,20 +11,257 @@ table `tidings_watches`, in the base, in the log, or in both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InputError
 from tidings.objects.cdc.change_detection import detect_changes
-from tidings.objects.cdc.change_log import mark_versions, number_changes
-from tidings.objects.cdc.closure import compute_closure, find_hits
+from tidings.objects.cdc.closure import (
+    HIT_COLUMNS,
+    compute_closure,
+    filter_steps,
+    find_hits,
+    find_steps,
+    limit_hits,
+)
 from tidings.objects.cdc.model_tables import WATCH_TABLE_NAME, ModelTables
-from tidings.objects.cdc.results import ChangeResults
-from tidings.objects.cdc.state import BaseTables, build_state
+from tidings.objects.cdc.state import (
+    BaseTables,
+    TemporalState,
+    build_state,
+    is_valid_at,
+    mark_versions,
+    number_changes,
+)
+from tidings.objects.model.class_model import ChangeKind, Model
 from tidings.objects.model.table_mapping import MappedModel
-from tidings.objects.propagation import UNLIMITED, Limits
+from tidings.objects.notices import ObjectChange, build_notices
+from tidings.objects.propagation import (
+    UNLIMITED,
+    Change,
+    Hit,
+    HitKind,
+    Limits,
+    Object,
+    PropagationResult,
+    Step,
+    Truncation,
+)
+from tidings.spark.worker_gc import freeze_memory
+
+NOTICE_SCHEMA = (
+    "change long, id string, subscriber string, object string, kind string,"
+    " because array<struct<reason: string, object: string>>, changed string"
+)
+
+
+@dataclass(frozen=True)
+class ChangeResults:
+    """All that follows from changes.
+
+    `changes`: change, id, at, kind, class, family, key, attributes, before, after, association, other_family,
+    other_key. `reached`: change, family, key. `hits`: change, subscriber_family, subscriber_key, family, key, how, by,
+    forwards. `rejects`: what of the log could not be used: id, table, op, reason.
+    """
+
+    relations: ModelTables
+    state: TemporalState
+    limits: Limits
+    changes: DataFrame
+    reached: DataFrame
+    found: DataFrame
+    rejects: DataFrame
+
+    @property
+    def model(self) -> Model:
+        return self.relations.view.model
+
+    @property
+    def hits(self) -> DataFrame:
+        return self._hits().distinct()
+
+    def _hits(self) -> DataFrame:
+        return limit_hits(self.found, self.limits.subscribers)[0]
+
+    @property
+    def told(self) -> DataFrame:
+        """A row for each change and subscriber: the change, the subscriber, and all hits."""
+        why = F.array_sort(F.collect_set(F.struct(*HIT_COLUMNS[3:])))
+        pairs = self._hits().groupBy(*HIT_COLUMNS[:3]).agg(why.alias("hits"))
+        return self.changes.drop("pos", "transaction", "lower", "several", "moment").join(pairs, "change")
+
+    @property
+    def steps(self) -> DataFrame:
+        """By which associations reached objects lead to each other: change, family, key, association, forwards, to."""
+        return filter_steps(self._leading(), self.reached, "left_semi")
+
+    def _leading(self) -> DataFrame:
+        return find_steps(self.reached, self.state.edges, self.relations)
+
+    @property
+    def cuts(self) -> DataFrame:
+        """Which limits ended something: change, what, found."""
+        told = limit_hits(self.found, self.limits.subscribers)[1].select(
+            "change", F.lit("told").alias("what"), "found"
+        )
+        if self.limits.steps is None:
+            return told
+        farther = filter_steps(self._leading(), self.reached, "left_anti").groupBy("change").count()
+        return told.union(farther.select("change", F.lit("steps"), "count"))
+
+    def refusing(self, more: DataFrame) -> ChangeResults:
+        """The same with further rejects: those of who read the log."""
+        return replace(self, rejects=more.union(self.rejects))
+
+    def noticed(self, telling: bool = True) -> Iterator[ObjectChange]:
+        """The changes that tell somebody, or all, in their order, as values; a part of the result at a time."""
+        for row in self._rows(telling).orderBy("change").toLocalIterator(prefetchPartitions=True):
+            yield build_object_change(row.asDict(recursive=True), self.limits)
+
+    def labelled(self) -> Iterator[tuple[ObjectChange, Mapping[Object, str]]]:
+        """The same, each with by what people know the objects in it, as they were then."""
+        for row in self._with_labels().orderBy("change").toLocalIterator(prefetchPartitions=True):
+            values = row.asDict(recursive=True)
+            yield build_object_change(values, self.limits), build_labels(values)
+
+    def notices(self, source: str) -> DataFrame:
+        """What each subscriber is told, as the store has it, made where the data is: change, id, subscriber, object,
+        kind, because, changed."""
+        return self._with_labels().mapInArrow(_telling(source, self.model, self.limits), NOTICE_SCHEMA)
+
+    def _with_labels(self) -> DataFrame:
+        return self._rows(telling=True, labels=self._labels())
+
+    def _rows(self, telling: bool, **more: DataFrame) -> DataFrame:
+        """A row for each change, with all that follows from it in lists."""
+        frames = {
+            "hits": self._hits(),
+            "reached": self.reached,
+            "steps": self.steps,
+            "cuts": self.cuts,
+            **more,
+        }
+        rows = self.changes.join(_listed(frames), "change")
+        return rows.where(F.size("hits") > 0) if telling else rows
+
+    def _labels(self) -> DataFrame:
+        """By what people know each object that is named; its key if by nothing."""
+        told = self._hits().select("change", _as("subscriber_family", "family"), _as("subscriber_key", "key"))
+        linked = self.changes.where(F.col("other_key").isNotNull())
+        named = self.reached.select("change", "family", "key").union(told)
+        named = named.union(linked.select("change", "other_family", "other_key")).distinct()
+        asked = named.join(self.changes.select("change", "moment"), "change").alias("asked")
+        same = ["asked.family = known.family", "asked.key = known.key"]
+        found = asked.join(
+            self.state.labels.alias("known"), F.expr(" AND ".join(same)) & is_valid_at(), "left"
+        )
+        label = F.coalesce(F.max_by("label", "rank"), F.col("asked.key")).alias("label")
+        return found.groupBy("change", "asked.family", "asked.key").agg(label)
+
+
+def _as(column: str, name: str) -> Column:
+    return F.col(column).alias(name)
+
+
+def _listed(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows of several tables as lists by change, all of them in one exchange; `null` is not listed."""
+    parts = [frame.select("change", F.struct(*_LISTED[name]).alias(name)) for name, frame in frames.items()]
+    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    return every.groupBy("change").agg(*(F.collect_list(name).alias(name) for name in frames))
+
+
+_LISTED = {
+    "hits": HIT_COLUMNS[1:],
+    "reached": ("family", "key"),
+    "steps": ("family", "key", "association", "forwards", "to_family", "to_key"),
+    "cuts": ("what", "found"),
+    "labels": ("family", "key", "label"),
+}
+
+
+def build_object_change(row: Mapping[str, Any], limits: Limits) -> ObjectChange:
+    """A row as a value."""
+    one, other = Object(row["family"], row["key"]), row["other_key"]
+    return ObjectChange(
+        row["id"],
+        row["at"],
+        row["class"],
+        Change(ChangeKind(row["kind"]), one, frozenset(row["attributes"] or ())),
+        _told(row, limits),
+        _mapping(row["before"]),
+        _mapping(row["after"]),
+        row["association"],
+        None if other is None else Object(row["other_family"], other),
+    )
+
+
+def build_labels(row: Mapping[str, Any]) -> Mapping[Object, str]:
+    return {_object(each): each["label"] for each in row["labels"] or ()}
+
+
+def _mapping(values: Any) -> Mapping[str, Any] | None:
+    """Arrow gives maps as lists of pairs."""
+    return None if values is None else dict(values)
+
+
+def _told(row: Mapping[str, Any], limits: Limits) -> PropagationResult:
+    steps = (
+        Step(_object(each), each["association"], each["forwards"], _object(each, "to_"))
+        for each in row["steps"] or ()
+    )
+    hits = (
+        Hit(_object(each, "subscriber_"), _object(each), HitKind(each["how"]), each["by"], each["forwards"])
+        for each in row["hits"] or ()
+    )
+    limit_of = {"steps": limits.steps, "told": limits.subscribers}
+    cuts = (
+        Truncation(each["what"], limit_of[each["what"]] or 0, each["found"]) for each in row["cuts"] or ()
+    )
+    return PropagationResult(
+        frozenset(map(_object, row["reached"])), frozenset(steps), frozenset(hits), frozenset(cuts)
+    )
+
+
+def _object(row: Mapping[str, Any], prefix: str = "") -> Object:
+    return Object(row[f"{prefix}family"], row[f"{prefix}key"])
+
+
+def _telling(source: str, model: Model, limits: Limits) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: changes with all that follows in, what each subscriber is told out."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        freeze_memory()
+        for batch in batches:
+            found = [each for row in batch.to_pylist() for each in _notices(source, model, limits, row)]
+            yield pa.RecordBatch.from_pylist(found, _SCHEMA)
+
+    return run
+
+
+def _notices(source: str, model: Model, limits: Limits, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for each in build_notices(source, model, build_object_change(row, limits), build_labels(row)):
+        because = [{"reason": reason, "object": at} for reason, at in each.because]
+        named = {"change": row["change"], "id": each.id, "subscriber": each.subscriber}
+        named |= {"object": each.object, "kind": each.kind}
+        yield {**named, "because": because, "changed": json.dumps(each.changed, ensure_ascii=False)}
+
+
+_SCHEMA = pa.schema(
+    [
+        ("change", pa.int64()),
+        *((name, pa.string()) for name in ("id", "subscriber", "object", "kind")),
+        ("because", pa.list_(pa.struct([("reason", pa.string()), ("object", pa.string())]))),
+        ("changed", pa.string()),
+    ]
+)
+
 
 REQUIRED_COLUMNS = ("table", "op", "before", "after")
 

@@ -6,21 +6,142 @@ looks lies one flush, not one statement: SQLAlchemy orders the statements of a f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from tidings.objects.listener.changes import FlushChange, StateAfterFlush, StateBeforeFlush
-from tidings.objects.listener.instances import FlushContext
-from tidings.objects.listener.mapped_tables import MappedTables
-from tidings.objects.listener.snapshot import DatabaseSnapshot
-from tidings.objects.listener.traversal import WatchSource, trace_changes
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import Limits, PropagationResult
-from tidings.objects.reasons import Object
+from tidings.core.suggest import did_you_mean, printable, shorten_list
+from tidings.errors import InputError
+from tidings.objects.listener.changes import FlushChange, FlushContext, StateAfterFlush, StateBeforeFlush
+from tidings.objects.listener.snapshot import AssociationColumns, DatabaseSnapshot, MappedTables
+from tidings.objects.model.class_model import ChangeKind
+from tidings.objects.notices import ObjectChange
+from tidings.objects.outbox.object_lookup import check_class
+from tidings.objects.propagation import (
+    Change,
+    Hit,
+    HitKind,
+    Limits,
+    Object,
+    PropagationResult,
+    Step,
+    Watch,
+    admits_change,
+    apply_limits,
+)
+
+WatchSource = Iterable[Watch] | Callable[[Connection, frozenset[Object]], Iterable[Watch]]
+"""All watches there are; or a function that is asked, with the session's connection, for those of some objects and of
+their classes. It may answer more than it was asked for."""
+
+
+@dataclass
+class _Walk:
+    """A change, and how far it has been followed."""
+
+    change: Change
+    reached: set[Object] = field(init=False)
+    newest: set[Object] = field(init=False)
+    leaving: set[Step] = field(default_factory=set)
+    hits: set[Hit] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.reached, self.newest = {self.change.object}, {self.change.object}
+
+    def leads(self, trail: AssociationColumns, one: Object) -> bool:
+        """Whether the change goes from one of its objects along a trail. What was inserted a moment ago has no links
+        but those in its own row; the others that came with it were made after it."""
+        if one.family != trail.way.near_family or not admits_change(trail.way.limits, self.change, one):
+            return False
+        return self.change.kind is not ChangeKind.INSERT or one != self.change.object or trail.leaves_its_row
+
+    def follow(self, goes_on: bool) -> None:
+        """One step on, or not if it has gone far enough."""
+        ends = {step.to for step in self.leaving} - self.reached if goes_on else set[Object]()
+        self.newest = ends
+        self.reached |= ends
+
+
+def trace_changes(
+    reading: DatabaseSnapshot, changes: Sequence[Change], watches: WatchSource, limits: Limits
+) -> list[PropagationResult]:
+    """What follows from each of these changes, in the database as it is now."""
+    walks = [_Walk(change) for change in changes]
+    _reach(reading, walks, limits.steps)
+    _meet(reading, walks, watches)
+    return [apply_limits(limits, walk.reached, walk.leaving, walk.hits) for walk in walks]
+
+
+def _reach(reading: DatabaseSnapshot, walks: Sequence[_Walk], most: int | None) -> None:
+    taken = 0
+    while any(walk.newest for walk in walks):
+        for trail in reading.tables.propagating:
+            for walk, one, to in _links(reading, trail, [(walk, walk.newest) for walk in walks]):
+                walk.leaving.add(Step(one, trail.way.name, trail.way.forwards, to))
+        for walk in walks:
+            walk.follow(taken != most)
+        taken += 1
+
+
+def _links(
+    reading: DatabaseSnapshot, trail: AssociationColumns, places: Iterable[tuple[_Walk, Iterable[Object]]]
+) -> Iterator[tuple[_Walk, Object, Object]]:
+    going = [(walk, one) for walk, objects in places for one in objects if walk.leads(trail, one)]
+    found = reading.links(trail, dict.fromkeys(one for _, one in going))
+    return ((walk, one, to) for walk, one in going for to in found[one])
+
+
+def _meet(reading: DatabaseSnapshot, walks: Sequence[_Walk], watches: WatchSource) -> None:
+    watched = _Watched(reading, watches, frozenset(one for walk in walks for one in walk.reached))
+    for walk in walks:
+        walk.hits.update(hit for one in walk.reached for hit in watched.hits(one))
+    for trail in reading.tables.implicit:
+        for walk, one, who in _links(reading, trail, [(walk, walk.reached) for walk in walks]):
+            walk.hits.add(Hit(who, one, HitKind.IMPLICIT, trail.way.name, trail.way.forwards))
+
+
+class _Watched:
+    """Who watches objects, and who watches classes."""
+
+    def __init__(self, reading: DatabaseSnapshot, watches: WatchSource, reached: frozenset[Object]) -> None:
+        self.by_object: dict[Object, set[Object]] = {}
+        self.by_class: dict[str, set[Object]] = {}
+        model = reading.tables.model
+        for each in watches(reading.connection, reached) if callable(watches) else watches:
+            checked = check_watch(reading.tables, each)
+            if each.key is None:
+                self.by_class.setdefault(each.cls, set()).add(checked.subscriber)
+            else:
+                one = Object(model.family(each.cls), checked.key)
+                self.by_object.setdefault(one, set()).add(checked.subscriber)
+        families = {model.family(cls) for cls in self.by_class}
+        self._classes = reading.classes([one for one in reached if one.family in families])
+        self._model = model
+
+    def hits(self, one: Object) -> Iterator[Hit]:
+        for who in self.by_object.get(one, ()):
+            yield Hit(who, one, HitKind.WATCHED)
+        for cls in self._model.lineage(self._classes[one]) if one in self._classes else ():
+            for who in self.by_class.get(cls.name, ()):
+                yield Hit(who, one, HitKind.CLASS, cls.name)
+
+
+def check_watch(tables: MappedTables, watch: Watch) -> Watch:
+    """A slip in the name of a class would be a watch that never hears anything. Keys become texts."""
+    model, told = tables.model, watch.subscriber.family
+    check_class(model, watch.cls)
+    if told not in tables.tellable:
+        tellable = list(filter(model.is_subscriber, model.classes))
+        accepted = shorten_list(tellable, shown=printable) or "a model with subscribers"
+        hint = did_you_mean(told, tellable)
+        raise InputError(
+            "objects of this class cannot be told", received=printable(told), accepted=accepted, hint=hint
+        )
+    who = Object(model.family(told), str(watch.subscriber.key))
+    return Watch(who, watch.cls, None if watch.key is None else str(watch.key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,12 @@ from sqlalchemy.orm import ORMExecuteState, Session, SessionTransaction, scoped_
 from tidings.core.arguments import accepts, each_is
 from tidings.core.suggest import printable, shorten_list
 from tidings.errors import InputError, NotTold
-from tidings.objects.listener.flush import Flush, ListenerOptions
-from tidings.objects.listener.instances import FlushContext
-from tidings.objects.listener.mapped_tables import MappedTables
-from tidings.objects.listener.traversal import WatchSource, check_watch
+from tidings.objects.listener.changes import FlushContext
+from tidings.objects.listener.flush import Flush, ListenerOptions, WatchSource, check_watch
+from tidings.objects.listener.snapshot import MappedTables
 from tidings.objects.model.class_model import Model
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.propagation import UNLIMITED, Limits, Watch
-from tidings.objects.reasons import Object
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import UNLIMITED, Limits, Object, Watch
 
 # Where changes go after a commit: to a function, or into a store.
 

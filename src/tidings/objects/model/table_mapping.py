@@ -25,9 +25,11 @@ from tidings.objects.model.draft import (
     DraftClass,
     DraftEnd,
     DraftMarks,
+    Finding,
+    ModelError,
+    SourceLocation,
     find_tag,
 )
-from tidings.objects.model.problems import Finding, ModelError, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)

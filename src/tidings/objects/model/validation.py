@@ -28,6 +28,9 @@ from tidings.objects.model.draft import (
     DraftMark,
     DraftMarks,
     DraftView,
+    Finding,
+    ModelError,
+    SourceLocation,
     SourceText,
     find_far_end,
     find_mark,
@@ -37,7 +40,6 @@ from tidings.objects.model.draft import (
     list_limiting_names,
     split_names,
 )
-from tidings.objects.model.problems import Finding, ModelError, SourceLocation
 
 
 def check_known_marks(view: DraftView) -> Iterator[Finding]:

@@ -1,21 +1,18 @@
-"""A database that triggers are installed in: what of ours is there, which columns tables have, and one transaction.
-
-Opened with the drivers themselves and not as a store is: that one would change the settings of somebody's database.
-"""
+"""A database by its address: that of SQLite or of PostgreSQL, whose driver is an extra."""
 
 from __future__ import annotations
 
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from tidings.errors import InputError
-from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.relational_view import quote_name
 from tidings.objects.outbox.object_lookup import ObjectLookup, ValueReader
 from tidings.objects.outbox.tables import OutboxReader, WatchTable
 from tidings.objects.triggers.dialect import Dialect, SchemaObjectKind
@@ -125,3 +122,42 @@ class SqliteDatabase(ObjectDatabase):
 def _numbered(values: Sequence[str]) -> dict[str, str]:
     """For SQLite, $1 is a parameter of the name 1."""
     return {str(number): value for number, value in enumerate(values, 1)}
+
+
+SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
+"""What an address begins with, and which database it is then."""
+
+POSTGRESQL_EXTRA = "pip install 'tidings[postgresql]'"
+
+
+def detect_dialect(url: str) -> str:
+    """Which database is at an address; any other is refused."""
+    there = SCHEMES.get(urlsplit(url).scheme.partition("+")[0])
+    if there is None:
+        shown = redact_url(url)
+        raise InputError("no database can be at this address", received=shown, accepted=DATABASE_URL_FORMS)
+    return there
+
+
+def open_database(url: str) -> AbstractContextManager[ObjectDatabase]:
+    """The database, until the end of a `with`."""
+    if detect_dialect(url) == "sqlite":
+        return open_sqlite(url)
+    try:
+        from tidings.objects.outbox.postgresql_database import (  # noqa: PLC0415 - its driver is an extra
+            open_postgresql,
+        )
+    except ModuleNotFoundError as error:
+        raise InputError("the driver for PostgreSQL is not installed", hint=POSTGRESQL_EXTRA) from error
+    return open_postgresql(url)
+
+
+def get_database_name(url: str) -> str:
+    """What people call the database at an address: the name without its folder and its ending."""
+    return PurePosixPath(unquote(urlsplit(url).path)).stem
+
+
+def has_password(url: str) -> bool:
+    """Whether somebody who reads the address could log in."""
+    parts = urlsplit(url)
+    return parts.password is not None or "password" in parse_qs(parts.query)

@@ -13,7 +13,7 @@ from enum import Enum
 from tidings.core.suggest import printable, shorten_list
 from tidings.core.text import plural
 from tidings.errors import InputError
-from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.relational_view import quote_name
 from tidings.objects.model.table_mapping import ForeignKey, LinkTable, MappedModel
 from tidings.objects.outbox.database import ObjectDatabase
 from tidings.objects.propagation import UNLIMITED, Limits

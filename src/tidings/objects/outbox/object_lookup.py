@@ -11,11 +11,10 @@ from tidings.core.suggest import MOST_COMPARED, did_you_mean, printable, shorten
 from tidings.core.text import plural
 from tidings.errors import InputError
 from tidings.objects.model.class_model import Model
-from tidings.objects.model.relational_view import RelationalView
-from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.relational_view import RelationalView, quote_name
 from tidings.objects.model.table_mapping import ClassTable, MappedModel
-from tidings.objects.outbox.connection import DatabaseConnection
-from tidings.objects.reasons import Object
+from tidings.objects.outbox.tables import DatabaseConnection
+from tidings.objects.propagation import Object
 from tidings.objects.triggers.dialect import Dialect
 
 MAX_KEYS_PER_QUERY = 10_000

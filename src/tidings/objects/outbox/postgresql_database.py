@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.relational_view import quote_name
 from tidings.objects.outbox.database import (
     CONNECT_TIMEOUT_SECONDS,
     DATABASE_URL_FORMS,

@@ -7,19 +7,73 @@ cursor over ids would lose changes: in PostgreSQL, a transaction that began earl
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from typing import Any
 
 from tidings.core.suggest import did_you_mean, printable
 from tidings.errors import InputError
 from tidings.objects.model.class_model import ChangeKind
-from tidings.objects.model.sql_text import quote_literals
-from tidings.objects.object_change import ObjectChange
-from tidings.objects.outbox.connection import DatabaseConnection
-from tidings.objects.propagation import Change, PropagationResult, Truncation, Watch
-from tidings.objects.reasons import Hit, HitKind, Object, Step
+from tidings.objects.model.relational_view import quote_literals
+from tidings.objects.notices import ObjectChange
+from tidings.objects.propagation import (
+    Change,
+    Hit,
+    HitKind,
+    Object,
+    PropagationResult,
+    Step,
+    Truncation,
+    Watch,
+)
 from tidings.objects.triggers.dialect import Dialect
+
+INSTALL_COMMAND = "`tidings model triggers MODEL --install URL`"
+
+
+class DatabaseConnection(ABC):
+    """Values stand as $1, $2 in a statement, which both databases understand, and so never in its text.
+
+    `refusal` is what the driver raises where a trigger of ours refuses something, `unfit` where a text cannot be a
+    value of a column's type.
+    """
+
+    dialect: Dialect
+    refusal: type[Exception]
+    unfit: type[Exception]
+
+    @abstractmethod
+    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def do(self, sql: str, *values: str) -> int:
+        """How many rows it made, changed or took away."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that is asked meanwhile is of one moment, and nothing is changed."""
+
+    @abstractmethod
+    def columns(self, table: str) -> list[str]:
+        """Those of a table; none if there is no such table."""
+
+    def tables(self, names: Sequence[str]) -> list[str]:
+        """Which of these tables are there."""
+        return [name for name in names if self.columns(name)]
+
+    def need_outbox(self) -> None:
+        """Refused where none is installed, instead of the database's word about a table that nobody has heard of."""
+        columns = self.columns("tidings_changes")
+        if not columns:
+            raise InputError("this database has no outbox", hint=f"{INSTALL_COMMAND} installs it")
+        if "author_key" not in columns:
+            raise InputError(
+                "the outbox of this database is of an earlier version",
+                hint=f"{INSTALL_COMMAND} renews it and keeps what is in it",
+            )
+
 
 MAX_ROWS = 50_000
 """Of what follows from changes so much is held at once, unless it follows from a single one."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidings.core.suggest import did_you_mean
 from tidings.errors import InputError, TidingsError
-from tidings.objects.model.problems import ModelError
+from tidings.objects.model.draft import ModelError
 from tidings.objects.model.table_mapping import MappedModel
 from tidings.objects.readers.plantuml_reader import read_plantuml
 

@@ -20,27 +20,25 @@ from lark.exceptions import UnexpectedInput
 
 from tidings.core.language_hints import refuse_unreadable
 from tidings.core.suggest import closest
-from tidings.objects.readers.plantuml_lines import (
+from tidings.objects.readers.plantuml_tree import (
     GROUP,
     MAX_LINE,
-    Line,
-    blank_comments,
-    find_class_names,
-    find_note_names,
-    skip_presentation,
-    split_lines,
-)
-from tidings.objects.readers.plantuml_tree import (
     Declaration,
     Diagram,
+    Line,
     Member,
     Relationship,
     SyntaxProblem,
     Word,
+    blank_comments,
     build_declaration,
     build_relationship,
     build_stereotypes,
     build_word,
+    find_class_names,
+    find_note_names,
+    skip_presentation,
+    split_lines,
     unquote_name,
 )
 

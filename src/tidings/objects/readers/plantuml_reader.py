@@ -25,6 +25,7 @@ from tidings.objects.model.draft import (
     DraftEnd,
     DraftMark,
     DraftMarks,
+    Finding,
     SourceText,
 )
 from tidings.objects.model.notation import (
@@ -36,7 +37,6 @@ from tidings.objects.model.notation import (
     parse_cardinality,
     suggest_stereotype,
 )
-from tidings.objects.model.problems import Finding
 from tidings.objects.model.table_mapping import MappedModel, map_by_convention
 from tidings.objects.model.validation import validate_draft
 from tidings.objects.readers.plantuml_parser import parse_diagram

@@ -24,10 +24,11 @@ from tidings.objects.model.draft import (
     DraftEnd,
     DraftMark,
     DraftMarks,
+    Finding,
+    ModelError,
     SourceText,
 )
 from tidings.objects.model.notation import normalize_type
-from tidings.objects.model.problems import Finding, ModelError
 from tidings.objects.model.table_mapping import (
     ClassTable,
     Discriminator,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidings.core.suggest import printable
 from tidings.documents.xml_elements import Element, read_elements
-from tidings.objects.model.problems import Finding, ModelError
+from tidings.objects.model.draft import Finding, ModelError
 
 _IGNORED = frozenset(("Profile", "Stereotype"))
 

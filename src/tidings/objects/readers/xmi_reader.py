@@ -24,6 +24,7 @@ from tidings.objects.model.draft import (
     DraftEnd,
     DraftMark,
     DraftMarks,
+    Finding,
     SourceText,
     find_mark,
 )
@@ -35,7 +36,6 @@ from tidings.objects.model.notation import (
     parse_cardinality,
     suggest_stereotype,
 )
-from tidings.objects.model.problems import Finding
 from tidings.objects.model.table_mapping import MappedModel, map_by_convention
 from tidings.objects.model.validation import validate_draft
 from tidings.objects.readers.xmi_document import (

@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.objects.model.class_model import ChangeKind, MarkLimits
-from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
-from tidings.objects.model.sql_text import build_name, indent_sql, quote_literal, quote_literals, quote_name
+from tidings.objects.model.relational_view import (
+    DirectedAssociation,
+    RelationalView,
+    build_name,
+    indent_sql,
+    quote_literal,
+    quote_literals,
+    quote_name,
+)
 from tidings.objects.propagation import Limits
 from tidings.objects.triggers.dialect import Dialect, SchemaObject, SchemaObjectKind, Trigger
 

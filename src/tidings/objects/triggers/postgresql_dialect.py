@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
-from tidings.objects.model.sql_text import (
+from tidings.objects.model.relational_view import (
+    DirectedAssociation,
+    RelationalView,
     build_name,
     format_comment,
     indent_sql,
@@ -16,8 +17,14 @@ from tidings.objects.model.sql_text import (
     quote_name,
 )
 from tidings.objects.model.table_mapping import to_snake_case
-from tidings.objects.triggers.dialect import SchemaObject, SchemaObjectKind, Trigger, build_distance_column
-from tidings.objects.triggers.outbox_schema import ColumnTypes, build_outbox_schema
+from tidings.objects.triggers.dialect import (
+    ColumnTypes,
+    SchemaObject,
+    SchemaObjectKind,
+    Trigger,
+    build_distance_column,
+    build_outbox_schema,
+)
 
 POSTGRESQL_TYPES = ColumnTypes(
     text="text",

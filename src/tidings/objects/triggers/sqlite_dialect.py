@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
-from tidings.objects.model.sql_text import (
+from tidings.objects.model.relational_view import (
+    DirectedAssociation,
+    RelationalView,
     format_comment,
     indent_sql,
     quote_literal,
     quote_literals,
     quote_name,
 )
-from tidings.objects.triggers.dialect import SchemaObject, SchemaObjectKind, Trigger, build_distance_column
-from tidings.objects.triggers.outbox_schema import ColumnTypes, build_outbox_schema
+from tidings.objects.triggers.dialect import (
+    ColumnTypes,
+    SchemaObject,
+    SchemaObjectKind,
+    Trigger,
+    build_distance_column,
+    build_outbox_schema,
+)
 
 SQLITE_TYPES = ColumnTypes(
     text="TEXT",

@@ -10,7 +10,7 @@ import pytest
 from tidings.errors import InputError
 from tidings.model import Reason
 from tidings.objects.notices import Notice
-from tidings.objects.sql.object_notifications import NotificationOutcome
+from tidings.objects.sql.object_store import NotificationOutcome
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store
 
