@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 
-from tidings.core.suggest import did_you_mean, is_name, join_words, printable, shorten_list
+from tidings.core.suggest import (
+    MOST_COMPARED,
+    bounded_search,
+    did_you_mean,
+    is_name,
+    join_words,
+    printable,
+    shorten_list,
+)
 from tidings.objects.model import notation
 from tidings.objects.model.class_model import (
     Association,
@@ -27,19 +36,14 @@ from tidings.objects.model.draft import (
     DraftClass,
     DraftMark,
     DraftMarks,
-    DraftView,
     Finding,
     ModelError,
     SourceLocation,
     SourceText,
-    find_far_end,
     find_mark,
-    find_near_end,
     find_tag,
-    list_end_names,
-    list_limiting_names,
-    split_names,
 )
+from tidings.objects.model.draft_view import DraftView, find_far_end, find_near_end, list_end_names
 
 
 def check_known_marks(view: DraftView) -> Iterator[Finding]:
@@ -125,18 +129,20 @@ def check_mark_limits(view: DraftView) -> Iterator[Finding]:
 
 
 def _check_attribute_limits(view: DraftView, cls: str, tag: SourceText | None) -> Iterator[Finding]:
-    if tag is None:
-        return
-    known = list_limiting_names(view, cls)
-    for name in split_names(tag.text, known):
-        if name not in known:
-            hint = did_you_mean(name, known)
-            what = f"{printable(cls)} has no such attribute"
-            yield Finding(tag.at, what, printable(name), _list_known(known), hint)
+    for name in view.split_names(tag.text, cls) if tag else ():
+        if tag and not view.may_limit(cls, name):
+            known = _first(view.limiting_names(cls))
+            what, accepted = f"{printable(cls)} has no such attribute", _list_known(known)
+            yield Finding(tag.at, what, printable(name), accepted, did_you_mean(name, known))
+
+
+def _first(names: Iterator[str]) -> list[str]:
+    """List the first names, enough for a message: thousands of classes may each miss one of thousands."""
+    return list(dict.fromkeys(islice(names, MOST_COMPARED + 1)))
 
 
 def _list_known(known: list[str]) -> str | None:
-    return shorten_list(list(dict.fromkeys(known)), shown=printable) or None
+    return shorten_list(known, shown=printable) if 0 < len(known) <= MOST_COMPARED else None
 
 
 def _check_kind_limits(mark: DraftMark) -> Iterator[Finding]:
@@ -157,14 +163,11 @@ def _check_kind_limits(mark: DraftMark) -> Iterator[Finding]:
 def check_label_attributes(view: DraftView) -> Iterator[Finding]:
     for cls in view.draft.classes:
         tag = find_tag(cls.marks, "label")
-        if tag is None:
-            continue
-        known = view.attributes(cls.name.text)
-        if tag.text not in known:
+        if tag is not None and not view.has_attribute(cls.name.text, tag.text):
+            known = _first(view.attributes(cls.name.text))
             what = f"{printable(cls.name.text)} has no such attribute for its label"
-            yield Finding(
-                tag.at, what, printable(tag.text), _list_known(known), did_you_mean(tag.text, known)
-            )
+            hint = did_you_mean(tag.text, known)
+            yield Finding(tag.at, what, printable(tag.text), _list_known(known), hint)
 
 
 def check_classes_exist(view: DraftView) -> Iterator[Finding]:
@@ -219,7 +222,7 @@ def check_inheritance_cycles(view: DraftView) -> Iterator[Finding]:
 
 def _find_cyclic(view: DraftView) -> list[str]:
     """Find the classes in cycles, and those between two cycles."""
-    above = {name: view.parents(name) for name in view.classes}
+    above = {name: set(view.parents(name)) for name in view.classes}
     below: dict[str, set[str]] = {name: set() for name in view.classes}
     for name, parents in above.items():
         for parent in parents:
@@ -244,32 +247,19 @@ def _strip_sources(
 
 
 def check_unique_attributes(view: DraftView) -> Iterator[Finding]:
-    classes_with: dict[str, set[str]] = {}
-    for cls in view.classes.values():
-        for each in cls.attributes:
-            classes_with.setdefault(each.name.text, set()).add(cls.name.text)
+    names = {each.name.text for cls in view.classes.values() for each in cls.attributes}
+    repeated = {name: view.find_repeated(name) for name in names}
     for cls in view.classes.values():
         own: set[str] = set()
         for attribute in view.own_attributes(cls):
-            name = attribute.name.text
+            name, at = attribute.name.text, attribute.name.at
             if not is_name(name):
-                yield Finding(
-                    attribute.name.at,
-                    "an attribute needs a name",
-                    accepted="a text without control characters",
-                )
-            elif before := _nearest_ancestor(view, cls, classes_with[name]) or (cls if name in own else None):
-                what = f"{printable(before.name.text)} already has an attribute of this name"
-                yield Finding(attribute.name.at, what, printable(name))
+                accepted = "a text without control characters"
+                yield Finding(at, "an attribute needs a name", accepted=accepted)
+            elif other := repeated[name].get(cls.name.text) or (cls.name.text if name in own else None):
+                what = f"{printable(other)} already has an attribute of this name"
+                yield Finding(at, what, printable(name))
             own.add(name)
-
-
-def _nearest_ancestor(view: DraftView, cls: DraftClass, names: Collection[str]) -> DraftClass | None:
-    """Return the nearest ancestor of a class among `names`."""
-    if len(names) == 1:  # only the class itself, as for most attributes: skip the walk
-        return None
-    above = (each for each in view.lineage(cls.name.text) if each is not cls)
-    return next((each for each in above if each.name.text in names), None)
 
 
 def check_association_ends(view: DraftView) -> Iterator[Finding]:
@@ -323,7 +313,8 @@ def validate_draft(draft: Draft) -> Model:
     """Build the model of a draft, or raise `ModelError` with all its problems."""
     view = DraftView(draft)
     checks = CHECKS if draft.is_whole else ()
-    findings = [*draft.findings, *(finding for check in checks for finding in check(view))]
+    with bounded_search():
+        findings = [*draft.findings, *(finding for check in checks for finding in check(view))]
     if findings:
         raise ModelError(_deduplicate_findings(findings))
     classes = {each.name.text: _build_class(view, each) for each in draft.classes}
@@ -369,8 +360,8 @@ def _end_and_limits(view: DraftView, draft: DraftAssociation, mark: DraftMark) -
     end = find_far_end(view, draft, mark)
     assert end is not None, "checked before"
     attributes, kinds = mark.tags.get("attributes"), mark.tags.get("kinds")
-    known = list_limiting_names(view, draft.end(end.other).cls.text) if attributes else ()
+    changed = draft.end(end.other).cls.text
     return end, MarkLimits(
-        None if attributes is None else frozenset(split_names(attributes.text, known)),
+        None if attributes is None else frozenset(view.split_names(attributes.text, changed)),
         None if kinds is None else frozenset(map(ChangeKind, kinds.text.split())),
     )

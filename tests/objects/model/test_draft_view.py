@@ -1,7 +1,10 @@
-"""Drafts by name and upwards, and what checking them costs."""
+"""Views of drafts along inheritance, and the work that validation takes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,17 +12,26 @@ from tests.support.executed_lines import count_executed_lines
 from tidings.objects.model.draft import (
     DEFAULT_KEY,
     Draft,
+    DraftAssociation,
     DraftAttribute,
     DraftClass,
+    DraftEnd,
     DraftMark,
-    DraftView,
+    Finding,
     ModelError,
     SourceText,
     find_mark,
     find_tag,
 )
+from tidings.objects.model.draft_view import DraftView
 from tidings.objects.model.table_mapping import map_by_convention
-from tidings.objects.model.validation import check_inheritance_cycles, validate_draft
+from tidings.objects.model.validation import CHECKS, check_inheritance_cycles, validate_draft
+
+Check = Callable[[DraftView], Iterable[Finding]]
+
+
+def names(cls: DraftClass) -> set[str]:
+    return {attribute.name.text for attribute in cls.attributes}
 
 
 def said(text: str) -> SourceText:
@@ -34,7 +46,7 @@ def classes(draw: st.DrawFn) -> tuple[DraftClass, ...]:
     return tuple(
         DraftClass(
             said(name),
-            (DraftAttribute(said("a")),) if draw(st.booleans()) else (),
+            tuple(DraftAttribute(said(each)) for each in draw(st.sets(st.sampled_from("ab")))),
             tuple(map(said, draw(st.lists(known, max_size=draw(st.sampled_from([1, 1, 1, 2])))))),
             (
                 *((DraftMark("stored", "", {"key": said(f"key {name}")}),) if draw(st.booleans()) else ()),
@@ -46,7 +58,7 @@ def classes(draw: st.DrawFn) -> tuple[DraftClass, ...]:
 
 
 @given(classes())
-def test_view_inherits_what_going_up_finds(drafts: tuple[DraftClass, ...]) -> None:
+def test_view_inheritance_agrees_with_lineage(drafts: tuple[DraftClass, ...]) -> None:
     view = DraftView(Draft(drafts))
     for cls in drafts:
         name, above = cls.name.text, list(view.lineage(cls.name.text))
@@ -58,7 +70,7 @@ def test_view_inherits_what_going_up_finds(drafts: tuple[DraftClass, ...]) -> No
 
 
 @given(classes())
-def test_run_in_no_circle_finds_each_class_that_is_above_itself(drafts: tuple[DraftClass, ...]) -> None:
+def test_check_inheritance_cycles_reports_every_class_in_a_cycle(drafts: tuple[DraftClass, ...]) -> None:
     view = DraftView(Draft(drafts))
     in_circles = {
         cls.name.text
@@ -71,7 +83,7 @@ def test_run_in_no_circle_finds_each_class_that_is_above_itself(drafts: tuple[Dr
 
 
 @given(classes())
-def test_have_attributes_once_refuses_what_a_class_above_has(drafts: tuple[DraftClass, ...]) -> None:
+def test_validate_draft_inherited_attribute_repeated_is_rejected(drafts: tuple[DraftClass, ...]) -> None:
     view = DraftView(Draft(drafts))
     repeated = {
         cls.name.text
@@ -100,7 +112,7 @@ def chain(length: int) -> Draft:
     )
 
 
-def test_check_of_a_chain_twice_as_long_twice_the_work() -> None:
+def test_validate_draft_chain_twice_as_long_takes_twice_the_work() -> None:
     short, long = (
         count_executed_lines(lambda: map_by_convention(draft, validate_draft(draft)), "tidings.objects")  # noqa: B023
         for draft in (chain(100), chain(200))
@@ -108,16 +120,51 @@ def test_check_of_a_chain_twice_as_long_twice_the_work() -> None:
     assert long < 2.1 * short
 
 
-def circle(length: int, below: int) -> Draft:
-    """Classes in a circle, and a chain of others below one of them."""
+def circle(length: int, below: int = 0) -> Draft:
+    """Classes in a circle, and a chain of others below one of them.
+
+    All have an attribute of their own, a label and a limited association, and those of a quarter share further names.
+    """
     last = [(f"B{number}", f"B{number - 1}" if number else "C0") for number in range(below)]
     pairs = [*((f"C{number}", f"C{(number + 1) % length}") for number in range(length)), *last]
-    return Draft(tuple(DraftClass(said(name), (), (said(parent),)) for name, parent in pairs))
+    quarter = max(1, length // 4)
+    classes = (
+        DraftClass(
+            said(name),
+            (DraftAttribute(said(f"own {name}")), DraftAttribute(said(f"shared {number % quarter}"))),
+            (said(parent),),
+            (DraftMark("subscriber", "", {"label": said(f"own {parent}")}),),
+        )
+        for number, (name, parent) in enumerate(pairs)
+    )
+    associations = (
+        DraftAssociation(
+            f"likes {name}",
+            "",
+            DraftEnd(said(name)),
+            DraftEnd(said(parent)),
+            (DraftMark("implicit", "", {"told": said("source"), "attributes": said(f"own {parent}")}),),
+        )
+        for name, parent in pairs
+    )
+    return Draft(tuple(classes), tuple(associations))
 
 
-def test_check_for_circles_of_twice_as_many_classes_twice_the_work() -> None:
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_check_circle_twice_as_long_takes_twice_the_work(check: Check) -> None:
     short, long = (
-        count_executed_lines(lambda: list(check_inheritance_cycles(DraftView(draft))), "tidings.objects")  # noqa: B023
+        count_executed_lines(lambda: list(check(DraftView(draft))), "tidings")  # noqa: B023
         for draft in (circle(100, 100), circle(200, 200))
     )
-    assert long < 2.1 * short
+    assert long < 2.2 * short
+
+
+@given(classes(), st.sampled_from(["a", "b"]))
+def test_view_attributes_agree_with_lineage(drafts: tuple[DraftClass, ...], attribute: str) -> None:
+    view = DraftView(Draft(drafts))
+    repeated = view.find_repeated(attribute)
+    for cls in drafts:
+        own, *above = view.lineage(cls.name.text)
+        having = [each.name.text for each in above if attribute in names(each)]
+        assert view.has_attribute(cls.name.text, attribute) == (attribute in names(own) or bool(having))
+        assert (repeated.get(cls.name.text) in having) == (attribute in names(own) and bool(having))
