@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, ForeignKey, Integer, String, Table, case, literal_column
-from sqlalchemy.orm import DeclarativeBase, backref, column_property, mapped_column, registry, relationship
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    and_,
+    case,
+    create_engine,
+    literal_column,
+)
+from sqlalchemy import Enum as EnumType
+from sqlalchemy.ext.declarative import DeferredReflection
+from sqlalchemy.ext.hybrid import hybrid_property
+from sqlalchemy.orm import (
+    DeclarativeBase,
+    backref,
+    column_property,
+    foreign,
+    mapped_column,
+    registry,
+    relationship,
+    synonym,
+)
 
+from tests.support.executed_lines import count_executed_lines
 from tidings import association, implicit, propagates, stored, subscriber
 from tidings.objects.model.class_model import (
     Association,
@@ -24,6 +49,8 @@ from tidings.objects.model.draft import ModelError
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, LinkTable, MappedModel
 from tidings.objects.model.table_mapping import ForeignKey as Held
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
+from tidings.objects.triggers.generator import generate_schema
+from tidings.objects.triggers.sqlite_dialect import SqliteDialect
 
 MANY, ONE, MAYBE = Cardinality(), Cardinality(1, 1), Cardinality(0, 1)
 
@@ -416,3 +443,283 @@ def test_what_is_no_base_or_does_not_configure() -> None:
         b = relationship("Nowhere")
 
     assert "SQLAlchemy cannot configure it" in said(Base)
+
+
+def mapped(base: Any, name: str, /, *bases: type, **members: Any) -> Any:
+    """Declare a class with a table of its name, and a key `id` unless the members have a primary key."""
+    if "__table__" not in members and "__mapper_args__" not in members:
+        members = {"__tablename__": name.lower(), "id": key()} | members
+    return type(name, (*bases, base) if not bases or base not in bases[-1].__mro__ else bases, members)
+
+
+@pytest.mark.parametrize("is_abstract", [True, False])
+def test_marks_on_mixins_and_abstract_bases_are_inherited(is_abstract: bool) -> None:
+    Base = base()
+    bases = (Base,) if is_abstract else ()
+    notified = subscriber(label="nick")(type("Notified", bases, {"__abstract__": True}))
+    person = mapped(Base, "Person", notified, nick=mapped_column(String))
+    robot = stored(label="nick")(mapped(Base, "Robot", notified, nick=mapped_column(String)))
+    model = read_sqlalchemy(Base).model
+    assert model.classes["Person"].subscriber and model.label_of("Person") == "nick"
+    assert model.classes["Robot"].subscriber and model.label_of("Robot") == "nick"
+    assert person and robot, "SQLAlchemy only refers to them weakly"
+
+
+def test_mark_of_mapped_parent_is_not_repeated_in_child() -> None:
+    Base = base()
+    parent = subscriber(mapped(Base, "Person"))
+    child = type(
+        "Student",
+        (parent,),
+        {"__tablename__": "student", "sid": mapped_column(ForeignKey("person.id"), primary_key=True)},
+    )
+    assert [each.subscriber for each in read_sqlalchemy(Base).model.classes.values()] == [
+        True,
+        False,
+    ] and child
+
+
+def test_link_table_to_other_column_than_the_key_is_rejected() -> None:
+    Base = base()
+    table = Table("ab", Base.metadata, Column("a", ForeignKey("a.code")), Column("b", ForeignKey("b.id")))
+    classes = [
+        mapped(Base, "A", code=mapped_column(String, unique=True), bs=relationship("B", secondary=table)),
+        mapped(Base, "B"),
+    ]
+    assert "not stored in a link table (A.bs); received a.code = ab.a; accepted: " in said(Base) and classes
+
+
+def test_table_without_primary_key_is_rejected() -> None:
+    Base = base()
+    table = Table("a", Base.metadata, Column("id", Integer))
+    cls = mapped(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.id]})
+    assert "the table has no primary key (A); accepted: one column" in said(Base) and cls
+
+
+def test_mapper_with_another_key_than_its_table_is_rejected() -> None:
+    Base = base()
+    table = Table("a", Base.metadata, Column("id", Integer, primary_key=True), Column("x", Integer))
+    cls = mapped(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.x]})
+    assert (
+        "the mapper has another primary key than the table (A); received x; accepted: id" in said(Base)
+        and cls
+    )
+
+
+def discriminated(base: Any, kind: Any, identity: Any) -> Any:
+    args = {"polymorphic_on": "kind", "polymorphic_identity": identity}
+    return type("P", (base,), {"__tablename__": "p", "id": key(), "kind": kind, "__mapper_args__": args})
+
+
+class Kind(Enum):
+    PERSON = "p"
+    ROBOT = "r"
+
+
+def test_discriminator_enumeration_is_stored_by_name() -> None:
+    Base = base()
+    args = {"polymorphic_on": "kind", "polymorphic_identity": Kind.PERSON}
+    parent = type(
+        "P",
+        (Base,),
+        {"__tablename__": "p", "id": key(), "kind": mapped_column(EnumType(Kind)), "__mapper_args__": args},
+    )
+    child = type("R", (parent,), {"__mapper_args__": {"polymorphic_identity": Kind.ROBOT}})
+    tables = read_sqlalchemy(Base).tables
+    assert [tables[name].discriminator for name in "PR"] == [
+        Discriminator("kind", "PERSON"),
+        Discriminator("kind", "ROBOT"),
+    ]
+    assert child
+
+
+def test_discriminator_of_other_types_is_rejected() -> None:
+    Base = base()
+    args = {"polymorphic_on": "kind", "polymorphic_identity": 1.5}
+    parent = type(
+        "P",
+        (Base,),
+        {"__tablename__": "p", "id": key(), "kind": mapped_column(Float), "__mapper_args__": args},
+    )
+    child = type("R", (parent,), {"__mapper_args__": {"polymorphic_identity": 2.5}})
+    assert (
+        "not a value of a discriminator (P); received 1.5; accepted: a text or an integer" in said(Base)
+        and child
+    )
+
+
+def test_classes_of_one_table_without_discriminator_are_rejected() -> None:
+    """No row would tell of which class an object is: all of them would be of the child."""
+    Base = base()
+    parent = mapped(Base, "P")
+    child = type("Q", (parent,), {"z": mapped_column(Integer, nullable=True)})
+    message = said(Base)
+    assert (
+        "several classes share the table p without a discriminator (Q); received P and Q" in message and child
+    )
+
+
+def test_unrelated_classes_of_one_table_are_rejected() -> None:
+    Base = base()
+    first = mapped(Base, "A")
+    second = type("A2", (Base,), {"__table__": first.__table__})
+    assert (
+        "several classes share the table a without a discriminator (A2); received A and A2" in said(Base)
+        and second
+    )
+
+
+@pytest.mark.parametrize(
+    ("info", "problem"),
+    [
+        ({(): 1, 5: 6, ("other", "key"): 7}, None),
+        ({("__tidings__",): {}}, "not marks (A.b); received ('__tidings__',): {}"),
+        ({("__tidings__", "implicit"): None}, "not marks (A.b); received ('__tidings__', 'implicit'): None"),
+    ],
+)
+def test_info_with_foreign_or_malformed_entries(info: dict[Any, Any], problem: str | None) -> None:
+    Base = base()
+    classes = [
+        mapped(Base, "A", b_id=mapped_column(ForeignKey("b.id")), b=relationship("B", info=info)),
+        mapped(Base, "B"),
+    ]
+    if problem is None:
+        assert len(read_sqlalchemy(Base).model.associations) == 1
+    else:
+        assert problem in said(Base) and classes
+
+
+def test_malformed_marks_of_a_class_are_rejected() -> None:
+    Base = base()
+    cls = mapped(Base, "A", __tidings__=7)
+    assert "not marks (A); received 7; accepted: " in said(Base) and cls
+
+
+def test_relationship_to_class_of_another_base_is_rejected() -> None:
+    Base, Other = base(), base()
+    other = mapped(Other, "Z")
+    join = lambda: foreign(cls.z_id) == other.id  # noqa: E731
+    cls = mapped(Base, "A", z_id=mapped_column(Integer), z=relationship(other, primaryjoin=join))
+    assert "no such class (A.z); received Z; accepted: A" in said(Base)
+
+
+def test_deferred_reflection_before_prepare_is_rejected() -> None:
+    class Base(DeferredReflection, DeclarativeBase):
+        pass
+
+    cls = type("A", (Base,), {"__tablename__": "a"})
+    assert "SQLAlchemy cannot configure it: Class" in said(Base) and cls
+
+
+def test_marked_relationship_with_further_condition_is_rejected() -> None:
+    """Triggers would follow links that the relationship does not have."""
+    Base = base()
+    target = mapped(Base, "A")
+    join = lambda: and_(foreign(cls.owner) == target.id, cls.kind == "a")  # noqa: E731
+    cls = mapped(
+        Base,
+        "C",
+        owner=mapped_column(Integer),
+        kind=mapped_column(String),
+        a=relationship(target, primaryjoin=join, info=propagates()),
+    )
+    assert "a marked relationship has a further condition (C.a); received " in said(Base)
+
+
+def test_unmarked_relationship_with_further_condition_is_read() -> None:
+    Base = base()
+    target = mapped(Base, "A")
+    join = lambda: and_(foreign(cls.owner) == target.id, cls.kind == "a")  # noqa: E731
+    members = {"owner": mapped_column(Integer), "kind": mapped_column(String)}
+    cls = mapped(Base, "C", **members, a=relationship(target, primaryjoin=join))
+    assert read_sqlalchemy(Base).links == {("C", "a"): Held("c", "owner", End.SOURCE)}
+
+
+def test_attribute_with_the_name_of_the_key_column_is_kept() -> None:
+    Base = base()
+    cls = mapped(
+        Base, "A", id=mapped_column("code", String), number=mapped_column("id", Integer, primary_key=True)
+    )
+    placed = read_sqlalchemy(Base)
+    assert placed.model.classes["A"].attributes == (Attribute("id", "string"),) and cls
+    assert placed.tables["A"] == ClassTable("a", "id", {"id": "code"})
+
+
+def test_reference_in_the_key_is_one_to_one() -> None:
+    Base = base()
+    classes = [
+        mapped(Base, "A"),
+        mapped(
+            Base, "Profile", id=mapped_column(ForeignKey("a.id"), primary_key=True), user=relationship("A")
+        ),
+    ]
+    found, _ = only(read_sqlalchemy(Base))
+    assert (found.source_cardinality, found.target_cardinality) == (MAYBE, ONE) and classes
+
+
+@pytest.mark.parametrize("members", [{"__tablename__": "a.b"}, {"v": mapped_column("v.w", String)}])
+def test_names_with_dots_are_rejected(members: dict[str, Any]) -> None:
+    """A dot separates a schema from a table in SQL: `a.b` would be the table b of the schema a."""
+    Base = base()
+    cls = mapped(Base, "A", **members)
+    assert "a dot in a name is not supported (A); received " in said(Base) and cls
+
+
+def test_names_with_quotes_are_quoted_in_triggers() -> None:
+    Base = base()
+    a = mapped(Base, "A", __tablename__="we\"ird 'tab;le--", v=mapped_column("v\"a'l", String))
+    join = lambda: foreign(b.a_id) == a.id  # noqa: E731
+    mark = implicit(name='it\'s "odd"; DROP')
+    b = subscriber(
+        mapped(
+            Base, "B", a_id=mapped_column("f\"k'", Integer), a=relationship(a, primaryjoin=join, info=mark)
+        )
+    )
+    engine = create_engine("sqlite://")
+    Base.metadata.create_all(engine)
+    with engine.begin() as connection:
+        for piece in generate_schema(read_sqlalchemy(Base), SqliteDialect()):
+            connection.exec_driver_sql(piece.sql)
+        connection.exec_driver_sql('INSERT INTO "we""ird \'tab;le--" (id, "v""a\'l") VALUES (1, \'x\')')
+        connection.exec_driver_sql('INSERT INTO b (id, "f""k\'") VALUES (2, 1)')
+        connection.exec_driver_sql('UPDATE "we""ird \'tab;le--" SET "v""a\'l" = \'y\'')
+        hits = connection.exec_driver_sql("SELECT subscriber_key, by FROM tidings_hits").all()
+    assert [tuple(row) for row in hits] == [("2", 'it\'s "odd"; DROP')]
+
+
+def test_computed_attributes_are_not_attributes_of_the_model() -> None:
+    Base = base()
+    doubled = hybrid_property(lambda self: 2 * self.x)
+    cls = mapped(Base, "A", x=mapped_column(Integer), doubled=doubled, alias=synonym("x"))
+    cls.squared = column_property(cls.__table__.c.x * cls.__table__.c.x)
+    assert read_sqlalchemy(Base).model.classes["A"].attributes == (Attribute("x", "integer"),)
+
+
+def test_read_twice_as_many_classes_takes_twice_the_work() -> None:
+    def declare(count: int) -> Any:
+        Base = base()
+        parent = discriminated(Base, mapped_column(String), "p")
+        Base.all = [
+            parent,
+            *(
+                type(f"S{number}", (parent,), {"__mapper_args__": {"polymorphic_identity": f"s{number}"}})
+                for number in range(count)
+            ),
+        ]
+        Base.all += [
+            mapped(
+                Base,
+                f"C{number}",
+                p_id=mapped_column(ForeignKey("p.id")),
+                p=relationship("P", info=association()),
+            )
+            for number in range(1, count)
+        ]
+        Base.registry.configure()
+        return Base
+
+    def work(base: Any) -> int:
+        read = lambda: generate_schema(read_sqlalchemy(base), SqliteDialect())  # noqa: E731
+        return count_executed_lines(read, "tidings.objects")
+
+    assert work(declare(100)) < 2.2 * work(declare(50))

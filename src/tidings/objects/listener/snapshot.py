@@ -235,7 +235,7 @@ class DatabaseSnapshot:
         place = None if cls == family else self.tables.discriminator(cls)
         key, *kept = (self.tables.key(cls),) if place is None else place
         for its_key, *values in self._select(key, kept, objects):
-            if said is None or place is None or values == [said.value]:
+            if said is None or place is None or values == [self.tables.mappers[cls].polymorphic_identity]:
                 yield self.object(family, its_key)
 
     def labels(self, objects: Iterable[Object]) -> Mapping[Object, str]:

@@ -168,6 +168,12 @@ class DraftAssociation:
             return None
         return self.owner or find_owning_end(self.source.cardinality, self.target.cardinality)
 
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The classes in which the name is used: the source, and the class whose table has the foreign key."""
+        ends = (end for end in (End.SOURCE, self.owning_end) if end is not None)
+        return tuple(dict.fromkeys(self.end(end).cls.text for end in ends))
+
     def end(self, which: End) -> DraftEnd:
         return self.source if which is End.SOURCE else self.target
 

@@ -7,6 +7,7 @@ class would be quadratic. Only classes with several parents, and those below the
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
@@ -196,6 +197,14 @@ class DraftView:
         """Map classes with an attribute to their nearest ancestor, or to another class of their cycle, with it, too."""
         return self._attributes.nearest(attribute)
 
+    def find_ambiguous_names(self) -> frozenset[str]:
+        """Find the names that associations share with others, or with attributes, in one class or its ancestors."""
+        uses = [(cls, each.effective_name) for each in self.draft.associations for cls in each.users]
+        own = [(cls, name) for cls in self.classes for name in self._attributes.names(cls)]
+        repeated = (name for (_, name), count in Counter([*uses, *own]).items() if count > 1)
+        names, declarations = {name for _, name in uses}, _Declarations(self, [*uses, *own])
+        return frozenset(repeated).union(name for name in names if declarations.nearest(name))
+
     def attributes(self, cls: str) -> Iterator[str]:
         """Yield own and inherited attributes."""
         return (name for above in self.lineage(cls) for name in self._attributes.names(above.name.text))
@@ -266,7 +275,7 @@ class _Declarations:
                     nearest.setdefault(stack[-1], cls)
             stack.append(cls)
         for cls in (cls for cls in declaring if cls not in forest):
-            _, *above = (each.name.text for each in self._view.lineage(cls))
+            above = [each.name.text for each in self._view.lineage(cls)][1:]
             nearest.update((cls, each) for each in reversed(above) if each in declaring)
         return nearest
 

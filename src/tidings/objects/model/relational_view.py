@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 
 from tidings.core.suggest import printable
@@ -136,9 +137,17 @@ class RelationalView:
     def families(self) -> list[str]:
         return list(dict.fromkeys(self.model.family(name) for name in self.model.classes))
 
+    @cached_property
+    def _descendants(self) -> Mapping[str, Sequence[str]]:
+        descendants: dict[str, list[str]] = {name: [] for name in self.model.classes}
+        for name in self.model.classes:
+            for above in list(self.model.lineage(name))[1:]:
+                descendants[above.name].append(name)
+        return descendants
+
     def members(self, family: str) -> list[str]:
         """List a class and its descendants."""
-        return [family, *self.model.subclasses_of(family)]
+        return [family, *self._descendants[family]]
 
     def family_of(self, name: str) -> str:
         """Build the SQL expression of the family of a class, given as an expression: a seminar is a course."""
@@ -152,7 +161,7 @@ class RelationalView:
 
     def below(self, family: str) -> list[str]:
         """List the descendants of a class, deepest first."""
-        return sorted(self.model.subclasses_of(family), key=lambda each: -len(list(self.model.lineage(each))))
+        return sorted(self._descendants[family], key=lambda each: -len(list(self.model.lineage(each))))
 
     def rows(self) -> Iterator[ObjectTable]:
         """Yield each table of objects once, even if several classes share it."""
@@ -176,10 +185,16 @@ class RelationalView:
         Propagating associations are not references: their changes are links.
         """
         yield from self.mapped.tables[cls].columns.items()
+        yield from self._references.get(cls, ())
+
+    @cached_property
+    def _references(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        references: dict[str, list[tuple[str, str]]] = {}
         for each in self.model.associations:
             link = self.mapped.link(each)
-            if isinstance(link, ForeignKey) and each.propagates is None and each.at(link.owner) == cls:
-                yield each.name, link.column
+            if isinstance(link, ForeignKey) and each.propagates is None:
+                references.setdefault(each.at(link.owner), []).append((each.name, link.column))
+        return references
 
     def propagating(self) -> list[DirectedAssociation]:
         return [

@@ -274,18 +274,17 @@ def check_unique_association_names(view: DraftView) -> Iterator[Finding]:
     for cls in view.classes.values():
         for attribute in view.own_attributes(cls):
             uses.setdefault(attribute.name.text, []).append((cls.name.text, "attribute"))
+    ambiguous = view.find_ambiguous_names()
     for association in view.draft.associations:
         name = association.effective_name
         if not is_name(name):
             yield Finding(association.at, "an association needs a name", printable(name))
-        ends = (end for end in (End.SOURCE, association.owning_end) if end)
-        classes = dict.fromkeys(association.end(end).cls.text for end in ends)
         before = uses.setdefault(name, [])
-        clashes = (use for use in before if any(_are_related(view, use[0], cls) for cls in classes))
-        for other, kind in list(clashes)[:1]:
-            what = f"{printable(other)} already has an {kind} of this name"
+        clashes = (use for use in before if any(_are_related(view, use[0], cls) for cls in association.users))
+        if name in ambiguous and (clash := next(clashes, None)) is not None:
+            what = f"{printable(clash[0])} already has an {clash[1]} of this name"
             yield Finding(association.at, what, printable(name), hint="rename one of them")
-        before += ((cls, "association") for cls in classes)
+        before += ((cls, "association") for cls in association.users)
 
 
 def _are_related(view: DraftView, first: str, second: str) -> bool:

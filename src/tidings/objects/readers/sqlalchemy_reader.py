@@ -7,14 +7,18 @@ with the foreign key; for many to many the one whose name is first in the alphab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from types import NoneType
 from typing import Any
 
-from sqlalchemy import Column, Table
+from sqlalchemy import BinaryExpression, Column, Table
+from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Mapper, RelationshipProperty, registry
 from sqlalchemy.orm.interfaces import RelationshipDirection
 
+from tidings.core.suggest import join_words
 from tidings.objects.model.class_model import ANY_CARDINALITY, Cardinality, End
 from tidings.objects.model.draft import (
     Draft,
@@ -23,7 +27,6 @@ from tidings.objects.model.draft import (
     DraftClass,
     DraftEnd,
     DraftMark,
-    DraftMarks,
     Finding,
     ModelError,
     SourceText,
@@ -40,6 +43,7 @@ from tidings.objects.model.table_mapping import (
 from tidings.objects.model.validation import validate_draft
 from tidings.objects.readers.sqlalchemy_marks import MARK_ATTRIBUTE
 
+MAX_SHOWN = 80
 OrmRelationship = RelationshipProperty[Any]
 
 
@@ -48,19 +52,23 @@ def read_sqlalchemy(base: Any) -> MappedModel:
     classes = base if isinstance(base, registry) else getattr(base, "registry", None)
     if not isinstance(classes, registry):
         accepted = "a declarative base of SQLAlchemy, or a registry"
-        raise ModelError([Finding("the model", "not a declarative base", repr(base)[:80], accepted)])
+        raise ModelError([Finding("the model", "not a declarative base", repr(base)[:MAX_SHOWN], accepted)])
     try:
-        classes.configure()
+        classes.configure(cascade=True)
+        builder = _ModelBuilder(classes)
     except SQLAlchemyError as error:
         what = f"SQLAlchemy cannot configure it: {str(error).splitlines()[0]}"
         raise ModelError([Finding("the model", what)]) from error
-    return _ModelBuilder(classes).build()
+    return builder.build()
 
 
 class _ModelBuilder:
     def __init__(self, classes: registry) -> None:
         self.mappers = sorted(classes.mappers, key=lambda mapper: mapper.class_.__name__)
         self.findings: list[Finding] = []
+        self.classes_by_table: dict[Any, list[str]] = {}
+        for mapper in self.mappers:
+            self.classes_by_table.setdefault(mapper.local_table, []).append(_name(mapper))
         self.back = dict(_pair_relationships(self.mappers))
         self.associations = list(self._select_relationships())
         self.columns = {column for each in self.associations for column in _foreign_columns(each)}
@@ -101,19 +109,38 @@ class _ModelBuilder:
         if mapper.concrete:
             accepted = "joined tables, or a single table with a discriminator"
             self._add_finding(_name(mapper), "concrete table inheritance is not supported", accepted=accepted)
-        keys = [column.name for column in table.primary_key]
-        if len(keys) != 1:
+        self._check_key(mapper, table)
+        dotted = [name for name in (table.name, *(column.name for column in table.columns)) if "." in name]
+        if dotted:
+            self._add_finding(_name(mapper), "a dot in a name is not supported", ", ".join(dotted))
+        if self._shares_table(mapper):
+            self._check_discriminator(mapper)
+
+    def _check_key(self, mapper: Mapper[Any], table: Table) -> None:
+        at, keys = _name(mapper), [column.name for column in table.primary_key]
+        if not keys:
+            self._add_finding(at, "the table has no primary key", accepted="one column")
+        elif len(keys) > 1:
             hint = "an association with attributes is a class with a key of its own and two associations"
-            self._add_finding(
-                _name(mapper), "composite primary keys are not supported", ", ".join(keys), "one column", hint
-            )
-        discriminator = mapper.polymorphic_on
-        if (
-            self._shares_table(mapper)
-            and discriminator is not None
-            and getattr(discriminator, "table", None) is None
-        ):
-            self._add_finding(_name(mapper), "the discriminator is an expression", accepted="a column")
+            what = "composite primary keys are not supported"
+            self._add_finding(at, what, ", ".join(keys), "one column", hint)
+        elif mapper.inherits is None and list(mapper.primary_key) != list(table.primary_key):
+            received = ", ".join(column.name for column in mapper.primary_key)
+            self._add_finding(at, "the mapper has another primary key than the table", received, keys[0])
+
+    def _check_discriminator(self, mapper: Mapper[Any]) -> None:
+        at, discriminator, names = (
+            _name(mapper),
+            mapper.polymorphic_on,
+            self.classes_by_table[mapper.local_table],
+        )
+        if discriminator is None and at != names[0]:
+            what = f"several classes share the table {mapper.local_table} without a discriminator"
+            self._add_finding(at, what, join_words(names), "polymorphic_on, or a table for each class")
+        elif discriminator is not None and getattr(discriminator, "table", None) is None:
+            self._add_finding(at, "the discriminator is an expression", accepted="a column")
+        elif discriminator is not None and not isinstance(value := _identity(mapper), str | int | NoneType):
+            self._add_finding(at, "not a value of a discriminator", repr(value), "a text or an integer")
 
     def _select_relationships(self) -> Iterator[OrmRelationship]:
         """Yield one relationship per association, of the class that is its source."""
@@ -130,7 +157,13 @@ class _ModelBuilder:
                 yield self._select_direction(both)
 
     def _is_marked(self, each: OrmRelationship) -> bool:
-        return any(isinstance(key, tuple) and key[0] == MARK_ATTRIBUTE for key in each.info)
+        """Return whether a relationship has marks, and report what looks like marks and is not."""
+        entries = _mark_entries(each)
+        for key, tags in entries:
+            if len(key) != 2 or not (isinstance(tags, Mapping) or key[1] == "name"):
+                accepted = "info=implicit(), propagates() or association()"
+                self._add_finding(_location(each), "not marks", f"{key!r}: {tags!r}", accepted)
+        return bool(entries)
 
     def _select_direction(self, both: list[OrmRelationship]) -> OrmRelationship:
         marked = [each for each in both if self._is_marked(each)]
@@ -143,10 +176,30 @@ class _ModelBuilder:
     def _class(self, mapper: Mapper[Any]) -> DraftClass:
         name = _name(mapper)
         parents = (SourceText(_name(mapper.inherits), name),) if mapper.inherits is not None else ()
-        key = DraftMark("stored", name, {"key": SourceText(_key(mapper), name)})
-        return DraftClass(
-            SourceText(name, name), tuple(self._attributes(mapper)), parents, _class_marks(mapper, key)
+        attributes, marks = tuple(self._attributes(mapper)), tuple(self._class_marks(mapper))
+        return DraftClass(SourceText(name, name), attributes, parents, marks)
+
+    def _class_marks(self, mapper: Mapper[Any]) -> Iterable[DraftMark]:
+        """Build the marks of a class, and of its mixins and abstract bases: those of a mapped parent are its own.
+
+        The key is named by its attribute, since another attribute may have the name of the key's column.
+        """
+        name, mapped_above = (
+            _name(mapper),
+            mapper.inherits.class_.__mro__ if mapper.inherits is not None else (),
         )
+        key = mapper.get_property_by_column(next(iter(mapper.local_table.primary_key))).key
+        tags: dict[str, dict[str, SourceText]] = {"stored": {"key": SourceText(key, name)}}
+        for cls in reversed([each for each in mapper.class_.__mro__ if each not in mapped_above]):
+            marks = vars(cls).get(MARK_ATTRIBUTE, {})
+            if not isinstance(marks, Mapping):
+                accepted = "the decorators subscriber and stored"
+                self._add_finding(name, "not marks", repr(marks)[:MAX_SHOWN], accepted)
+                continue
+            for mark, values in marks.items():
+                written = {tag: SourceText(str(value), name) for tag, value in values.items()}
+                tags[mark] = tags.get(mark, {}) | written
+        return (DraftMark(mark, name, values) for mark, values in tags.items())
 
     def _attributes(self, mapper: Mapper[Any]) -> Iterator[DraftAttribute]:
         for key, column in self._own_columns(mapper):
@@ -182,27 +235,32 @@ class _ModelBuilder:
         )
 
     def _shares_table(self, mapper: Mapper[Any]) -> bool:
-        return sum(each.local_table is mapper.local_table for each in self.mappers) > 1
+        return len(self.classes_by_table[mapper.local_table]) > 1
 
     def _discriminator(self, mapper: Mapper[Any]) -> Discriminator | None:
         """Return the discriminator if several classes share a table; otherwise the table determines the class."""
         discriminator = mapper.polymorphic_on
         if not self._shares_table(mapper) or discriminator is None:
             return None
-        column, value, table = discriminator.name, mapper.polymorphic_identity, discriminator.table
+        column, value, table = discriminator.name, _identity(mapper), discriminator.table
         if table is mapper.local_table:
             return Discriminator(str(column), value)
         key = next(str(each.name) for each in table.primary_key)
         return Discriminator(str(column), value, _table_name(table), key)
 
     def _link(self, each: OrmRelationship) -> LinkStorage | None:
+        joins = [join for join in (each.primaryjoin, each.secondaryjoin) if join is not None]
+        if self._is_marked(each) and not all(isinstance(join, BinaryExpression) for join in joins):
+            what, received = "a marked relationship has a further condition", " and ".join(map(str, joins))
+            accepted = "a foreign key, or a table of links, without conditions"
+            self._add_finding(_location(each), what, received, accepted)
         if each.secondary is not None:
             return self._link_table(each)
         pairs = each.synchronize_pairs
         if len(pairs) != 1 or not pairs[0][0].primary_key:
-            received = ", ".join(f"{a} = {b}" for a, b in pairs) or None
+            shown = ", ".join(f"{a} = {b}" for a, b in pairs) or None
             what, accepted = "not stored as one foreign key", "one column with the key of the other object"
-            self._add_finding(_location(each), what, received, accepted)
+            self._add_finding(_location(each), what, shown, accepted)
             return None
         column = pairs[0][1]
         owner = End.SOURCE if each.direction is RelationshipDirection.MANYTOONE else End.TARGET
@@ -210,9 +268,11 @@ class _ModelBuilder:
 
     def _link_table(self, each: OrmRelationship) -> LinkStorage | None:
         near, far = each.synchronize_pairs, each.secondary_synchronize_pairs or []
-        if len(near) != 1 or len(far) != 1 or not isinstance(each.secondary, Table):
-            accepted = "a table with one column for each end"
-            self._add_finding(_location(each), "not stored in a link table", accepted=accepted)
+        wrong = [pair for pair in (*near, *far) if not pair[0].primary_key]
+        if len(near) != 1 or len(far) != 1 or wrong or not isinstance(each.secondary, Table):
+            received = ", ".join(f"{a} = {b}" for a, b in wrong) or None
+            accepted = "a table with one column for each end, which refers to its key"
+            self._add_finding(_location(each), "not stored in a link table", received, accepted)
             return None
         return LinkTable(_table_name(each.secondary), near[0][1].name, far[0][1].name)
 
@@ -263,14 +323,21 @@ def _foreign_columns(each: OrmRelationship) -> list[Any]:
     return [] if each.secondary is not None else [column for _, column in each.synchronize_pairs]
 
 
-def _class_marks(mapper: Mapper[Any], key: DraftMark) -> DraftMarks:
-    name = _name(mapper)
-    marks = {"stored": key}
-    for mark, values in vars(mapper.class_).get(MARK_ATTRIBUTE, {}).items():
-        before = marks.get(mark)
-        tags = {tag: SourceText(str(value), name) for tag, value in values.items()}
-        marks[mark] = DraftMark(mark, name, {**(before.tags if before else {}), **tags})
-    return tuple(marks.values())
+def _mark_entries(each: OrmRelationship) -> list[tuple[tuple[Any, ...], Any]]:
+    return [
+        (key, tags)
+        for key, tags in each.info.items()
+        if isinstance(key, tuple) and key[:1] == (MARK_ATTRIBUTE,)
+    ]
+
+
+def _identity(mapper: Mapper[Any]) -> Any:
+    """Return the stored value of a class's discriminator: enumerations are stored by name."""
+    value, discriminator = mapper.polymorphic_identity, mapper.polymorphic_on
+    if isinstance(value, Enum) and discriminator is not None:
+        process = discriminator.type.bind_processor(DefaultDialect())
+        return value if process is None else process(value)
+    return value
 
 
 def _association(
@@ -279,8 +346,8 @@ def _association(
     at = _location(each)
     marks = tuple(
         DraftMark(key[1], at, {tag: SourceText(str(value), at) for tag, value in tags.items()})
-        for key, tags in each.info.items()
-        if isinstance(key, tuple) and key[0] == MARK_ATTRIBUTE and key[1] not in ("", "name")
+        for key, tags in _mark_entries(each)
+        if key[1] not in ("", "name")
     )
     source = DraftEnd(
         SourceText(_name(each.parent), at), _back_cardinality(each, back), back.key if back else None
@@ -309,5 +376,6 @@ def _back_cardinality(each: OrmRelationship, back: OrmRelationship | None) -> Ca
     if each.direction is RelationshipDirection.ONETOMANY:
         required = all(not column.nullable for _, column in each.synchronize_pairs)
         return Cardinality(1 if required else 0, 1)
-    unique = each.secondary is None and all(column.unique for _, column in each.synchronize_pairs)
+    pairs = each.synchronize_pairs
+    unique = each.secondary is None and all(column.unique or column.primary_key for _, column in pairs)
     return Cardinality(0, 1) if unique else ANY_CARDINALITY

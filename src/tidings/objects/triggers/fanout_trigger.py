@@ -147,20 +147,20 @@ def _watchers(view: RelationalView) -> str:
 
 
 def _class_watchers(view: RelationalView, dialect: Dialect) -> Iterator[str]:
-    """Topmost classes all at once: a part for each would cost each change something, however many there are."""
-    yield _class_watcher(view, "w.class", "w.class = r.family")
-    for name in view.model.classes:
-        family = view.model.family(name)
-        is_a = view.is_a(name, dialect.typed(family))
-        if is_a is not None:
-            of = f"r.family = {quote_literal(family)} AND w.class = {quote_literal(name)}"
-            yield f"{_class_watcher(view, quote_literal(name), of)}\n    AND {is_a}"
+    """One part for all topmost classes, one for the classes below each: SQLite takes at most 500 parts."""
+    yield _class_watcher(view, "w.class = r.family")
+    for family in view.families():
+        key, below = dialect.typed(family), view.below(family)
+        cases = "".join(f"\n        WHEN {quote_literal(name)} THEN {view.is_a(name, key)}" for name in below)
+        if below:
+            of = f"r.family = {quote_literal(family)} AND w.class IN ({quote_literals(below)})"
+            yield f"{_class_watcher(view, of)}\n    AND CASE w.class{cases} END"
 
 
-def _class_watcher(view: RelationalView, by: str, of: str) -> str:
+def _class_watcher(view: RelationalView, of: str) -> str:
     return (
         f"SELECT NEW.id, {view.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
-        f" 'class', {by}, 0\n"
+        " 'class', w.class, 0\n"
         f"FROM {REACHED_TABLE} CROSS JOIN tidings_watches AS w\n"
         f"WHERE r.change = NEW.id AND {of} AND w.key IS NULL"
     )
