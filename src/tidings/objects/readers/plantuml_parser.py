@@ -3,7 +3,7 @@
     class Student <<subscriber>> { name : String }
     Student "*" -- "*" Course : attends <<implicit>> >
 
-`parse_diagram` builds the tree in `plantuml_tree`. The grammar of a line is `plantuml.lark`; `plantuml_tree` also splits
+`parse_diagram` builds the tree in `plantuml_tree`. The grammar of a line is `plantuml.lark`; it also splits
 the text. Syntax problems are part of the tree, so that all of them are reported at once.
 """
 
