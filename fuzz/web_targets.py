@@ -28,7 +28,7 @@ from tidings.api.objects import _parse_watch
 from tidings.api.parameters import check_parameters
 from tidings.api.problem_details import HttpError
 from tidings.api.xml_rpc.service_methods import parse_call, render_fault
-from tidings.cli.metadata.registration import _of_line as read_document_line
+from tidings.cli.metadata.registration import _parse_line as read_document_line
 from tidings.client.stream import NotificationStream
 from tidings.client.transport import RetryPolicy
 from tidings.client.transport import check_url as checked_service

@@ -94,10 +94,10 @@ def test_masters_that_name_a_spark(master: str) -> None:
 def test_run_refuses_a_folder_that_is_not_there(tidings: Tidings) -> None:
     done = tidings("run", "--once", "--folder", "nope")
     assert done.exit_code == 2
-    said = "error: there is no such folder (--folder); received 'nope'; make it first: mkdir -p nope\n"
+    said = "error: there is no such folder (--folder); received 'nope'; create it first: mkdir -p nope\n"
     assert done.stderr == said
     Path("file").write_text("")
-    assert "this is no folder" in tidings("run", "--folder", "file").stderr
+    assert "this is not a folder" in tidings("run", "--folder", "file").stderr
 
 
 def test_doctor_tries_to_write_where_the_home_folder_would_be(tidings: Tidings) -> None:

@@ -85,7 +85,7 @@ def test_dead_letters_are_listed_and_replayed(tidings: Tidings, private: None, t
             "#7  there is no such dead letter that waits; tidings destination letters"
         )
         replayed = tidings("destination", "replay", made["id"], "1")
-        assert replayed.exit_code == 0 and "1 dead letter to be tried again" in replayed.stdout
+        assert replayed.exit_code == 0 and "1 dead letter to be retried" in replayed.stdout
         assert "is tried again" in tidings("destination", "letters", made["id"]).stdout
         assert json.loads(tidings("destination", "replay", made["id"], "--json").stdout)["replayed"] == 0
         failing = tidings("destination", "list").stdout

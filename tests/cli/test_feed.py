@@ -33,7 +33,7 @@ def test_add_says_what_was_found(tidings: Tidings, site: Site) -> None:
     done = tidings("feed", "list")
     header, row = (line.split() for line in done.stdout.splitlines())
     assert header == ["feed", "title", "next", "poll", "state"]
-    assert (row[:2], row[3:]) == ([site.url(), "News"], ["fine"])
+    assert (row[:2], row[3:]) == ([site.url(), "News"], ["ok"])
 
 
 def test_add_and_list_say_what_is_left_out_of_items(tidings: Tidings, site: Site) -> None:
@@ -41,7 +41,7 @@ def test_add_and_list_say_what_is_left_out_of_items(tidings: Tidings, site: Site
     site.pages["/rss.xml"] = Response(200, body)
     done = tidings("feed", "add", site.url())
     assert done.stderr == "left out of the items: g:price (2)\n"
-    assert "fine; left out of the items: g:price (2)" in " ".join(tidings("feed", "list").stdout.split())
+    assert "ok; left out of the items: g:price (2)" in " ".join(tidings("feed", "list").stdout.split())
     assert json.loads(tidings("feed", "list", "--json").stdout)["left_out"] == "g:price (2)"
     site.pages["/rss.xml"] = Response(200, rss("a", "b", "c"))
     tidings("feed", "add", site.url())

@@ -142,7 +142,7 @@ def test_feeds_of_somebody_with_rules_only_says_that_rules_have_none(tidings: Ti
     assert tidings("provider", "schema", str(SCHEMA)).exit_code == 0
     rule = "search CycleProvider c register c where c.serverPort > 5"
     assert tidings("subscribe", "--as", "ana", "--language", "rules", rule).exit_code == 0
-    none = "the rules of ana have no feeds: tidings notifications shows what they find\n"
+    none = "the rules of ana have no feeds: tidings notifications prints their notifications\n"
     done = tidings("feeds", "--as", "ana")
     assert (done.stdout, done.stderr) == ("", none)
     assert tidings("subscribe", "--as", "ana", "--id", "s-1", "price < 200").exit_code == 0

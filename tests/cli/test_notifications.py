@@ -52,7 +52,7 @@ def test_a_number_that_is_ahead_of_everything_is_refused(
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
         "error: there is no such number (--after); received 100000; accepted: 0 to 3; "
-        "what comes up to it would be passed over\n"
+        "the notifications up to this number would be skipped\n"
     )
     last = tidings("notifications", "--as", "ana", "--after", "3")
     assert (last.exit_code, last.stderr) == (0, "nothing new for ana; the last number is 3\n")
@@ -60,4 +60,4 @@ def test_a_number_that_is_ahead_of_everything_is_refused(
 
 def test_two_places_to_begin(tidings: Call) -> None:
     done = tidings("notifications", "--as", "ana", "--after", "1", "--unread")
-    assert (done.exit_code, "two places to begin" in done.stderr) == (2, True)
+    assert (done.exit_code, "--unread and --after exclude each other" in done.stderr) == (2, True)

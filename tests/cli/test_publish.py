@@ -128,7 +128,10 @@ def test_what_cannot_be_found_is_said_with_what_would_be_accepted(tidings: Tidin
 
 def test_publish_id_is_for_one_and_id_field_for_events(tidings: Tidings) -> None:
     assert "--id-field" in tidings("publish", "-", "--id", "p1", given="").stderr
-    assert "two places for one id" in tidings("publish", "{}", "--id-field", "lot", "--id", "p1").stderr
+    assert (
+        "--id and --id-field exclude each other"
+        in tidings("publish", "{}", "--id-field", "lot", "--id", "p1").stderr
+    )
     assert "only events have a field" in tidings("publish", "<a/>", "--id-field", "lot").stderr
 
 

@@ -48,7 +48,7 @@ def test_a_table_of_spark_is_not_looked_at(tidings: Tidings) -> None:
 def test_remove(tidings: Tidings) -> None:
     write()
     tidings(*ADD)
-    assert tidings("reference", "remove", "sectors").stdout == "sectors  withdrawn\n"
+    assert tidings("reference", "remove", "sectors").stdout == "sectors  removed\n"
     done = tidings("reference", "remove", "sectors")
     assert (done.exit_code, done.stderr) == (3, "sectors  there is no such reference table\n")
     done = tidings("reference", "remove", "sectors", "--json")

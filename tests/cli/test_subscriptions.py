@@ -97,7 +97,7 @@ def test_subscriptions_lists_everybodys_or_ones_own(tidings: Tidings) -> None:
 
 def test_an_accepted_delay_is_shown(tidings: Tidings) -> None:
     done = tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1", "--within", "600 s")
-    assert done.stdout == "s1  ana  predicates  1 predicate, reached through a, told within 10 minutes\n"
+    assert done.stdout == "s1  ana  predicates  1 predicate, reached through a, notified within 10 minutes\n"
     made = tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1", "--within", "10 min", "--json")
     assert json.loads(made.stdout)["within"] == "10 minutes"
     tidings("subscribe", "--as", "bo", "b = 1", "--id", "s2")
@@ -127,7 +127,7 @@ def test_what_waits_is_said(tidings: Tidings) -> None:
         )
     done = tidings("notifications", "--as", "ana")
     assert done.stdout == ""
-    assert re.fullmatch(r"held for later: 2 notifications, the first until \d{4}-.*Z\n", done.stderr)
+    assert re.fullmatch(r"deferred: 2 notifications, the first until \d{4}-.*Z\n", done.stderr)
     assert tidings("notifications", "--as", "ana", "--json").output == ""
 
 
@@ -141,7 +141,7 @@ def test_unsubscribe_withdraws_what_is_there_and_names_what_is_not(tidings: Tidi
     tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
     done = tidings("unsubscribe", "s1", "s9")
     assert done.exit_code == 3
-    assert done.stdout == "s1  withdrawn\n"
+    assert done.stdout == "s1  removed\n"
     assert done.stderr == "s9  there is no such subscription\n"
     assert tidings("subscriptions", "--json").stdout == ""
 
@@ -171,7 +171,7 @@ def test_change_pause_and_resume_keep_the_id(tidings: Tidings) -> None:
     tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
     tidings("subscribe", "--as", "ana", "b = 1", "--id", "s2")
     changed = tidings("change", "s1", "a = 2", "--within", "1 hour")
-    assert changed.stdout == "s1  ana  predicates  1 predicate, reached through a, told within 1 hour\n"
+    assert changed.stdout == "s1  ana  predicates  1 predicate, reached through a, notified within 1 hour\n"
     assert json.loads(tidings("change", "s1", "a = 3", "--json").stdout)["within"] == "1 hour"
     assert json.loads(tidings("change", "s1", "--within", "at once", "--json").stdout)["within"] is None
     paused = tidings("pause", "s1", "s9")
@@ -205,7 +205,7 @@ def test_the_subscriptions_of_a_file_are_made_and_the_bad_ones_listed(furniture:
     assert [line.partition(":")[0] for line in refused] == ["refused"] * 4
     assert refused[0] == (
         "refused: subs.jsonl, line 2: the line is for another subscriber; received bo; accepted: ana; "
-        "without --as, each is for whom its line names"
+        "without --as, each line names its own subscriber"
     )
     assert refused[1].startswith("refused: subs.jsonl, line 3: no event type has an attribute 'prise'")
     assert refused[1].endswith("; did you mean 'price'?")
@@ -263,7 +263,7 @@ def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> N
     refused = tidings("subscribe", "--file", "-", "--json", given=line)
     assert (refused.exit_code, refused.stdout) == (3, "")
     facts = json.loads(refused.stderr)
-    assert (facts["where"], facts["what"]) == ("standard input, line 1", "for whom?")
+    assert (facts["where"], facts["what"]) == ("standard input, line 1", "the subscriber is missing")
     done = tidings("subscribe", "--file", "-", "--as", "ana", "--language", "xpath", given=line)
     assert (done.exit_code, done.stdout) == (0, "1 subscription made\n")
 
@@ -305,7 +305,7 @@ def test_what_holds_for_all_lines_is_wrong_once(tidings: Tidings, words: tuple[s
         (("a = 1", "--file", "subs.jsonl"), "TEXT or --file, not both"),
         (("--file", "subs.jsonl", "--id", "x"), "--id is for one subscription"),
         (("--file", "subs.jsonl"), "no file 'subs.jsonl'; accepted: a .jsonl file"),
-        ((), "to what?; accepted: TEXT, or --file FILE"),
+        ((), "the text of the subscription is missing; accepted: TEXT, or --file FILE"),
     ],
 )
 def test_either_a_text_or_a_file(tidings: Tidings, words: tuple[str, ...], said: str) -> None:
@@ -316,7 +316,7 @@ def test_either_a_text_or_a_file(tidings: Tidings, words: tuple[str, ...], said:
 
 def test_a_text_is_for_somebody(tidings: Tidings) -> None:
     done = tidings("subscribe", "a = 1")
-    assert (done.exit_code, done.stderr) == (2, "error: for whom?; accepted: --as NAME\n")
+    assert (done.exit_code, done.stderr) == (2, "error: the subscriber is missing; accepted: --as NAME\n")
 
 
 def test_subscribe_with_an_empty_range_warns_and_is_accepted(tidings: Tidings) -> None:

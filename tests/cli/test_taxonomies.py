@@ -27,7 +27,7 @@ def test_a_taxonomy_is_loaded_listed_and_forgotten(tidings: Tidings) -> None:
     assert json.loads(tidings("taxonomy", "list", "--json").stdout) == {
         "name": "academia", "classes": 2, "instances": 1, "properties": 2,
     }  # fmt: skip
-    assert tidings("taxonomy", "remove", "academia").stdout == "academia  forgotten\n"
+    assert tidings("taxonomy", "remove", "academia").stdout == "academia  removed\n"
     done = tidings("taxonomy", "remove", "academia")
     assert (done.exit_code, done.stderr) == (3, "academia  there is no such taxonomy\n")
     done = tidings("taxonomy", "remove", "academia", "--json")
@@ -87,7 +87,7 @@ def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:
 
 
 def test_what_is_no_taxonomy(tidings: Tidings) -> None:
-    assert "no idea what is in" in tidings("taxonomy", "load", write("a.csv", "")).output
+    assert "the media type of" in tidings("taxonomy", "load", write("a.csv", "")).output
     assert "no file" in tidings("taxonomy", "load", "nowhere.ttl").output
     assert tidings("taxonomy", "load", write("bad.ttl", "<a> <b>")).exit_code == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.paths import ROOT
-from tidings.cli.objects.triggers import read_model
+from tidings.cli.objects.model import read_model
 from tidings.objects.model.class_model import (
     Association,
     Attribute,

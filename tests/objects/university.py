@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.objects.databases import Database
 from tests.objects.histories import create_tables
 from tests.support.paths import ROOT
-from tidings.cli.objects.triggers import read_model
+from tidings.cli.objects.model import read_model
 
 PUML = f"{ROOT}/examples/university/university.puml"
 PLACED = read_model(PUML)

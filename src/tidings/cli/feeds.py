@@ -1,316 +1,279 @@
-"""`feeds`: where a subscriber's feeds are."""
+"""`feed ...` for feeds that are polled, and `feeds` for the addresses of a subscriber's own feeds."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import output
-from tidings.cli.options import (
-    DEFAULT_HOME,
-    ContactOption,
-    HomeOption,
-    JsonOption,
-    PublicUrlOption,
-    StoreOption,
-    SubscriberOption,
-    find_subscriber,
-    format_help,
-    open_tidings,
-)
+from tidings.cli.command import make_group, stop_on_signals
+from tidings.cli.options import ContactOption, Home, PublicUrlOption, SubscriberOption, find_subscriber
+from tidings.cli.output import Output, View, exit_if_rejects
 from tidings.core.text import plural
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from tidings.feeds.inbound.poller import Poller, PollResult
     from tidings.feeds.outbound.personal_feeds import FeedLocation
     from tidings.feeds.sql.polled_feeds import PolledFeed
     from tidings.feeds.sql.polled_items import ItemCounts
 
 
-# `feed add`, `feed list`, `feed remove` and `feed poll`: feeds that are read, and whose items are published.
-
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Feeds that are read: RSS, Atom and JSON Feed, by polling and by pushes. Their items are published.",
-)
-
-FeedUrl = Annotated[str, typer.Argument(metavar="URL", help="Where the feed is.", show_default=False)]
-CallbackUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--public-url",
-        envvar="TIDINGS_PUBLIC_URL",
-        metavar="URL",
-        help="Where hubs reach [cyan]tidings serve[/], so that they can push; without it feeds are only polled.",
-        show_default=False,
-    ),
-]
-
-INTERRUPTED = 130
+FeedUrl = Annotated[str, typer.Argument(metavar="URL", help="The address of the feed.")]
 
 HIDDEN_FIELDS = ("number", "inside", "callback", "secret", "skips", "login")
-"""What of a feed is for the store only."""
+"""Fields of a feed that only the store needs."""
 
 
-@contextmanager
-def _poller(home: Path, store: str | None, contact: str | None, public_url: str | None) -> Iterator[Poller]:
-    from tidings.feeds.inbound.feed_client import FetchPolicy
-    from tidings.feeds.inbound.poller import Poller
-    from tidings.operations.egress_policy import split_host
+@dataclass(frozen=True)
+class PollOptions:
+    """How feeds are fetched, and where hubs push them."""
 
-    if public_url is not None:
-        split_host(public_url)
-    with (
-        open_tidings(home, store) as tidings,
-        Poller(tidings.store, FetchPolicy(contact=contact), public_url=public_url) as poller,
-    ):
-        yield poller
+    contact: ContactOption = None
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            "--public-url",
+            envvar="TIDINGS_PUBLIC_URL",
+            metavar="URL",
+            help="The address at which hubs reach `tidings serve` to push; without it, feeds are only polled.",
+        ),
+    ] = None
+
+    @contextmanager
+    def open_poller(self, at: Home) -> Iterator[Poller]:
+        """Open the poller of a home folder."""
+        from tidings.feeds.inbound.feed_client import FetchPolicy
+        from tidings.feeds.inbound.poller import Poller
+        from tidings.operations.egress_policy import split_host
+
+        if self.public_url is not None:
+            split_host(self.public_url)
+        policy = FetchPolicy(contact=self.contact)
+        with at.open() as tidings, Poller(tidings.store, policy, public_url=self.public_url) as poller:
+            yield poller
 
 
-def add(
-    url: FeedUrl,
-    contact: ContactOption = None,
-    public_url: CallbackUrlOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Read a feed from now on. It is fetched at once, and what is in it is published.
+def add(polling: PollOptions, at: Home, out: Output, url: FeedUrl) -> None:
+    """Add a feed: it is fetched now, its items are published, and it is polled from now on.
 
-    A feed that cannot be read is refused. Afterwards [cyan]tidings feed poll --follow[/] keeps reading it. An address
-    in a private network is accepted here, because you have typed it; no feed or site can send Tidings to another one.
-
-    [dim]Examples[/]
+    Examples:
       tidings feed add https://example.org/feed.xml
       tidings feed add http://127.0.0.1:8081/rss.xml
       tidings feed add https://ann:secret@example.org/members.xml
+
+    A feed that cannot be read is refused. `tidings feed poll --follow` or `tidings serve` polls it later. An address in
+    a private network is accepted here because you have typed it; redirects and links to private addresses are not.
     """
-    with _poller(home, store, contact, public_url) as poller, output.show_spinner("asking ..."):
-        polled = poller.add(url)
-    _print_poll(polled, as_json)
-    if polled.problem is not None:
-        raise typer.Exit(output.EXIT_WITH_REJECTS)
+    with polling.open_poller(at) as poller, output.show_spinner("fetching ..."):
+        result = poller.add(url)
+    _print_poll(result, out)
+    exit_if_rejects(result.problem is not None)
 
 
-def list_feeds(
-    home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: JsonOption = False
-) -> None:
-    """List the feeds that are read, when each is asked next, and what is wrong with it.
+def _to_record(feed: PolledFeed | None) -> dict[str, Any]:
+    record = asdict(feed) if feed else {}
+    return {name: value for name, value in record.items() if name not in HIDDEN_FIELDS}
 
-    [dim]Example[/]
+
+def _format_state(feed: PolledFeed) -> str:
+    if feed.problem:
+        failures = f" ({plural(feed.failures, 'failure')} in a row)" if feed.failures else ""
+        return feed.problem + failures
+    state = f"pushed by {feed.hub}" if feed.push == "verified" else "ok" if feed.polled else "not polled yet"
+    return f"{state}; left out of the items: {feed.left_out}" if feed.left_out else state
+
+
+FEEDS: View[PolledFeed] = View(
+    "no feeds: tidings feed add URL",
+    columns=(
+        ("feed", "url"),
+        ("title", "title"),
+        ("next poll", lambda feed: feed.next_poll or "never"),
+        ("state", _format_state),
+    ),
+    record=_to_record,
+)
+
+
+def list_feeds(at: Home, out: Output) -> None:
+    """List the polled feeds, with their next polls and errors.
+
+    Example:
       tidings feed list
     """
-    with open_tidings(home, store) as tidings:
-        found = tidings.store.polled_feeds.load()
-    if as_json:
-        for one in found:
-            output.print_json(_record(one))
-    elif found:
-        rows = [(one.url, one.title or "", one.next_poll or "never", _state(one)) for one in found]
-        output.print_table(("feed", "title", "next poll", "state"), rows)
-    else:
-        output.print_note("no feeds: tidings feed add URL")
+    with at.open() as tidings:
+        feeds = tidings.store.polled_feeds.load()
+    out.print_records(feeds, FEEDS)
 
 
-def remove(
-    url: FeedUrl, home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: JsonOption = False
-) -> None:
-    """Do not read a feed any more. What was published stays published.
+def remove(at: Home, out: Output, url: FeedUrl) -> None:
+    """Stop polling a feed. What was published stays published.
 
-    [dim]Example[/]
+    Example:
       tidings feed remove https://example.org/feed.xml
     """
     from tidings.feeds.inbound.feed_client import split_login
 
     url, _ = split_login(url)
-    with open_tidings(home, store) as tidings:
+    with at.open() as tidings:
         removed = tidings.store.polled_feeds.remove(url)
-    output.print_removal({"url": url}, removed, "removed", "there is no such feed", as_json)
+    out.print_removal({"url": url}, removed, "removed", "there is no such feed")
 
 
 def poll(
+    polling: PollOptions,
+    at: Home,
+    out: Output,
     follow: Annotated[
         bool,
-        typer.Option("--follow/--once", help="Wait for those that become due until Ctrl-C, or end now."),
+        typer.Option("--follow/--once", help="Poll feeds as they become due until Ctrl-C, or only once."),
     ] = False,
-    contact: ContactOption = None,
-    public_url: CallbackUrlOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Ask the feeds that are due, and publish what is new or edited.
+    """Poll the feeds that are due, and publish new and edited items.
 
-    A feed that cannot be read stops nothing: it is asked again later, and [cyan]tidings feed list[/] shows why.
-
-    [dim]Examples[/]
+    Examples:
       tidings feed poll
       tidings feed poll --follow --contact mailto:ann@example.org
+
+    A feed that cannot be read is polled again later; `tidings feed list` shows the error.
     """
-    problems = 0
-    with _poller(home, store, contact, public_url) as poller:
+    with polling.open_poller(at) as poller:
         if follow:
-            _follow(poller, as_json)
+            _follow(poller, out)
             return
-        for polled in poller.poll_due():
-            _print_poll(polled, as_json)
-            problems += polled.problem is not None
+        results = [_print_poll(result, out) for result in poller.poll_due()]
         due = poller.next_due()
-    if not as_json:
-        output.print_note(f"the next feed is due at {due}" if due else "no feed will be due")
-    if problems:
-        raise typer.Exit(output.EXIT_WITH_REJECTS)
+    out.print_note(f"the next feed is due at {due}" if due else "no feed will be due")
+    exit_if_rejects(not all(results))
 
 
-def _follow(poller: Poller, as_json: bool) -> None:
-    """Polls run in threads of their own, so an interruption cuts none of them in half."""
-    if not as_json:
-        output.print_note("reading feeds; Ctrl-C ends it")
-    came: list[int] = []
-
-    def interrupt(number: int, _: FrameType | None) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        poller.follow(lambda polled: _print_poll(polled, as_json))
-    except KeyboardInterrupt:
-        poller.stop()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if signal.SIGINT in came:
-        raise typer.Exit(INTERRUPTED)
+def _follow(poller: Poller, out: Output) -> None:
+    """Poll until a signal. Polls run in threads of their own, so an interruption cuts none of them in half."""
+    out.print_note("polling feeds; Ctrl-C stops it")
+    with stop_on_signals(interrupts=True) as stop:
+        try:
+            poller.follow(lambda result: _print_poll(result, out))
+        except KeyboardInterrupt:
+            poller.stop()
+    stop.exit_if_interrupted()
 
 
-def _print_poll(polled: PollResult, as_json: bool) -> None:
-    feed = polled.feed
-    if as_json:
-        taken = polled.taken._asdict() if polled.taken else None
-        problem = polled.problem.facts() if polled.problem else None
-        output.print_json({"url": polled.url, "taken": taken, "problem": problem, **_record(feed)})
-    elif polled.problem is not None:
-        output.print_refusal(polled.url, str(polled.problem))
+def _print_poll(result: PollResult, out: Output) -> bool:
+    """Print the result of a poll; return whether it succeeded."""
+    feed, counts = result.feed, result.taken
+    if out.as_json:
+        problem = result.problem.facts() if result.problem else None
+        outcome = {"url": result.url, "taken": counts._asdict() if counts else None, "problem": problem}
+        output.print_json({**outcome, **_to_record(feed)})
+    elif result.problem is not None:
+        output.print_refusal(result.url, str(result.problem))
     elif feed is None:
-        output.print_line((polled.url, "bold cyan"), "removed in the meantime, or moved to another feed")
+        output.print_line((result.url, "bold cyan"), "removed in the meantime, or moved to another feed")
     else:
-        moved = (f"moved to {feed.url}",) if feed.url != polled.url else ()
-        output.print_line(
-            (polled.url, "bold cyan"), feed.title or "", *moved, _found(polled.taken), _next(feed)
-        )
-        if polled.taken is not None and feed.left_out:
+        moved = (f"moved to {feed.url}",) if feed.url != result.url else ()
+        cells = feed.title or "", *moved, _describe_items(counts), _describe_next(feed)
+        output.print_line((result.url, "bold cyan"), *cells)
+        if counts is not None and feed.left_out:
             output.print_note(f"left out of the items: {feed.left_out}")
+    return result.problem is None
 
 
-def _found(taken: ItemCounts | None) -> str:
-    if taken is None:
+def _describe_items(items: ItemCounts | None) -> str:
+    if items is None:
         return "nothing new"
-    counts = {"new": taken.new, "edited": taken.edited, "refused": taken.refused}
-    told = [f"{count:,} {what}" for what, count in counts.items() if count or what == "new"]
-    return f"{plural(taken.items, 'item')}: {', '.join(told)}"
+    counts = {"new": items.new, "edited": items.edited, "refused": items.refused}
+    shown = [f"{count:,} {what}" for what, count in counts.items() if count or what == "new"]
+    return f"{plural(items.items, 'item')}: {', '.join(shown)}"
 
 
-def _next(feed: PolledFeed) -> str:
+def _describe_next(feed: PolledFeed) -> str:
     if feed.next_poll is None:
         return "not polled any more"
     left = (datetime.fromisoformat(feed.next_poll) - datetime.now(UTC)).total_seconds()
     return f"next poll in {plural(max(1, round(left / 60)), 'minute')}"
 
 
-def _state(feed: PolledFeed) -> str:
-    if feed.problem:
-        often = f" ({plural(feed.failures, 'failure')} in a row)" if feed.failures else ""
-        return feed.problem + often
-    state = f"pushed by {feed.hub}" if feed.push == "verified" else "fine" if feed.polled else "not asked yet"
-    return f"{state}; left out of the items: {feed.left_out}" if feed.left_out else state
+app = make_group(
+    "RSS, Atom and JSON feeds that are polled or pushed; their items are published.",
+    {"add": add, "list": list_feeds, "remove": remove, "poll": poll},
+)
 
 
-def _record(feed: PolledFeed | None) -> dict[str, Any]:
-    record = asdict(feed) if feed else {}
-    return {name: value for name, value in record.items() if name not in HIDDEN_FIELDS}
+# `feeds`.
 
 
-app.command(help=format_help(add))(add)
-app.command("list", help=format_help(list_feeds))(list_feeds)
-app.command(help=format_help(remove))(remove)
-app.command(help=format_help(poll))(poll)
-
-
-NO_RULE_FEEDS = "have no feeds: tidings notifications shows what they find"
-MADE_ELSEWHERE = "made in another home folder; copy its feeds.key here, or make a new one with --revoke"
+NO_RULE_FEEDS = "have no feeds: tidings notifications prints their notifications"
+MADE_ELSEWHERE = (
+    "created in another home folder; copy its feeds.key here, or create a new address with --revoke"
+)
 
 
 def feeds(
+    at: Home,
+    out: Output,
     subscriber: SubscriberOption,
     revoke: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Make a new address for this subscription's feed; the old one ends."),
+        typer.Option(metavar="ID", help="Replace the address of this subscription's feed; the old one ends."),
     ] = None,
     revoke_list: Annotated[
-        bool, typer.Option("--revoke-list", help="Make a new address for the list of all feeds.")
+        bool, typer.Option("--revoke-list", help="Replace the address of the list of all feeds.")
     ] = False,
     public_url: PublicUrlOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Show where a subscriber's feeds are: one for each subscription but rules, and the list of all (OPML).
+    """Print the addresses of a subscriber's feeds: one per subscription except rules, and the list of all (OPML).
 
-    Whoever knows an address can read the feed, so keep it as you keep a password. [cyan]tidings serve[/] has to run for
-    readers to find it. Without an ending an address gives the format that the reader asks for; with [cyan].atom[/],
-    [cyan].rss[/], [cyan].rdf[/] or [cyan].json[/] it gives that one.
-
-    [dim]Examples[/]
+    Examples:
       tidings feeds --as cy
       tidings feeds --as cy --revoke s-21bd0c4e
+
+    Everybody who knows an address can read the feed: treat it as a password. Feed readers need a running
+    `tidings serve`. An address without an ending offers the format that the reader asks for; with `.atom`, `.rss`,
+    `.rdf` or `.json` it has that format.
     """
     from tidings.feeds.outbound.personal_feeds import list_locations, locate_feed, renew_location
     from tidings.operations.settings_sources import load_settings
 
-    reached = public_url or load_settings({"home": home}).settings.reached_at()
-    with open_tidings(home, store) as tidings:
-        subscriber = find_subscriber(tidings.store, subscriber, quiet=as_json)
-        found = tidings.feeds_at(reached)
+    reached = public_url or load_settings({"home": at.home}).settings.reached_at()
+    with at.open() as tidings:
+        subscriber = find_subscriber(tidings.store, subscriber, out)
+        personal = tidings.feeds_at(reached)
         for id in revoke or ():
-            if found.find(subscriber, id) is None:
+            if personal.find(subscriber, id) is None:
                 hint = f"tidings subscriptions --as {subscriber}"
                 raise InputError(f"{subscriber} has no subscription '{id}'", hint=hint)
-        for each in [*(revoke or ()), *([None] if revoke_list else [])]:
-            renew_location(found, subscriber, each)
-        listed = list_locations(found, subscriber)
-        listed += [locate_feed(found, subscriber)] if listed else []
+        for id_or_list in [*(revoke or ()), *([None] if revoke_list else [])]:
+            renew_location(personal, subscriber, id_or_list)
+        locations = list_locations(personal, subscriber)
+        locations += [locate_feed(personal, subscriber)] if locations else []
         has_rules = tidings.store.metadata.has_rules(subscriber)
-    if has_rules and not as_json:
-        output.print_note(f"the rules of {subscriber} {NO_RULE_FEEDS}")
-    elif not listed and not as_json:
-        output.print_note(f"no subscriptions for {subscriber}")
-    if as_json:
-        for one in listed:
-            kind = "opml" if one.subscription is None else "feed"
-            output.print_json({"kind": kind, "subscription": one.subscription, "address": one.address})
-    else:
-        _print_addresses(listed)
+    if has_rules:
+        out.print_note(f"the rules of {subscriber} {NO_RULE_FEEDS}")
+    elif not locations:
+        out.print_note(f"no subscriptions for {subscriber}")
+    _print_addresses(locations, out)
 
 
-def _print_addresses(listed: Sequence[FeedLocation]) -> None:
-    names = ["all" if one.subscription is None else one.subscription for one in listed]
-    wide = max(map(len, names), default=0), max((len(one.address or "") for one in listed), default=0)
-    for name, one in zip(names, listed, strict=True):
-        called = (name.ljust(wide[0]), "bold cyan")
-        if one.address is None:
-            output.print_line(called, (MADE_ELSEWHERE, "yellow"))
-        else:
-            formats = "OPML" if one.subscription is None else "Atom, RSS, JSON"
-            output.print_line(called, one.address.ljust(wide[1]), (f"({formats})", "dim"))
+def _print_addresses(locations: Sequence[FeedLocation], out: Output) -> None:
+    names = [location.subscription or "all" for location in locations]
+    name_width = max(map(len, names), default=0)
+    address_width = max((len(location.address or "") for location in locations), default=0)
+    for name, location in zip(names, locations, strict=True):
+        is_list = location.subscription is None
+        formats = "OPML" if is_list else "Atom, RSS, JSON"
+        shown = (
+            [(MADE_ELSEWHERE, "yellow")]
+            if location.address is None
+            else [location.address.ljust(address_width), (f"({formats})", "dim")]
+        )
+        record = {
+            "kind": "opml" if is_list else "feed",
+            **output.select_fields(location, "subscription", "address"),
+        }
+        out.print_record(record, (name.ljust(name_width), "bold cyan"), *shown)

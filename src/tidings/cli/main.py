@@ -1,7 +1,7 @@
-"""The `tidings` command itself: what it is made of, and how what goes wrong is said.
+"""The `tidings` command: its subcommands, and how errors are printed.
 
 Exit codes: 0 done; 1 failed; 2 the input or the command line was refused; 3 done, but some of the input was refused;
-4 the machine is not set up for it (`tidings doctor` says what to do).
+4 the machine is not set up (`tidings doctor` prints what to do).
 """
 
 from __future__ import annotations
@@ -15,37 +15,31 @@ import typer
 from typer.core import TyperGroup
 
 from tidings.cli import (
+    definitions,
     demo,
     destinations,
     feeds,
     match,
     notifications,
-    output,
     publish,
-    references,
-    schema,
     subscriptions,
-    taxonomies,
 )
-from tidings.cli import feeds as feed
-from tidings.cli import notifications as quiet
-from tidings.cli import publish as rejects
-from tidings.cli import subscriptions as pausing
+from tidings.cli.command import add_commands, format_help
 from tidings.cli.metadata import provider, query, repository, rules
-from tidings.cli.objects import model, sources, watches
-from tidings.cli.operations import audiences, config, doctor, run, segments, serve, store, tokens
-from tidings.cli.options import format_help
+from tidings.cli.objects import changes, sources
+from tidings.cli.operations import access, config, doctor, run, serve, storage
+from tidings.cli.output import Output, print_note
 from tidings.errors import TidingsError
 
 
 class Commands(TyperGroup):
-    """All commands. An error of ours is drawn and gives the exit code; any other is a bug and shows itself whole."""
+    """All commands. A TidingsError is printed and gives the exit code; other exceptions are bugs with a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except TidingsError as problem:
-            output.print_error(problem, as_json=ctx.meta.get("json", False))
+            Output(ctx.meta.get("json", False)).print_error(problem)
             raise typer.Exit(problem.exit_code) from problem
 
 
@@ -70,76 +64,84 @@ def _version(asked: bool) -> None:
 def tidings(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else."),
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Tidings tells the right people, once, as soon as something they asked about changes.
+    """Tidings notifies the right people, once, as soon as something they asked about changes.
 
-    A subscriber writes what matters ([cyan]price < 200 and period = 'XVI'[/]); what is published is matched against
-    millions of such subscriptions on Spark; durable, numbered notifications come out.
+    Examples:
+      tidings subscribe --as ana "price < 200 and period = 'XVI'"
+      tidings run                                     # in a second terminal
+      tidings publish '{"price": 180, "period": "XVI"}'
+      tidings notifications --as ana
 
-    See it at work with [cyan]tidings demo[/]. To begin: [cyan]tidings subscribe[/], [cyan]tidings run[/] in a second
-    terminal, [cyan]tidings publish[/], [cyan]tidings notifications[/]. For others, with a console in the browser and an
-    API: [cyan]tidings serve[/].
+    Publications are matched with millions of such subscriptions on Spark; the results are durable, numbered
+    notifications. `tidings demo` shows it at work. `tidings serve` is the service, with an API and a console in the
+    browser.
     """
 
 
-app.callback(help=format_help(tidings))(tidings)
+app.callback(help=format_help(tidings.__doc__))(tidings)
 
 DAILY, METADATA, OBJECTS = "Subscribe and publish", "Metadata that stays", "Objects of a data model"
 STREAM, SETTING_UP = "On Spark", "Set up and look around"
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, subscriptions.subscribe),
-    (DAILY, pausing.change),
-    (DAILY, pausing.pause),
-    (DAILY, pausing.resume),
+    (DAILY, subscriptions.change),
+    (DAILY, subscriptions.pause),
+    (DAILY, subscriptions.resume),
     (DAILY, subscriptions.unsubscribe),
     (DAILY, subscriptions.subscriptions),
     (DAILY, publish.publish),
     (DAILY, notifications.notifications),
-    (DAILY, rejects.rejects),
+    (DAILY, publish.rejects),
     (DAILY, feeds.feeds),
-    (DAILY, quiet.quiet),
+    (DAILY, notifications.quiet),
     (DAILY, serve.serve),
     (METADATA, query.query),
-    (OBJECTS, watches.watch),
-    (OBJECTS, watches.unwatch),
-    (OBJECTS, watches.watches),
+    (OBJECTS, sources.watch),
+    (OBJECTS, sources.unwatch),
+    (OBJECTS, sources.watches),
     (STREAM, run.run),
     (STREAM, match.match),
-    (SETTING_UP, segments.segments),
+    (SETTING_UP, storage.segments),
     (SETTING_UP, demo.demo),
     (SETTING_UP, doctor.doctor),
 )
 for panel, command in COMMANDS:
-    app.command(help=format_help(command), rich_help_panel=panel)(command)
-app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
-app.add_typer(destinations.app, name="destination", rich_help_panel=DAILY)
-app.add_typer(provider.app, name="provider", rich_help_panel=METADATA)
-app.add_typer(rules.app, name="rules", rich_help_panel=METADATA)
-app.add_typer(repository.app, name="repository", rich_help_panel=METADATA)
-app.add_typer(model.app, name="model", rich_help_panel=OBJECTS)
-app.add_typer(sources.app, name="objects", rich_help_panel=OBJECTS)
-app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
-app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
-app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
-app.add_typer(config.app, name="config", rich_help_panel=SETTING_UP)
-app.add_typer(store.app, name="store", rich_help_panel=SETTING_UP)
-app.add_typer(tokens.app, name="token", rich_help_panel=SETTING_UP)
-app.add_typer(audiences.app, name="audience", rich_help_panel=SETTING_UP)
+    add_commands(app, {command.__name__: command}, panel)
+GROUPS = (
+    (DAILY, "feed", feeds.app),
+    (DAILY, "destination", destinations.app),
+    (METADATA, "provider", provider.app),
+    (METADATA, "rules", rules.app),
+    (METADATA, "repository", repository.app),
+    (OBJECTS, "model", changes.app),
+    (OBJECTS, "objects", sources.app),
+    (SETTING_UP, "schema", definitions.schema_app),
+    (SETTING_UP, "reference", definitions.reference_app),
+    (SETTING_UP, "taxonomy", definitions.taxonomy_app),
+    (SETTING_UP, "config", config.app),
+    (SETTING_UP, "store", storage.app),
+    (SETTING_UP, "token", access.token_app),
+    (SETTING_UP, "audience", access.audience_app),
+)
+for panel, name, group in GROUPS:
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
 
 TERMINATED = 128 + signal.SIGTERM
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """End as after Ctrl-C: Spark is stopped and temporary files are deleted. A second signal ends it at once."""
+    """End as after Ctrl-C, so that Spark stops and temporary files are deleted; a second signal ends at once."""
     signal.signal(number, signal.SIG_DFL)
-    output.print_note("ended by SIGTERM")
+    print_note("ended by SIGTERM")
     raise SystemExit(TERMINATED)
 
 
 def main() -> None:
+    """Run the command line."""
     signal.signal(signal.SIGTERM, _end)
     app(prog_name="tidings")

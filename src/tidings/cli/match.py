@@ -1,4 +1,4 @@
-"""`match`: millions of subscriptions against files of publications, in one Spark job."""
+"""`match`: match a file of subscriptions with files of publications, in one Spark job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from tidings.cli import output
-from tidings.cli.options import JsonOption, MasterOption, check_master, close_spark, open_spark
+from tidings.cli.options import MasterOption, check_master, open_spark
+from tidings.cli.output import Output, exit_if_rejects
 from tidings.core.text import plural
 from tidings.errors import InputError
 
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
     from tidings.reference_data.declarations import Reference
     from tidings.spark.batch import job
 
-MOST_SHOWN = 5
-"""How many rejects are shown when no file takes them all."""
+MAX_SHOWN = 5
+"""How many rejects are printed if no file lists them."""
 
-PROGRESS_STEP = 10_000
-"""Of fewer events or subscriptions, what one costs says only how long Spark takes to start."""
+MIN_RATED = 10_000
+"""The least number of events or subscriptions for a rate: with fewer, the start of Spark takes most of the time."""
 
 
 def match(
+    out_format: Output,
     subscriptions: Annotated[
-        str, typer.Option(metavar="FILE", help="A JSON object a line: id, subscriber, language, text.")
+        str, typer.Option(metavar="FILE", help="One JSON object per line: id, subscriber, language, text.")
     ],
     publications: Annotated[
         str, typer.Option(metavar="PATH", help="A file or a folder of events, XML documents and graphs.")
@@ -38,21 +40,21 @@ def match(
         str, typer.Option(metavar="FOLDER", help="The result: Parquet with publication and subscription.")
     ],
     rejects: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to list what was refused, with reasons.")
+        Path | None, typer.Option(metavar="FILE", help="A file that lists what was refused, with reasons.")
     ] = None,
     id: Annotated[
-        str, typer.Option("--id", metavar="FIELD", help="The field that holds an event's id.")
+        str, typer.Option("--id", metavar="FIELD", help="The field that contains the id of an event.")
     ] = "id",
     schema: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="Check both sides against this event schema; several extend it in turn."
+            metavar="FILE", help="Check both sides against this event schema; repeat it for extensions."
         ),
     ] = None,
     references: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Join publications with the reference tables in this YAML file first."
+            metavar="FILE", help="Join publications with the reference tables of this YAML file first."
         ),
     ] = None,
     taxonomy: Annotated[
@@ -61,78 +63,66 @@ def match(
             metavar="FILE", help="A taxonomy for subscriptions to graphs, as RDFS; may be repeated."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing result.")] = False,
     segments: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="A folder that every executor sees, for the index while the job runs; else beside the result.",
+            help="A folder that all executors can read, for the index of the job; by default, beside the result.",
         ),
     ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
             metavar="ENGINE",
-            help="index, or relational: joins, for more XPaths than memory holds; else chosen by size.",
-            show_default=False,
+            help="index, or relational: joins, for more XPaths than fit into memory. By default chosen by size.",
         ),
     ] = None,
     plan: Annotated[
         str | None,
         typer.Option(
             metavar="PLAN",
-            help="How the relational engine joins: share, share-bucket or unroll; else chosen by size.",
-            show_default=False,
+            help="The joins of the relational engine: share, share-bucket or unroll. By default chosen by size.",
         ),
     ] = None,
     unroll: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", help="How many predicates a row has in the plan unroll.", show_default=False
-        ),
+        int | None, typer.Option(metavar="K", help="The number of predicates per row in the plan unroll.")
     ] = None,
     master: MasterOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Match a file of subscriptions against files of events, documents and graphs, on Spark, without a store.
+    """Match a file of subscriptions with files of events, documents and graphs, on Spark and without a store.
 
-    Exit code 3 if some subscriptions or publications were refused; the rest is done.
-
-    [dim]Examples[/]
+    Examples:
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
       tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
       tidings match ... --references tables.yaml
       tidings match ... --engine relational --plan unroll --unroll 4
       tidings match ... --master spark://cluster:7077 --segments /shared/tidings
+
+    The exit code is 3 if some subscriptions or publications were refused; the others are matched.
     """
     from tidings.relational import engine_choice
     from tidings.spark.batch import job
 
     check_master(master)
-    checked = _schema(schema or ())
-    tables = _references(references)
+    checked = _load_schema(schema or ())
+    tables = _load_references(references)
     request = job.BatchRequest(
         subscriptions, publications, out, rejects, id, checked, force, segments, tables, tuple(taxonomy or ())
     )
-    _refuse_early(request)
+    _check_request(request)
     choice = engine_choice.asked_for(request, engine, plan, unroll)
-    if not as_json and choice.is_news:
-        output.print_note(choice.why)
-    with output.show_spinner("starting Spark ..."):
-        session = open_spark(master)
-    try:
-        with ProgressBar(as_json) as bar:
-            summary = engine_choice.match(session, request, choice, bar)
-    finally:
-        close_spark(session)
-    _show(summary, rejects, as_json)
-    if summary.rejects:
-        raise typer.Exit(output.EXIT_WITH_REJECTS)
+    if choice.is_news:
+        out_format.print_note(choice.why)
+    with open_spark(master, "starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
+        summary = engine_choice.match(session, request, choice, bar)
+    _print_summary(summary, rejects, out_format)
+    exit_if_rejects(summary.rejects)
 
 
-def _refuse_early(request: job.BatchRequest) -> None:
-    """What is plainly wrong is said before Spark is started, which takes seconds."""
+def _check_request(request: job.BatchRequest) -> None:
+    """Refuse obvious mistakes before Spark is started, which takes seconds."""
     from tidings.spark.batch import job
     from tidings.spark.sources.files import Location
 
@@ -145,8 +135,8 @@ def _refuse_early(request: job.BatchRequest) -> None:
     job.check_request(request)
 
 
-def _schema(paths: Sequence[Path]) -> EventSchema | None:
-    """The schema that the files make together; none without files."""
+def _load_schema(paths: Sequence[Path]) -> EventSchema | None:
+    """Return the schema of all files together; None without files."""
     from tidings.events.schema.event_schema import EventSchema
     from tidings.events.schema.extension import extend
     from tidings.events.schema.files import load_parts
@@ -157,24 +147,24 @@ def _schema(paths: Sequence[Path]) -> EventSchema | None:
     return schema if paths else None
 
 
-def _references(path: Path | None) -> tuple[Reference, ...]:
-    """The reference tables that a file declares; none without a file."""
+def _load_references(path: Path | None) -> tuple[Reference, ...]:
+    """Return the reference tables that a file declares."""
     from tidings.reference_data.declarations import load
 
     return () if path is None else load(path)
 
 
 class ProgressBar:
-    """Draws how far the job is, on terminals; says when the index is built."""
+    """Progress of the job on a terminal, with a line when the index is built."""
 
     def __init__(self, as_json: bool) -> None:
         self.quiet = as_json
         console = output.make_console(stderr=True)
-        columns = (TextColumn("publications"), BarColumn(20), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn("publications"), BarColumn(20), TextColumn("{task.fields[counts]}"))
         self.progress = Progress(
             *columns, console=console, transient=True, disable=not console.is_terminal or as_json
         )
-        self.task: TaskID = self.progress.add_task("publications", total=None, told="")
+        self.task: TaskID = self.progress.add_task("publications", total=None, counts="")
 
     def __enter__(self) -> ProgressBar:
         self.progress.start()
@@ -188,44 +178,44 @@ class ProgressBar:
 
         if isinstance(news, IndexBuilt):
             if not self.quiet:
-                self.progress.console.print(_built(news), markup=False)
+                self.progress.console.print(_describe_index(news), markup=False)
         else:
-            told = _told(news.events, news.seconds, news.matches, news.rejects)
-            self.progress.update(self.task, completed=news.bytes_done, total=news.bytes_total, told=told)
+            counts = _describe_counts(news.events, news.seconds, news.matches, news.rejects)
+            self.progress.update(self.task, completed=news.bytes_done, total=news.bytes_total, counts=counts)
 
 
-def _built(built: job.IndexBuilt) -> str:
+def _describe_index(built: job.IndexBuilt) -> str:
     segments = plural(built.segments, "segment")
     subscriptions = plural(built.subscriptions, "subscription")
-    each = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= PROGRESS_STEP else ""
+    each = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= MIN_RATED else ""
     return f"{subscriptions} -> {segments} in {built.seconds:.1f} s{each}"
 
 
-def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
-    rate = f"  {events / seconds:,.0f}/s" if events >= PROGRESS_STEP and seconds else ""
+def _describe_counts(events: int, seconds: float, matches: int, rejects: int) -> str:
+    rate = f"  {events / seconds:,.0f}/s" if events >= MIN_RATED and seconds else ""
     return f"{events:,}{rate}   {plural(matches, 'match')}   {plural(rejects, 'reject')}"
 
 
-def _rejected(summary: job.BatchSummary) -> str:
-    """`(1 subscription, 7 publications)`: who has to mend something."""
+def _describe_rejects(summary: job.BatchSummary) -> str:
+    """Return how many were refused on each side: ` (1 subscription, 7 publications)`."""
     counts = (
         (summary.rejected_subscriptions, "subscription"),
         (summary.rejected_publications, "publication"),
     )
-    said = ", ".join(plural(count, what) for count, what in counts if count)
-    return f" ({said})" if said else ""
+    shown = ", ".join(plural(count, what) for count, what in counts if count)
+    return f" ({shown})" if shown else ""
 
 
-def _show(summary: job.BatchSummary, rejects: Path | None, as_json: bool) -> None:
-    if as_json:
-        output.print_json(asdict(summary))
+def _print_summary(summary: job.BatchSummary, rejects: Path | None, out: Output) -> None:
+    counts = _describe_counts(summary.events, summary.match_seconds, summary.matches, summary.rejects)
+    line = f"publications ████████████████████ {counts}{_describe_rejects(summary)}"
+    out.print_record(asdict(summary), line)
+    if out.as_json:
         return
-    told = _told(summary.events, summary.match_seconds, summary.matches, summary.rejects)
-    output.print_line(f"publications ████████████████████ {told}{_rejected(summary)}")
     if rejects is not None and summary.rejects:
-        output.print_line(f"what was refused is in {rejects}", stderr=True)
+        output.print_line(f"{rejects} lists what was refused", stderr=True)
         return
-    for reject in summary.examples[:MOST_SHOWN]:
+    for reject in summary.examples[:MAX_SHOWN]:
         output.print_refusal(f"{reject.what} {reject.id}", reject.reason, reject.facts.get("hint"))
-    if summary.rejects > MOST_SHOWN:
-        output.print_note(f"... and {summary.rejects - MOST_SHOWN:,} more; --rejects FILE lists them all")
+    if summary.rejects > MAX_SHOWN:
+        output.print_note(f"... and {summary.rejects - MAX_SHOWN:,} more; --rejects FILE lists them all")

@@ -1,17 +1,17 @@
-"""Options that several commands share, and the home folder they all work in."""
+"""Options that several commands share, and the bundles that open what they name: a home folder, a repository, Spark."""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidings.cli import output
+from tidings.cli.output import Output, print_note, show_spinner
 from tidings.core.arguments import LARGEST_INTEGER
 from tidings.errors import Absent, InputError, SetupError
 
@@ -27,20 +27,13 @@ DEFAULT_HOME = Path(".tidings")
 
 
 def check_storable(number: int | None) -> int | None:
-    """Refuse a number that no store can count to. As the range of an option it would stand in each help."""
+    """Refuse a number that no store can hold; as `max` of an option it would appear in every help text."""
     if number is not None and number > LARGEST_INTEGER:
         raise typer.BadParameter(f"{number} is not in the range x<={LARGEST_INTEGER}.")
     return number
 
 
-def _remember_json(context: typer.Context, asked: bool) -> bool:
-    """Errors are drawn outside the command that raised them: they look here for how to speak."""
-    context.meta["json"] = asked
-    return asked
-
-
 def _check_utf8(name: str | None) -> str | None:
-    """What a shell hands over need not be UTF-8; a name has to be."""
     if name is not None and any("\ud800" <= character <= "\udfff" for character in name):
         raise typer.BadParameter("this is not UTF-8")
     return name
@@ -51,23 +44,15 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         envvar="TIDINGS_HOME",
-        help="The folder everything lives in: the store, the segments, the checkpoint.",
+        help="The home folder: it holds the store, the index and the checkpoint.",
         file_okay=False,
     ),
 ]
+STORE_HELP = (
+    "The database, if it is not the SQLite file of the folder: `sqlite:///path` or `postgresql://...`"
+)
 StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        envvar="TIDINGS_STORE",
-        metavar="URL",
-        help="Another store than the home folder's: [cyan]sqlite:///path[/] or [cyan]postgresql://...[/]",
-        show_default=False,
-    ),
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
+    str | None, typer.Option("--store", envvar="TIDINGS_STORE", metavar="URL", help=STORE_HELP)
 ]
 SubscriberOption = Annotated[
     str, typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_check_utf8)
@@ -75,11 +60,24 @@ SubscriberOption = Annotated[
 OptionalSubscriberOption = Annotated[
     str | None,
     typer.Option(
-        "--as",
-        metavar="NAME",
-        help="The subscriber; lines of a file may name theirs instead.",
-        callback=_check_utf8,
-        show_default=False,
+        "--as", metavar="NAME", help="The subscriber; lines of a file may name theirs.", callback=_check_utf8
+    ),
+]
+SubscriberFilter = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Only those of this subscriber.")
+]
+AfterOption = Annotated[
+    int, typer.Option(min=0, callback=check_storable, metavar="N", help="Only those after number N.")
+]
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, callback=check_storable, metavar="N", help="At most N of them.")
+]
+FollowFlag = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")]
+DelayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DELAY",
+        help="Batch notifications for up to this delay: `10 minutes`, `1 hour`. Without it they are sent at once.",
     ),
 ]
 PublicUrlOption = Annotated[
@@ -88,8 +86,7 @@ PublicUrlOption = Annotated[
         "--public-url",
         envvar="TIDINGS_PUBLIC_URL",
         metavar="URL",
-        help="How readers reach [cyan]tidings serve[/]; where it listens, when nothing is said.",
-        show_default=False,
+        help="The address at which others reach `tidings serve`; by default, the address it listens at.",
     ),
 ]
 ContactOption = Annotated[
@@ -98,8 +95,7 @@ ContactOption = Annotated[
         "--contact",
         envvar="TIDINGS_CONTACT",
         metavar="TEXT",
-        help="An address for those whose sites are asked; it stands in each request.",
-        show_default=False,
+        help="A contact address for operators of the polled sites; it is sent with each request.",
     ),
 ]
 MasterOption = Annotated[
@@ -107,9 +103,8 @@ MasterOption = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="Where Spark runs: [cyan]local[*][/] when nothing is said, [cyan]spark://host:7077[/], or "
-        "[cyan]sc://host[/] for Spark Connect ([cyan]SPARK_REMOTE[/] says the same).",
-        show_default=False,
+        help="The Spark master: `local[*]` by default, `spark://host:7077`, or `sc://host` for Spark Connect "
+        "(or set `SPARK_REMOTE`).",
     ),
 ]
 ConfigOption = Annotated[
@@ -118,47 +113,112 @@ ConfigOption = Annotated[
         "--config",
         envvar="TIDINGS_CONFIG",
         metavar="FILE",
-        help="The settings; [cyan]tidings.toml[/] in the home folder when nothing is said.",
-        show_default=False,
+        help="The settings file; by default, `tidings.toml` in the home folder.",
         dir_okay=False,
     ),
 ]
 
 
-def format_help(command: Callable[..., None]) -> str:
-    """A command's help from its docstring: paragraphs flow with the terminal's width, examples stay as written."""
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    return "\n\n".join(each if each.startswith("[dim]") else each.replace("\n", " ") for each in paragraphs)
+@dataclass(frozen=True)
+class Home:
+    """The home folder that a command works in, and its store."""
+
+    home: HomeOption = DEFAULT_HOME
+    store: StoreOption = None
+
+    def resolve(self) -> tuple[Path, str | None]:
+        """Return the folder and store that a settings file names unless options do, as the service resolves them."""
+        if not (os.environ.get("TIDINGS_CONFIG") or (self.home / "tidings.toml").is_file()):
+            return self.home, self.store
+        from tidings.operations.settings_sources import load_settings
+
+        settings = load_settings({} if self.home == DEFAULT_HOME else {"home": self.home}).settings
+        return settings.home, self.store or settings.store_url()
+
+    def has_store(self) -> bool:
+        """Return whether there is a store, without creating one."""
+        return self.store is not None or (self.home / "store.db").is_file()
+
+    def open(self) -> Tidings:
+        """Open the service of the home folder."""
+        from tidings.service.tidings import Tidings
+
+        return Tidings(*self.resolve())
+
+    @contextmanager
+    def open_provider(self) -> Iterator[Provider]:
+        """Open the metadata provider of the home folder."""
+        from tidings.metadata.provider.provider import Provider
+
+        with self.open() as tidings:
+            yield Provider(tidings.store)
 
 
-def check_master(master: str | None) -> None:
-    """Reject an address that no Spark session can have, before any work starts."""
-    from tidings.spark.session import check_address
-
-    if master is not None:
-        check_address(master)
+REPOSITORY_HOME = Path(".tidings-repository")
+REPOSITORY_HINT = "tidings repository --provider URL --rules FILE creates one"
 
 
-def open_spark(master: str | None, log: Path | None = None) -> Any:
-    """Open a Spark session at the address that the user chose."""
-    from tidings.spark.session import open_session_at
+@dataclass(frozen=True)
+class RepositoryHome:
+    """The folder of a metadata repository, and its store."""
 
-    return open_session_at(master, log)
+    home: Annotated[
+        Path,
+        typer.Option(
+            "--home", envvar="TIDINGS_REPOSITORY_HOME", help="The folder of the repository.", file_okay=False
+        ),
+    ] = REPOSITORY_HOME
+    store: Annotated[
+        str | None,
+        typer.Option("--store", envvar="TIDINGS_REPOSITORY_STORE", metavar="URL", help=STORE_HELP),
+    ] = None
+
+    def create(self) -> Repository:
+        """Open the repository; create it if there is none."""
+        from tidings.metadata.repository.repository import Repository
+
+        return Repository(self.home, self.store)
+
+    def open(self) -> Repository:
+        """Open a repository that exists."""
+        if self.store is None and not (self.home / "store.db").is_file():
+            raise SetupError("there is no repository here", where=str(self.home), hint=REPOSITORY_HINT)
+        return self.create()
 
 
-def close_spark(session: Any) -> None:
-    """Close a session, even if its JVM has died."""
-    from tidings.spark.session import close_session
+# Subscribers may be objects with several names: commands accept each, and print the one that is notified.
 
-    close_session(session)
+
+def resolve_subscriber(store: Store, subscriber: str, out: Output) -> str:
+    """Return the name under which a subscriber is notified; print it if it is another one."""
+    from tidings.objects.watches import SubscriberNames
+
+    name = SubscriberNames(store).resolve(subscriber)
+    if name != subscriber:
+        out.print_note(f"{subscriber} is notified as {name}")
+    return name
+
+
+def find_subscriber(store: Store, subscriber: str, out: Output) -> str:
+    """Return the same for commands that only read: a name that cannot be resolved is used as it is."""
+    try:
+        return resolve_subscriber(store, subscriber, out)
+    except Absent:
+        return subscriber
+    except InputError as problem:
+        print_note(problem.headline())
+        return subscriber
+
+
+# Settings that are options.
 
 
 def load_command_settings(
     context: typer.Context, config: Path | None, names: Mapping[str, str]
 ) -> LoadedSettings:
-    """The settings of a command: what its options say outweighs the environment, and that the file.
+    """Load the settings of a command: options outweigh the environment, which outweighs the settings file.
 
-    `names` are the settings of options that are called otherwise.
+    `names` maps options to the settings that have other names.
     """
     from tidings.operations.settings_sources import load_settings
 
@@ -166,106 +226,42 @@ def load_command_settings(
 
 
 def collect_typed_settings(context: typer.Context, names: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that somebody has typed as options."""
-    from tidings.operations.settings_errors import list_setting_names as known
+    """Return the settings that were typed as options; variables of the environment are read with the settings."""
+    from tidings.operations.settings_errors import list_setting_names
 
-    settings = {names.get(option, option): option for option in context.params}
-    return {
-        setting: context.params[option]
-        for setting, option in settings.items()
-        if setting in known() and _is_typed(context, option)
-    }
+    known = list_setting_names()
+    typed = {names.get(option, option): value for option, value in find_typed_options(context).items()}
+    return {setting: value for setting, value in typed.items() if setting in known}
 
 
-def _is_typed(context: typer.Context, option: str) -> bool:
-    """Whether somebody has typed an option: its variable of the environment is read with all the others."""
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
+def find_typed_options(context: typer.Context) -> dict[str, Any]:
+    """Return the options that were typed, without those from defaults and variables."""
+    sources = {option: context.get_parameter_source(option) for option in context.params}
+    typed = [
+        option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    ]
+    return {option: context.params[option] for option in typed}
 
 
-def resolve_home(home: Path, store: str | None) -> tuple[Path, str | None]:
-    """The home folder and the store that settings in a file name, if nobody has said others: what the service works
-    with is what commands work with.
-    """
-    named = os.environ.get("TIDINGS_CONFIG")
-    if not (named or (home / "tidings.toml").is_file()):
-        return home, store
-    from tidings.operations.settings_sources import load_settings
-
-    settings = load_settings({} if home == DEFAULT_HOME else {"home": home}).settings
-    return settings.home, store or settings.store_url()
+# Spark.
 
 
-def open_tidings(home: Path, store: str | None) -> Tidings:
-    from tidings.service.tidings import Tidings
+def check_master(master: str | None) -> None:
+    """Refuse an address that is no Spark master, before any work starts."""
+    from tidings.spark.session import check_address
 
-    return Tidings(*resolve_home(home, store))
+    if master is not None:
+        check_address(master)
 
 
 @contextmanager
-def open_provider(home: Path, store: str | None) -> Iterator[Provider]:
-    """The provider of a home."""
-    from tidings.metadata.provider.provider import Provider
+def open_spark(master: str | None, spinner: str = "", log: Path | None = None) -> Iterator[Any]:
+    """Open a Spark session for a block, with a spinner while it starts; close it even if its JVM has died."""
+    from tidings.spark.session import close_session, open_session_at
 
-    with open_tidings(home, store) as tidings:
-        yield Provider(tidings.store)
-
-
-# Where a repository is: what its commands have in common.
-
-
-REPOSITORY_HOME = Path(".tidings-repository")
-REPOSITORY_HINT = "tidings repository --provider URL --rules FILE makes one"
-RepositoryHomeOption = Annotated[
-    Path,
-    typer.Option(
-        "--home", envvar="TIDINGS_REPOSITORY_HOME", help="The repository's own folder.", file_okay=False
-    ),
-]
-RepositoryStoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        envvar="TIDINGS_REPOSITORY_STORE",
-        metavar="URL",
-        help="Another store than the folder's: [cyan]sqlite:///path[/] or [cyan]postgresql://...[/]",
-        show_default=False,
-    ),
-]
-
-
-def make_repository(home: Path, store: str | None) -> Repository:
-    from tidings.metadata.repository.repository import Repository
-
-    return Repository(home, store)
-
-
-def open_repository(home: Path, store: str | None) -> Repository:
-    """One that is there: looking at a repository, or leaving a provider, makes none."""
-    if store is None and not (home / "store.db").is_file():
-        raise SetupError("there is no repository here", where=str(home), hint=REPOSITORY_HINT)
-    return make_repository(home, store)
-
-
-# Subscribers that are objects: commands accept every name of theirs, and say under which they are notified.
-
-
-def resolve_subscriber(store: Store, subscriber: str, quiet: bool = False) -> str:
-    """Return the name under which a subscriber is notified, for commands that keep it; say if it is another one."""
-    from tidings.objects.watches import SubscriberNames
-
-    name = SubscriberNames(store).resolve(subscriber)
-    if name != subscriber and not quiet:
-        output.print_note(f"{subscriber} is notified as {name}")
-    return name
-
-
-def find_subscriber(store: Store, subscriber: str, quiet: bool = False) -> str:
-    """Return the same for commands that only read: what cannot be resolved is looked for as it is."""
+    with show_spinner(spinner) if spinner else nullcontext():
+        session = open_session_at(master, log)
     try:
-        return resolve_subscriber(store, subscriber, quiet)
-    except Absent:
-        return subscriber
-    except InputError as problem:
-        output.print_note(problem.headline())
-        return subscriber
+        yield session
+    finally:
+        close_session(session)

@@ -1,24 +1,17 @@
-"""`publish`: put events, documents and graphs into the journal."""
+"""`publish` and `rejects`: publications for the journal, and those that the stream could not process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.cli import inputs, output
-from tidings.cli.options import (
-    DEFAULT_HOME,
-    HomeOption,
-    JsonOption,
-    StoreOption,
-    check_storable,
-    open_tidings,
-)
-from tidings.cli.output import Tally
+from tidings.cli import inputs
+from tidings.cli.options import AfterOption, Home, LimitOption
+from tidings.cli.output import Output, Tally, View
 from tidings.core import suggest
 from tidings.errors import InputError
 from tidings.model import Reject
@@ -29,47 +22,44 @@ if TYPE_CHECKING:
     from tidings.store.journal import AppendResult
 
 
+@dataclass(frozen=True)
+class PublicationOptions:
+    """Properties of publications that options give."""
+
+    id: Annotated[
+        str | None, typer.Option("--id", help="The id of the publication; by default one is generated.")
+    ] = None
+    id_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The field that contains the id of an event.")
+    ] = None
+    base: Annotated[
+        str | None, typer.Option(metavar="IRI", help="The base of relative IRIs in a graph or a feed.")
+    ] = None
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="Only for subscribers with this label; by default for all subscribers."
+        ),
+    ] = None
+
+
 def publish(
+    given: PublicationOptions,
+    at: Home,
+    out: Output,
     what: Annotated[
         str,
         typer.Argument(
             metavar="TEXT|FILE|-",
             help="A JSON object or an XML document; a .json or .xml file with one; a graph (.ttl, .nt, .rdf, .jsonld); "
             "several graphs (.trig, .nq) or the items of a feed (.rss, .atom, .jsonfeed); a .jsonl file (.ndjson, "
-            ".jsonl.gz) or standard input with an event a line.",
+            ".jsonl.gz) or standard input with one event per line.",
         ),
     ],
-    id: Annotated[
-        str | None, typer.Option("--id", help="The id of the publication; one is made when none is given.")
-    ] = None,
-    id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The field that holds an event's id.")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IRI", help="What relative IRIs of a graph or a feed are relative to.", show_default=False
-        ),
-    ] = None,
-    audience: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Only for subscribers who were granted this label; for everybody when none is given.",
-            show_default=False,
-        ),
-    ] = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Publish events, documents and graphs. What is answered with a position is durable.
+    """Publish events, documents and graphs. A publication is durable once its position is printed.
 
-    An event is a JSON object or a CloudEvent, a document is XML, a graph is RDF. An event that contradicts the schema
-    or a document that is not well-formed is refused (exit code 2); of several, the good ones are published and the
-    others listed (exit code 3).
-
-    [dim]Examples[/]
+    Examples:
       tidings publish '{"title": "cuckoo clock", "price": 180}'
       tidings publish sold.json --id lot-4711
       tidings publish quote.xml
@@ -77,40 +67,35 @@ def publish(
       tidings publish events.jsonl --id-field lot
       tidings publish merger.json --audience board
       tail -f auctions.log | tidings publish -
+
+    An event is a JSON object or a CloudEvent, a document is XML, a graph is RDF. An event that violates the schema, or
+    a document that is not well-formed, is refused (exit code 2). Of several events, the valid ones are published and
+    the others are listed (exit code 3).
     """
-    with open_tidings(home, store) as tidings:
+    with at.open() as tidings:
         if not inputs.is_line_input(what):
-            _publish_one(tidings, what, id, id_field, base, audience, as_json)
-        elif base is not None:
+            _publish_one(tidings, what, given, out)
+        elif given.base is not None:
             raise InputError("--base is for graphs and feeds")
         else:
-            _publish_lines(tidings, what, id, id_field, audience, as_json)
+            _publish_lines(tidings, what, given, out)
 
 
-def _publish_one(
-    tidings: Tidings,
-    what: str,
-    id: str | None,
-    id_field: str | None,
-    base: str | None,
-    audience: str | None,
-    as_json: bool,
-) -> None:
-    """One publication; or the graphs of a file, or the items of a feed, each a publication of its own."""
+def _publish_one(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
+    """Publish one publication; or each graph of a file, or each item of a feed."""
     from tidings.graphs.rdf.multipart import holds_several
 
     body, media_type = inputs.read_one(what)
-    if id_field is not None:
-        id = _id_in(body, media_type, id, id_field)
-    if holds_several(body, media_type, base):
-        for placed in tidings.publish_parts(body, media_type, id, base, audience):
-            _print_outcome(placed, as_json)
+    id = given.id if given.id_field is None else _find_id(body, media_type, given.id, given.id_field)
+    if holds_several(body, media_type, given.base):
+        for appended in tidings.publish_parts(body, media_type, id, given.base, given.audience):
+            _print_appended(appended, out)
     else:
-        _print_outcome(tidings.publish(body, id, media_type, base, audience), as_json)
+        _print_appended(tidings.publish(body, id, media_type, given.base, given.audience), out)
 
 
-def _id_in(body: bytes, media_type: str, id: str | None, field: str) -> str | None:
-    """The id in a field of an event; none if it has no such field."""
+def _find_id(body: bytes, media_type: str, id: str | None, field: str) -> str | None:
+    """Return the id in a field of an event; None if it has no such field."""
     from tidings.events.json_decoder import publication_id
     from tidings.kinds import JSON
 
@@ -119,99 +104,66 @@ def _id_in(body: bytes, media_type: str, id: str | None, field: str) -> str | No
             "only events have a field with their id", where="--id-field", hint="give the id with --id"
         )
     if id is not None:
-        raise InputError("two places for one id", where="--id-field", received=f"--id {id}")
+        raise InputError("--id and --id-field exclude each other", where="--id-field", received=f"--id {id}")
     return publication_id(body, field)
 
 
-def _print_outcome(placed: AppendResult, as_json: bool) -> None:
-    if as_json:
-        output.print_json(asdict(placed))
-    else:
-        again = () if placed.new else (("published before", "dim"),)
-        output.print_line((placed.id, "bold cyan"), f"position {placed.position}", *again)
+def _print_appended(appended: AppendResult, out: Output) -> None:
+    again = () if appended.new else (("published before", "dim"),)
+    out.print_record(asdict(appended), (appended.id, "bold cyan"), f"position {appended.position}", *again)
 
 
-def _publish_lines(
-    tidings: Tidings, what: str, id: str | None, id_field: str | None, audience: str | None, as_json: bool
-) -> None:
+def _publish_lines(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
     from tidings.store.audiences import check_label
 
-    if id is not None:
-        raise InputError(
-            "--id is for one event", hint="name the field that holds each one's id with --id-field"
-        )
-    if audience is not None:
-        check_label(audience)
-    tally = Tally("event", "published", as_json)
+    if given.id is not None:
+        raise InputError("--id is for one event", hint="name the field that contains the ids with --id-field")
+    if given.audience is not None:
+        check_label(given.audience)
+    tally = Tally(out, "event", "published")
     for lines in inputs.read_line_batches(what):
-        outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)
+        bodies = (line.body for line in lines)
+        outcomes = tidings.publish_many(bodies, given.id_field, audience=given.audience)
         with suggest.bounded_search():
             for line, outcome in zip(lines, outcomes, strict=True):
                 if isinstance(outcome, Reject):
                     tally.refuse(line.where, outcome.facts, outcome.reason)
                 else:
-                    tally.take(outcome)
+                    tally.accept(outcome)
     tally.end()
 
 
-# `rejects`: the dead letters, publications the stream could not use.
-
-
 REJECT_PAGE = 1_000
-SUBSCRIPTION_COLUMN = 3
+
+DEAD_LETTERS: View[DeadLetter] = View(
+    "no dead letters",
+    columns=(
+        ("", lambda letter: f"#{letter.number}"),
+        ("source", "source"),
+        ("publication", "publication"),
+        ("subscription", "subscription"),
+        ("reason", "reason"),
+    ),
+    record=lambda letter: asdict(letter) | {"body": (letter.body or b"").decode("utf-8", "backslashreplace")},
+    optional=("subscription",),
+)
 
 
-def rejects(
-    after: Annotated[
-        int, typer.Option(min=0, callback=check_storable, metavar="N", help="Only those behind number N.")
-    ] = 0,
-    limit: Annotated[
-        int | None, typer.Option(min=1, callback=check_storable, metavar="N", help="At most N of them.")
-    ] = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the dead letters: publications that the stream could not use, and why. The stream went on without them.
+def rejects(at: Home, out: Output, after: AfterOption = 0, limit: LimitOption = None) -> None:
+    """List dead letters: publications that the stream could not process, with the reasons.
 
-    A letter that names a subscription is about this pair alone: it exceeded the budget of time or memory, and the other
-    subscribers were notified.
-
-    [dim]Example[/]
+    Example:
       tidings rejects --json
+
+    The stream continues without them. A dead letter that names a subscription is about this pair only: matching it
+    exceeded the budget of time or memory, and the other subscribers were notified.
     """
-    with open_tidings(home, store) as tidings:
-        letters = islice(_iterate_rejects(tidings, after), limit)
-        if as_json:
-            for letter in letters:
-                body = (letter.body or b"").decode("utf-8", "backslashreplace")
-                output.print_json(asdict(letter) | {"body": body})
-            return
-        rows = [
-            (f"#{one.number}", one.source, one.publication, one.subscription or "", one.reason)
-            for one in letters
-        ]
-    if rows:
-        _print_rejects(rows)
-    else:
-        output.print_note("no dead letters")
-
-
-def _print_rejects(rows: Sequence[tuple[str, ...]]) -> None:
-    """Subscriptions have a column only where a letter names one."""
-    heads = ("", "source", "publication", "subscription", "reason")
-    shown = [
-        place
-        for place, _ in enumerate(heads)
-        if place != SUBSCRIPTION_COLUMN or any(row[place] for row in rows)
-    ]
-    output.print_table(
-        [heads[place] for place in shown], [tuple(row[place] for place in shown) for row in rows]
-    )
+    with at.open() as tidings:
+        out.print_records(islice(_iterate_rejects(tidings, after), limit), DEAD_LETTERS)
 
 
 def _iterate_rejects(tidings: Tidings, after: int) -> Iterator[DeadLetter]:
-    """Page by page: the bodies of all of them need not fit into memory."""
+    """Read page by page: the bodies of all dead letters need not fit into memory."""
     while page := tidings.dead_letters(after, REJECT_PAGE):
         yield from page
         after = page[-1].number

@@ -47,7 +47,7 @@ def test_a_class_page_by_page(provider) -> None:
     rest = provider("browse", "Provider", "--after", f"{OTHER}#both", "--json")
     assert (json.loads(rest.stdout), rest.stderr) == ({"uri": DATA, "class": "DataProvider"}, "")
     provider("remove", DOC)
-    assert provider("browse", "Information").stderr == "nothing\n"
+    assert provider("browse", "Information").stderr == "no resources\n"
 
 
 def test_a_resource_in_both_directions(provider) -> None:

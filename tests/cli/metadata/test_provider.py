@@ -41,7 +41,7 @@ def test_machines_are_told_the_same(provider) -> None:
 
 def test_rules_are_forgotten(provider) -> None:
     provider("rule", "large", RULE, "--as", "ana")
-    assert provider("forget", "large").stdout == "large  forgotten\n"
+    assert provider("forget", "large").stdout == "large  removed\n"
     assert provider("forget", "large").exit_code == 3
     assert "no rules" in provider("rules").stderr
 
@@ -107,12 +107,12 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("register", DOC, "nowhere.rdf"), "no file"),
-        (("register", DOC, "host.csv"), "no idea what is in"),
+        (("register", DOC, "host.csv"), "the media type of"),
         (("register", "doc.rdf", str(EXAMPLES / "host.rdf")), "absolute"),
         (("register", f"{DOC}#host", str(EXAMPLES / "host.rdf")), "fragment"),
         (("remove", "doc.rdf"), "absolute"),
         (("results", "nobody"), "no such rule"),
-        (("restore", str(EXAMPLES / "schema.ttl")), "accepted: what tidings provider snapshot writes"),
+        (("restore", str(EXAMPLES / "schema.ttl")), "accepted: the output of tidings provider snapshot"),
         (("rule", "CycleProvider", RULE, "--as", "ana"), "class"),
         (("rule", "wrong", "search Nothing n register n", "--as", "ana"), "Nothing"),
         (("schema", str(EXAMPLES / "host.rdf")), "relative"),
@@ -199,11 +199,11 @@ def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "what is to be registered"),
+        ((), "the document is missing"),
         (("--from", "."), "--base"),
         (("--from", "nowhere", "--base", "http://example.org/"), "no folder"),
         (("--from", "lines.jsonl", "--base", "http://example.org/"), "--base is for"),
-        ((DOC, "host.rdf", "--from", "."), "either one document or many"),
+        ((DOC, "host.rdf", "--from", "."), "URI and --from exclude each other"),
         ((DOC, "host.rdf", "--base", "http://example.org/"), "--base is for"),
     ],
 )
@@ -259,8 +259,8 @@ def test_rules_of_a_file(provider, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--as", "ana"), "which rules"),
-        (("nowhere.txt",), "whose rules"),
+        (("--as", "ana"), "the rules to add are missing"),
+        (("nowhere.txt",), "the owner of the rules is missing"),
         (("nowhere.txt", "--as", "ana"), "cannot read"),
         (("nowhere.txt", "--as", "ana", "--within", "soon"), "soon"),
     ],

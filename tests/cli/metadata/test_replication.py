@@ -57,7 +57,7 @@ def test_following_a_shared_log(tidings: Tidings, store: Store, leader: httpx.Cl
 
 def test_leading_again(tidings: Tidings, leader: httpx.Client) -> None:
     tidings("provider", "follow", url(leader), "--once")
-    assert tidings("provider", "lead").stdout == f"position  2: follows {url(leader)} no more\n"
+    assert tidings("provider", "lead").stdout == f"position  2: does not follow {url(leader)} any more\n"
     assert tidings("provider", "remove", DOC).exit_code == 0
     assert json.loads(tidings("provider", "lead", "--json").stdout) == {"followed": None, "position": 3}
     refused = tidings("provider", "follow", url(leader), "--once")
@@ -86,8 +86,8 @@ def test_the_status_of_one_that_is_away(tidings: Tidings, leader: httpx.Client) 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("follow",), "follows nobody yet"),
-        (("follow", "--once"), "follows nobody yet"),
+        (("follow",), "does not follow another one yet"),
+        (("follow", "--once"), "does not follow another one yet"),
         (("follow", "nowhere", "--once"), "not an address of a provider"),
         (("status", "nowhere"), "not an address of a provider"),
         (("follow", "http://127.0.0.1:1", "--log", "sqlite:///log.db"), "not both"),

@@ -345,7 +345,7 @@ def test_wrong_input(tidings: Tidings, tmp_path: Path) -> None:
     assert tidings("repository").exit_code == 2
     assert "--rules is missing" in tidings("repository", "--provider", "http://localhost:1").stderr
     assert "--provider is missing" in tidings("repository", "--rules", "rules.txt").stderr
-    assert "options stand behind" in tidings("repository", "--home", "x", "status").stderr
+    assert "options follow the command" in tidings("repository", "--home", "x", "status").stderr
     absent = ("repository", "--provider", "http://127.0.0.1:1", "--rules")
     done = tidings(*absent, "rules.txt", "--once")
     assert done.exit_code == 1 and "the provider does not respond" in done.stderr

@@ -192,7 +192,7 @@ def test_what_is_wrong_is_said(tidings: Tidings) -> None:
     unknown = tidings("rules", "graph", "--rule", "larg")
     assert (unknown.exit_code, unknown.stdout) == (2, "") and "did you mean 'large'?" in unknown.stderr
     nowhere = tidings("rules", "graph", "--out", "no/folder/x.svg")
-    assert nowhere.exit_code == 2 and "cannot be written" in nowhere.stderr
+    assert nowhere.exit_code == 2 and "cannot write the picture" in nowhere.stderr
     bitmap = tidings("rules", "graph", "--out", "x.png")
     assert bitmap.exit_code == 2 and "the picture is an SVG" in bitmap.stderr and not Path("x.png").exists()
 

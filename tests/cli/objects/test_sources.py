@@ -56,9 +56,7 @@ def test_what_changed_is_told_to_whom_it_concerns(tidings: Tidings, university: 
 
 def test_nothing_for_somebody_is_said_as_it_is(tidings: Tidings, university: ObjectSource) -> None:
     happens(university, TITLE)
-    before = (
-        "nothing for Student:3 yet; no change that was told has concerned that name: tidings model tell\n"
-    )
+    before = "nothing for Student:3 yet; no reported change concerns this subscriber: tidings model tell\n"
     assert tidings("notifications", "--as", "Student:3").stderr == before
     tidings("model", "tell")
     after = tidings("notifications", "--as", "Student:3", "--after", "1")
@@ -155,7 +153,7 @@ REFUSED = [
     (["watch", "--as", "Student:1", "Course:Data"], "there is no such Course; received Data"),
     (["watch", "--as", "Course:1", "Course"], "objects of this class cannot be told"),
     (["watch", "--as", "Student:1", "Course", "--source", "none"], "no such source; received none"),
-    (["watch", "--as", "Student:1", "Course", "--model", PUML], "which database?"),
+    (["watch", "--as", "Student:1", "Course", "--model", PUML], "the database is not clear"),
     (["model", "tell", PUML], "a model and a database belong together"),
     (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "no database can be at this address"),
     (["model", "tell", PUML, "--from", "postgresql://localhost"], "the URL has no database name"),
@@ -189,7 +187,7 @@ def test_databases_are_listed_and_forgotten(tidings: Tidings, university: Object
     tidings("objects", "add", "other", "--model", PUML, "--database", university.database)
     asked = tidings("watch", "--as", "Student:1", "Course")
     assert asked.exit_code == 2 and "several databases are registered (--source)" in asked.stderr
-    assert tidings("objects", "remove", "other").stdout == "other  forgotten\n"
+    assert tidings("objects", "remove", "other").stdout == "other  removed\n"
     assert tidings("objects", "remove", "other").exit_code == 3
     tidings("objects", "remove", "university")
     assert "tidings objects add" in tidings("model", "tell").stderr

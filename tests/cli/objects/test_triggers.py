@@ -10,7 +10,7 @@ import pytest
 
 from tests.objects.histories import create_tables
 from tests.support.processes.command_line import EXAMPLES, Tidings
-from tidings.cli.objects.triggers import read_model
+from tidings.cli.objects.model import read_model
 
 PUML = f"{EXAMPLES}/university/university.puml"
 SUMMARY = "4 classes, 3 associations: attends implicit, usedIn propagates."
@@ -35,7 +35,7 @@ def test_what_is_written_runs(tidings: Tidings, url: str) -> None:
     connection = sqlite3.connect(url.removeprefix("sqlite:///"))
     connection.executescript(written)
     connection.close()
-    assert tidings("model", "triggers", PUML, "--diff", url).output == "20 triggers, as the model says\n"
+    assert tidings("model", "triggers", PUML, "--diff", url).output == "20 triggers, as the model requires\n"
 
 
 def test_install_and_remove(tidings: Tidings, url: str) -> None:
@@ -45,7 +45,7 @@ def test_install_and_remove(tidings: Tidings, url: str) -> None:
         "20 triggers were there already\n"
     )
     removed = tidings("model", "triggers", PUML, "--remove", url)
-    assert removed.output == "20 triggers removed, the outbox and 0 watches with them\n"
+    assert removed.output == "20 triggers removed, with the outbox and 0 watches\n"
 
 
 def test_what_installing_would_do(tidings: Tidings, url: str) -> None:
@@ -89,12 +89,15 @@ def test_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([], "for which database?"),
+        ([], "the kind of database is missing"),
         (["--install", "mysql://a:secret@b/c"], "no database can be at this address; received b/c"),
         (["--install", "sqlite:///none.db"], "the database cannot be opened"),
-        (["--dialect", "postgresql", "--install", "sqlite:///none.db"], "the address is of another database"),
+        (
+            ["--dialect", "postgresql", "--install", "sqlite:///none.db"],
+            "the URL is of another kind of database",
+        ),
         (["--diff", "sqlite:///a.db", "--remove", "sqlite:///a.db"], "these exclude each other"),
-        (["--remove", "sqlite:///a.db", "--most-told", "3"], "what is removed has no limits"),
+        (["--remove", "sqlite:///a.db", "--most-told", "3"], "--remove has no limits"),
     ],
 )
 def test_what_is_refused(tidings: Tidings, options: list[str], problem: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.support.processes.command_line import Tidings
 from tests.support.processes.terminal import Terminal
 from tests.support.servers.postgres import Server, find_binaries
-from tidings.cli.operations.limits import LIMIT_MODULES
+from tidings.cli.operations.config import LIMIT_MODULES
 from tidings.operations.settings import Limits
 from tidings.service.tidings import Tidings as Service
 from tidings.store.migrations import NEWEST
@@ -39,7 +39,7 @@ def test_version_and_migrate(tidings: Tidings, tmp_path: Path) -> None:
         database.execute("DROP TABLE measures")
         database.execute("DROP TABLE traces")
         database.execute("DELETE FROM counters WHERE name = 'matched'")
-    assert "tidings store migrate brings it there" in tidings("store", "version").stdout
+    assert "run tidings store migrate" in tidings("store", "version").stdout
     (tmp_path / ".tidings" / "tidings.toml").write_text("migrate = false\n")
     refused = tidings("serve", "--only", "api", "--port", "0")
     assert refused.exit_code == 1 and "bring it there: tidings store migrate" in refused.stderr

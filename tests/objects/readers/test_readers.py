@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.paths import ROOT
 from tests.support.strategies.models import as_plantuml, as_xmi, models
-from tidings.cli.objects.triggers import read_model
+from tidings.cli.objects.model import read_model
 from tidings.errors import TidingsError
 from tidings.objects.model.class_model import (
     Association,

@@ -1,24 +1,29 @@
-"""`query`: asking the metadata of a repository, or of a provider."""
+"""`query`, `provider browse` and `provider pick`: reading metadata, and rules for what was found."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import output
-from tidings.cli.options import DEFAULT_HOME, REPOSITORY_HINT, REPOSITORY_HOME, JsonOption, open_tidings
+from tidings.cli.metadata.rules import RuleOptions, rule
+from tidings.cli.options import DEFAULT_HOME, REPOSITORY_HINT, REPOSITORY_HOME, STORE_HELP, Home
+from tidings.cli.output import Output
 from tidings.core.text import plural
 from tidings.errors import InputError, SetupError, SyntaxProblem
 
 if TYPE_CHECKING:
     from tidings.metadata.queries.answers import Cell, QueryAnswer
+    from tidings.metadata.queries.browser import Browser, ClassSummary, InstancePage, Link, ResourceView
     from tidings.metadata.queries.engine import QueryEngine
     from tidings.metadata.resources import Resource, Value
 
@@ -26,67 +31,76 @@ _DEFAULTS = {
     False: ("TIDINGS_REPOSITORY_HOME", REPOSITORY_HOME, "TIDINGS_REPOSITORY_STORE"),
     True: ("TIDINGS_HOME", DEFAULT_HOME, "TIDINGS_STORE"),
 }
-"""Where a repository and a provider are when nothing is said."""
+"""Variables and default folders of a repository and of a provider."""
 
-Text = Annotated[
-    str,
-    typer.Argument(
-        metavar="TEXT",
-        help="[cyan]search ... where ... select ... order by ... limit ...[/]; - reads it from standard input.",
-        show_default=False,
-    ),
-]
-QueryHomeOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        help="The repository's folder: [cyan]TIDINGS_REPOSITORY_HOME[/], or [cyan].tidings-repository[/]. "
-        "With [cyan]--at-provider[/] it is [cyan]TIDINGS_HOME[/], or [cyan].tidings[/].",
-        file_okay=False,
-        show_default=False,
-    ),
-]
-QueryStoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Another store than the folder's: [cyan]sqlite:///path[/] or [cyan]postgresql://...[/]",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True)
+class QueryTarget:
+    """The repository or provider whose metadata is queried."""
+
+    at_provider: Annotated[
+        bool, typer.Option("--at-provider", help="Query all metadata of a provider on this machine.")
+    ] = False
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            "--home",
+            help="The folder of the repository: `TIDINGS_REPOSITORY_HOME`, or `.tidings-repository`. With "
+            "`--at-provider`, the home folder: `TIDINGS_HOME`, or `.tidings`.",
+            file_okay=False,
+        ),
+    ] = None
+    store: Annotated[str | None, typer.Option("--store", metavar="URL", help=STORE_HELP)] = None
+
+    @contextmanager
+    def open(self) -> Iterator[QueryEngine]:
+        """Open the query engine of a store that exists."""
+        from tidings.metadata.queries.engine import QueryEngine
+
+        variable, default, store_variable = _DEFAULTS[self.at_provider]
+        folder = self.home or Path(os.environ.get(variable) or default)
+        at = Home(folder, self.store or (None if self.home else os.environ.get(store_variable)))
+        if not at.has_store():
+            what = "provider" if self.at_provider else "repository"
+            hint = None if self.at_provider else f"{REPOSITORY_HINT}; --at-provider queries a provider"
+            raise SetupError(f"there is no {what} here", where=str(folder), hint=hint)
+        with at.open() as tidings:
+            open_engine = QueryEngine.at_provider if self.at_provider else QueryEngine.at_repository
+            yield open_engine(tidings.store)
 
 
 def query(
-    text: Text,
+    target: QueryTarget,
+    out: Output,
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT",
+            help="`search ... where ... select ... order by ... limit ...`; - reads it from standard input.",
+        ),
+    ],
     sparql: Annotated[
         bool, typer.Option("--sparql", help="The text is SPARQL 1.1: SELECT, ASK, CONSTRUCT or DESCRIBE.")
     ] = False,
-    at_provider: Annotated[
-        bool, typer.Option("--at-provider", help="Ask all metadata of a provider on this machine.")
-    ] = False,
-    home: QueryHomeOption = None,
-    store: QueryStoreOption = None,
-    as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a header, for spreadsheets.")] = False,
 ) -> None:
-    """Ask the metadata that a repository has, also while it is cut off from its provider.
+    """Query the metadata of a repository, even while it has no connection to its provider.
 
-    Without [cyan]select[/], whole resources are shown, with what they refer to strongly.
-
-    [dim]Examples[/]
+    Examples:
       tidings query "search CycleProvider c where c.serverInformation.memory > 64"
       tidings query "search CycleProvider c select c, c.serverHost order by c.serverPort desc limit 10" --csv
       tidings query --sparql "SELECT ?c { ?c a <http://example.org/servers#CycleProvider> }"
+
+    Without `select`, whole resources are printed, with those that they refer to strongly.
     """
-    if as_json and as_csv:
-        raise InputError("--json and --csv contradict each other", accepted="one of them, or none")
+    if out.as_json and as_csv:
+        raise InputError("--json and --csv exclude each other", accepted="one of them, or none")
     asked = sys.stdin.read() if text == "-" else text
-    with _opened(at_provider, home, store) as queries, _hint_at_other_language(asked, sparql):
+    with target.open() as queries, _hint_at_other_language(asked, sparql):
         if sparql:
-            _show_sparql(queries, asked, as_json, as_csv)
+            _print_sparql(queries, asked, out, as_csv)
         else:
-            _show_answer(queries, queries.ask(asked), as_json, as_csv)
+            _print_answer(queries, queries.ask(asked), out, as_csv)
 
 
 _SPARQL = re.compile(r"\s*(prefix|base|select|ask|construct|describe)\b", re.IGNORECASE)
@@ -95,71 +109,51 @@ _SEARCH = re.compile(r"\s*search\b", re.IGNORECASE)
 
 @contextmanager
 def _hint_at_other_language(asked: str, sparql: bool) -> Iterator[None]:
-    """What cannot be read because it is written in the other language is told so."""
+    """Add a hint to a syntax error if the text is in the other language."""
     try:
         yield
     except SyntaxProblem as problem:
         if (_SEARCH if sparql else _SPARQL).match(asked) is None:
             raise
-        hint = "this is no SPARQL: leave --sparql out" if sparql else "SPARQL is asked with --sparql"
+        hint = "this is not SPARQL: omit --sparql" if sparql else "for SPARQL add --sparql"
         raise problem.with_hint(hint) from problem
 
 
-@contextmanager
-def _opened(at_provider: bool, home: Path | None, store: str | None) -> Iterator[QueryEngine]:
-    from tidings.metadata.queries.engine import QueryEngine
+def _print_answer(queries: QueryEngine, answer: QueryAnswer, out: Output, as_csv: bool) -> None:
+    from tidings.metadata.queries.answers import answer_to_csv, answer_to_records
 
-    variable, usual, address = _DEFAULTS[at_provider]
-    folder = home or Path(os.environ.get(variable) or usual)
-    store = store or (None if home else os.environ.get(address))
-    if store is None and not (folder / "store.db").is_file():
-        what = "provider" if at_provider else "repository"
-        hint = f"{REPOSITORY_HINT}; --at-provider asks a provider's home"
-        raise SetupError(f"there is no {what} here", where=str(folder), hint=None if at_provider else hint)
-    with open_tidings(folder, store) as opened:
-        yield (QueryEngine.at_provider if at_provider else QueryEngine.at_repository)(opened.store)
-
-
-def _show_answer(queries: QueryEngine, answer: QueryAnswer, as_json: bool, as_csv: bool) -> None:
-    from tidings.metadata.queries.answers import answer_to_csv as in_csv
-    from tidings.metadata.queries.answers import answer_to_records
-
-    if as_json:
+    if out.as_json:
         for record in answer_to_records(answer):
             output.print_json(record)
     elif as_csv:
-        sys.stdout.write(in_csv(answer, queries.schema()))
+        sys.stdout.write(answer_to_csv(answer, queries.schema()))
     elif not len(answer):
-        output.print_note("nothing")
+        output.print_note("no results")
     elif answer.columns:
-        output.print_table(answer.columns, ([_cell(cell) for cell in row] for row in answer.rows))
+        output.print_table(answer.columns, ([_format_cell(cell) for cell in row] for row in answer.rows))
     else:
-        beside = queries.referred(answer)
+        referred = queries.referred(answer)
         for resource in answer.resources:
-            _show_resource(resource, beside)
+            output.print_line((resource.uri, "bold cyan"), *_list_values(resource, referred))
 
 
-def _show_resource(resource: Resource, beside: Mapping[str, Resource]) -> None:
-    told = [
-        f"{name} {', '.join(_value(value, beside) for value in values)}"
-        for name, values in resource.values.items()
-    ]
-    output.print_line((resource.uri, "bold cyan"), *told)
+def _list_values(resource: Resource, referred: Mapping[str, Resource]) -> Iterator[str]:
+    for name, values in resource.values.items():
+        yield f"{name} {', '.join(_format_value(value, referred) for value in values)}"
 
 
-def _value(value: Value, beside: Mapping[str, Resource]) -> str:
-    """A value; of a reference also what it leads to, if that is to be shown."""
+def _format_value(value: Value, referred: Mapping[str, Resource]) -> str:
+    """Format a value; a reference with the resource that it leads to, if that is among `referred`."""
     from tidings.metadata.resources import Ref
 
     if not isinstance(value, Ref):
-        return _cell(value)
-    found = beside.get(value.uri)
-    own = found.values.items() if found else ()
-    inner = ", ".join(f"{name} {', '.join(_value(each, {}) for each in values)}" for name, values in own)
+        return _format_cell(value)
+    resource = referred.get(value.uri)
+    inner = ", ".join(_list_values(resource, {})) if resource else ""
     return f"-> {value.uri} ({inner})" if inner else f"-> {value.uri}"
 
 
-def _cell(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     from tidings.metadata.resources import Ref
 
     if cell is None:
@@ -167,35 +161,152 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Ref):
         return cell.uri
     if isinstance(cell, tuple):
-        return ", ".join(map(_cell, cell))
+        return ", ".join(map(_format_cell, cell))
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _show_sparql(queries: QueryEngine, text: str, as_json: bool, as_csv: bool) -> None:
-    import json
-
+def _print_sparql(queries: QueryEngine, text: str, out: Output, as_csv: bool) -> None:
     from tidings.metadata.queries.sparql import CSV, JSON, N_TRIPLES
 
     answer = queries.sparql(text, CSV if as_csv else JSON)
     if answer.left_out:
-        output.print_note(
-            f"{plural(answer.left_out, 'URI')} left out with what is said of it: SPARQL knows IRIs only"
-        )
+        count = plural(answer.left_out, "URI")
+        output.print_note(f"{count} left out with all statements about it: SPARQL accepts IRIs only")
     if answer.media_type == N_TRIPLES or as_csv:
         sys.stdout.write(answer.body.decode())
         return
-    if as_json:
+    if out.as_json:
         sys.stdout.write(answer.body.decode() + "\n")
         return
-    found = json.loads(answer.body)
-    if "boolean" in found:
-        output.print_line(str(found["boolean"]).lower())
-    elif not found["results"]["bindings"]:
-        output.print_note("nothing")
+    result = json.loads(answer.body)
+    if "boolean" in result:
+        output.print_line(str(result["boolean"]).lower())
+    elif not result["results"]["bindings"]:
+        output.print_note("no results")
     else:
-        names = found["head"]["vars"]
+        names = result["head"]["vars"]
         rows = (
             [row[name]["value"] if name in row else "" for name in names]
-            for row in found["results"]["bindings"]
+            for row in result["results"]["bindings"]
         )
         output.print_table(names, rows)
+
+
+# Browsing.
+
+
+def browse(
+    at: Home,
+    out: Output,
+    what: Annotated[
+        str, typer.Argument(metavar="CLASS|URI", help="A class or a resource; by default, all classes.")
+    ] = "",
+    after: Annotated[
+        str,
+        typer.Option("--after", metavar="MARK", help="The start of a page, as the previous page prints it."),
+    ] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=1_000, metavar="N", help="The size of a page.")
+    ] = 50,
+) -> None:
+    """Browse metadata: classes with counts, the resources of a class, a resource with references to and from it.
+
+    Examples:
+      tidings provider browse
+      tidings provider browse CycleProvider
+      tidings provider browse http://example.org/doc.rdf#host
+    """
+    with _open_browser(at) as browser:
+        if not what:
+            _print_classes(browser.classes(), out)
+        elif browser.is_class(what):
+            _print_instances(browser.instances(what, after, limit), out)
+        else:
+            _print_view(browser.resource(what, after, limit), out)
+
+
+def pick(
+    at: Home,
+    out: Output,
+    what: Annotated[str, typer.Argument(metavar="CLASS|URI", help="The class or the resource.")],
+    subscriber: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Add the rule for this subscriber.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="RULE", help="The name of the added rule.")
+    ] = None,
+) -> None:
+    """Print the rule that registers all resources of a class, or one resource; with `--as`, add it.
+
+    Examples:
+      tidings provider pick http://example.org/doc.rdf#host
+      tidings provider pick CycleProvider --as ana --name providers
+    """
+    if name is not None and subscriber is None:
+        raise InputError("only added rules have a name", where="--name", hint="add --as NAME")
+    with _open_browser(at) as browser:
+        picked = browser.pick(what)
+    if subscriber is not None:
+        rule(RuleOptions(), at, out, name or picked.name, picked.text, subscriber)
+    else:
+        out.print_record({"name": picked.name, "text": picked.text}, picked.text)
+
+
+@contextmanager
+def _open_browser(at: Home) -> Iterator[Browser]:
+    from tidings.metadata.queries.browser import Browser
+
+    with at.open() as tidings:
+        yield Browser(tidings.store)
+
+
+def _print_classes(classes: tuple[ClassSummary, ...], out: Output) -> None:
+    from tidings.metadata.queries.browser import class_to_json, class_tree
+
+    if out.as_json:
+        for cls in classes:
+            output.print_json(class_to_json(cls))
+        return
+    for depth, cls in class_tree(classes):
+        own = f", {cls.own:,} its own" if cls.own != cls.all else ""
+        output.print_line(("  " * depth + cls.name, "bold cyan"), plural(cls.all, "resource") + own)
+
+
+def _print_instances(page: InstancePage, out: Output) -> None:
+    for instance in page.found:
+        record = {"uri": instance.uri, "class": instance.cls}
+        out.print_record(record, (instance.uri, "bold cyan"), (instance.cls, "dim"))
+    if not page.found:
+        output.print_note("no resources")
+    _print_more(page.of.name, page.more)
+
+
+def _print_view(view: ResourceView, out: Output) -> None:
+    from tidings.metadata.queries.browser import display_value, view_to_json
+    from tidings.metadata.resources import Ref
+
+    if out.as_json:
+        output.print_json(view_to_json(view))
+        return
+    output.print_line((view.resource.uri, "bold cyan"), (view.resource.cls, "dim"))
+    for name, values in view.resource.values.items():
+        literals = [display_value(value) for value in values if not isinstance(value, Ref)]
+        if literals:
+            output.print_line(f"  {name}", ", ".join(literals))
+    _print_links("->", view.references)
+    _print_links("<-", view.referrers)
+    _print_more(view.resource.uri, view.more)
+
+
+def _print_links(arrow: str, links: tuple[Link, ...]) -> None:
+    for link in links:
+        cls = link.cls or "not there"
+        mismatch = [("leads nowhere: another class", "yellow")] if link.cls and not link.leads else []
+        strength = (link.reference.value, "bold" if link.reference.value == "strong" else "dim")
+        cells = f"  {link.property}", strength, arrow, (link.uri, "cyan"), (cls, "dim")
+        output.print_line(*cells, *mismatch)
+
+
+def _print_more(what: str, more: str | None) -> None:
+    if more is not None:
+        output.print_note(f"more: tidings provider browse '{what}' --after '{more}'")

@@ -1,28 +1,171 @@
-"""`provider follow`, `provider lead` and `provider status`: several providers with the same metadata."""
+"""The metadata log of a provider: `provider log`, `catch-up`, `trim`, `snapshot`, `restore`; and providers that share
+it: `follow`, `lead`, `status`.
+"""
 
 from __future__ import annotations
 
-import signal
+import json
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
-from threading import Event
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import output
-from tidings.cli.options import DEFAULT_HOME, HomeOption, JsonOption, StoreOption, open_tidings
+from tidings.cli.command import stop_on_signals
+from tidings.cli.options import Home, check_storable
+from tidings.cli.output import Cell, Output, exit_if_rejects
 from tidings.core.text import plural
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
+    from tidings.metadata.log import LogEntry
     from tidings.metadata.replication.log_follower import FollowWorker
-    from tidings.store.store import Store as Stored
+    from tidings.store.store import Store
 
-INTERRUPTED = 130
+
+def log(
+    at: Home,
+    out: Output,
+    after: Annotated[
+        int | None,
+        typer.Option(min=0, callback=check_storable, metavar="N", help="Only entries after position N."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, callback=check_storable, metavar="N", help="At most N entries.")
+    ] = 100,
+) -> None:
+    """Print the log: registrations and removals in order, and up to which position they are applied.
+
+    Examples:
+      tidings provider log
+      tidings provider log --after 41 --json
+
+    Providers that apply the same log have the same metadata. Rules are not part of it.
+    """
+    with at.open_provider() as provider:
+        start = provider.log.first() - 1 if after is None else after
+        entries, position, head = provider.log.read(start, limit), provider.position, provider.log.head()
+    for entry in entries:
+        out.print_record(
+            {"position": entry.position, "what": entry.what.value, "uri": entry.uri}
+            | {"media_type": entry.media_type, "bytes": len(entry.body)},
+            *_list_entry_cells(entry),
+        )
+    out.print_note(f"applied up to {position} of {head}")
+
+
+def _list_entry_cells(entry: LogEntry) -> tuple[Cell, ...]:
+    size = plural(len(entry.body), "byte") if entry.body else ""
+    return (f"@{entry.position}", "bold cyan"), entry.what.value, entry.uri, (size, "dim")
+
+
+def catch_up(
+    at: Home,
+    out: Output,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            callback=check_storable,
+            envvar="TIDINGS_METADATA_BATCH",
+            metavar="N",
+            help="The number of entries per transaction; 1,000 by default.",
+        ),
+    ] = None,
+) -> None:
+    """Apply the entries of the log that are not applied yet.
+
+    Example:
+      tidings provider catch-up --batch 100
+
+    Notifications about changes in the results of rules are written in the same transaction. Large batches are faster;
+    a resource that enters and leaves within one batch causes no notification.
+    """
+    with at.open_provider() as provider:
+        before = provider.position
+        batches = len(provider.catch_up(batch))
+        applied, position = provider.position - before, provider.position
+    record = {"position": position, "applied": applied, "batches": batches}
+    out.print_record(record, f"{plural(applied, 'entry')} applied", (f"position {position}", "dim"))
+
+
+def trim(
+    at: Home,
+    out: Output,
+    keep: Annotated[
+        int,
+        typer.Option(min=0, callback=check_storable, metavar="N", help="How many of the last entries stay."),
+    ],
+) -> None:
+    """Delete applied entries of the log, except the last ones. The metadata stays.
+
+    Example:
+      tidings provider trim --keep 100000
+
+    A follower that needs deleted entries starts with a snapshot.
+    """
+    with at.open_provider() as provider:
+        count = provider.log.trim(provider.log.head() - keep)
+        first = provider.log.first()
+    cells = f"{plural(count, 'entry')} deleted", (f"the log begins at {first}", "dim")
+    out.print_record({"trimmed": count, "first": first}, *cells)
+
+
+def snapshot(at: Home) -> None:
+    """Write a snapshot of all metadata to standard output: one line for the schema, then one per document.
+
+    Example:
+      tidings provider snapshot > metadata.jsonl
+    """
+    with at.open_provider() as provider:
+        for line in provider.snapshot():
+            sys.stdout.write(json.dumps(line) + "\n")
+
+
+def restore(
+    at: Home,
+    out: Output,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The output of `tidings provider snapshot`.")],
+) -> None:
+    """Replace the metadata with a snapshot, in one transaction.
+
+    Example:
+      tidings provider restore metadata.jsonl --home second
+
+    The provider must be empty or behind the snapshot. Its rules stay, and changes of their results are notified.
+    """
+    with at.open_provider() as provider:
+        position = provider.restore(_read_snapshot(file))
+        documents = len(provider.documents())
+    record = {"position": position, "documents": documents}
+    out.print_record(record, plural(documents, "document"), (f"position {position}", "dim"))
+
+
+def _read_snapshot(file: Path) -> Iterator[dict[str, Any]]:
+    if not file.is_file():
+        raise InputError(f"no file '{file}'")
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            yield _parse_snapshot_line(line, f"{file}, line {number}")
+
+
+def _parse_snapshot_line(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        accepted = "the output of tidings provider snapshot"
+        raise InputError(f"this is not JSON: {problem}", where=where, accepted=accepted) from problem
+    if not isinstance(record, dict):
+        raise InputError("this is not a line of a snapshot", where=where, accepted="an object")
+    return record
+
+
+# Providers that follow another one, or share a log.
+
 
 FollowOption = Annotated[
     str | None,
@@ -30,8 +173,7 @@ FollowOption = Annotated[
         "--follow",
         envvar="TIDINGS_FOLLOW",
         metavar="URL",
-        help="Follow the provider at an address: have the same metadata, and hand registrations on to it.",
-        show_default=False,
+        help="Follow the provider at this address: replicate its metadata, and forward registrations to it.",
     ),
 ]
 LogOption = Annotated[
@@ -40,19 +182,18 @@ LogOption = Annotated[
         "--log",
         envvar="TIDINGS_LOG",
         metavar="URL",
-        help="A store or a Kafka topic that several providers share as their log: any takes registrations.",
-        show_default=False,
+        help="A store or a Kafka topic that several providers share as their log; each accepts registrations.",
     ),
 ]
 
 
 @contextmanager
 def follow_in_background(
-    store: Stored, leader: str | None, shared: str | None, own: Collection[str] = ()
+    store: Store, leader: str | None, shared: str | None, own: Collection[str] = ()
 ) -> Iterator[FollowWorker | None]:
-    """Follow what is named, or what was followed before, while something else is done; nothing if there is nothing.
+    """Follow the named leader or log, or the previous one, during a block; yield None if there is none.
 
-    `own` are the addresses at which this provider will be served: they are not followed.
+    `own` are the addresses of this provider itself, which it must not follow.
     """
     from tidings.metadata.provider.provider import Provider
     from tidings.metadata.replication.log_follower import FollowWorker, check_not_own_address
@@ -64,59 +205,55 @@ def follow_in_background(
         yield None
         return
     check_not_own_address(log, own)
-    with FollowWorker(store, provider, log) as loop:
-        yield loop
+    with FollowWorker(store, provider, log) as worker:
+        yield worker
 
 
 def follow(
+    at: Home,
+    out: Output,
     url: Annotated[
         str | None,
-        typer.Argument(
-            metavar="URL",
-            help="The provider to follow; without it, the one that was followed before.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="URL", help="The provider to follow; by default, the previous one."),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Apply what there is now, and end; otherwise until Ctrl-C.")
+        bool, typer.Option("--once", help="Apply the present entries, and end; otherwise until Ctrl-C.")
     ] = False,
     log: LogOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Follow another provider: have the same metadata as that one, by applying its log in order.
+    """Follow another provider: replicate its metadata by applying its log in order.
 
-    What was missed is caught up with, and a new provider begins with a snapshot. From now on, documents are not
-    registered here but there: [cyan]tidings serve[/] follows as well, and hands registrations on. Rules stay this
-    provider's own.
-
-    [dim]Examples[/]
+    Examples:
       tidings provider follow http://leader.example.org:8080
       tidings provider follow http://leader.example.org:8080 --once
+
+    Missed entries are caught up, and a new provider starts with a snapshot. From now on, documents are registered with
+    the leader: `tidings serve` follows it as well and forwards registrations. Rules stay local to each provider.
     """
-    with open_tidings(home, store) as tidings:
+    with at.open() as tidings:
         if once:
-            _catch_up(tidings.store, url, log, as_json)
+            _catch_up_with_leader(tidings.store, url, log, out)
             return
-        _refuse_circle(tidings.store, url)
-        with follow_in_background(tidings.store, url, log) as loop:
-            by = _until_signal(_resolve_leader(loop), as_json)
-    if by == signal.SIGINT:
-        raise typer.Exit(INTERRUPTED)
+        _check_acyclic(tidings.store, url)
+        with follow_in_background(tidings.store, url, log) as worker, stop_on_signals() as stop:
+            if worker is None:
+                raise _no_leader_error()
+            out.print_note(f"following {worker.log.name}; Ctrl-C stops it")
+            stop.wait()
+    stop.exit_if_interrupted()
 
 
-def _refuse_circle(store: Stored, url: str | None) -> None:
-    """At once, and not in a line about what cannot be followed now: by waiting nothing would change."""
+def _check_acyclic(store: Store, url: str | None) -> None:
+    """Refuse a cycle of followers at once: waiting would not resolve it."""
     from tidings.metadata.replication.log_follower import check_acyclic_following
     from tidings.metadata.replication.peer import Peer, Unreachable
 
     if url is not None:
-        with Peer(url) as peer, suppress(Unreachable):  # who is away for now is followed later
+        with Peer(url) as peer, suppress(Unreachable):  # a leader that is away now is followed later
             check_acyclic_following(store.metadata.identity(), peer)
 
 
-def _catch_up(store: Stored, url: str | None, shared: str | None, as_json: bool) -> None:
+def _catch_up_with_leader(store: Store, url: str | None, shared: str | None, out: Output) -> None:
     from tidings.metadata.provider.provider import Provider
     from tidings.metadata.replication.log_follower import LogFollower
     from tidings.metadata.replication.routing import open_log
@@ -128,96 +265,62 @@ def _catch_up(store: Stored, url: str | None, shared: str | None, as_json: bool)
     with closing(log):
         before = provider.position
         LogFollower(store, provider, log).catch_up()
-    if as_json:
-        output.print_json({"position": provider.position, "before": before})
-    else:
-        caught = plural(provider.position - before, "entry")
-        output.print_line(("position", "bold"), f"{provider.position:,}: {caught} applied")
-
-
-def _resolve_leader(loop: FollowWorker | None) -> str:
-    if loop is None:
-        raise _no_leader_error()
-    return loop.log.name
+    position, applied = provider.position, plural(provider.position - before, "entry")
+    record = {"position": position, "before": before}
+    out.print_record(record, ("position", "bold"), f"{position:,}: {applied} applied")
 
 
 def _no_leader_error() -> InputError:
-    return InputError("this provider follows nobody yet", hint="tidings provider follow URL")
+    return InputError("this provider does not follow another one yet", hint="tidings provider follow URL")
 
 
-def _until_signal(name: str, as_json: bool) -> int:
-    """Wait until a signal comes, and say which."""
-    came: list[int] = []
-    stop = Event()
+def lead(at: Home, out: Output) -> None:
+    """Stop following: from now on this provider keeps its own log and accepts registrations.
 
-    def end(number: int, _: FrameType | None) -> None:
-        came.append(number)
-        stop.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    if not as_json:
-        output.print_note(f"following {name}; Ctrl-C ends it")
-    try:
-        stop.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return came[0]
-
-
-def lead(home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Follow nobody any more: from now on this provider keeps the log that it has, and takes registrations.
-
-    For when the leader is gone for good. Others follow this one then ([cyan]tidings provider follow URL[/]), if they
-    are not ahead of it: choose the one with the highest position ([cyan]tidings provider status URL...[/]).
-
-    [dim]Example[/]
+    Example:
       tidings provider lead
+
+    Use it when the leader is gone for good. Choose the provider with the highest position
+    (`tidings provider status URL...`); the others then follow it (`tidings provider follow URL`).
     """
-    with open_tidings(home, store) as tidings:
+    with at.open() as tidings:
         before = tidings.store.replication.leader()
         tidings.store.replication.follow(None)
         position = tidings.store.metadata.position()
-    if as_json:
-        output.print_json({"followed": before, "position": position})
-    else:
-        told = f"follows {before} no more" if before else "followed nobody"
-        output.print_line(("position", "bold"), f"{position:,}: {told}")
+    change = f"does not follow {before} any more" if before else "did not follow another provider"
+    record = {"followed": before, "position": position}
+    out.print_record(record, ("position", "bold"), f"{position:,}: {change}")
 
 
 def status(
+    at: Home,
+    out: Output,
     urls: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="URL", help="Providers; without one, that of the home folder.", show_default=False
-        ),
+        typer.Argument(metavar="URL", help="Providers; by default, that of the home folder."),
     ] = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Show where providers stand: how far each has applied the log, and how far behind the others it is.
+    """Print the position of providers in the log, and how far each lags behind the others.
 
-    [dim]Examples[/]
+    Examples:
       tidings provider status
       tidings provider status http://one.example.org:8080 http://two.example.org:8080
     """
     if not urls:
-        with open_tidings(home, store) as tidings:
-            found = [asdict(tidings.store.replication.status()) | {"url": None, "problem": None}]
+        with at.open() as tidings:
+            providers = [asdict(tidings.store.replication.status()) | {"url": None, "problem": None}]
     else:
-        found = [_fetch_status(url) for url in urls]
-    head = max((each["head"] for each in found if "head" in each), default=0)
-    for each in found:
+        providers = [_fetch_status(url) for url in urls]
+    head = max((each["head"] for each in providers if "head" in each), default=0)
+    for each in providers:
         if "position" in each:
             each["lag"] = max(head - each["position"], each.get("lag", 0))
-    _show_status(found, as_json)
-    if any("position" not in each for each in found):
-        raise typer.Exit(output.EXIT_WITH_REJECTS)
+    _print_status(providers, out)
+    exit_if_rejects(sum("position" not in each for each in providers))
 
 
 def _fetch_status(url: str) -> dict[str, Any]:
-    """The status of another provider, or why there is none."""
+    """Return the status of another provider, or the problem of reaching it."""
     from tidings.metadata.replication.peer import Peer, Unreachable
 
     with Peer(url) as peer:
@@ -230,24 +333,21 @@ def _fetch_status(url: str) -> dict[str, Any]:
 _COLUMNS = ("provider", "position", "lag", "documents", "resources", "rules")
 
 
-def _show_status(found: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        for each in found:
+def _print_status(providers: list[dict[str, Any]], out: Output) -> None:
+    if out.as_json:
+        for each in providers:
             output.print_json(each)
         return
-    rows = [_row(each) for each in found]
-    output.print_table(("at", *_COLUMNS, "follows"), rows)
-    for each in found:
+    output.print_table(("at", *_COLUMNS, "follows"), map(_list_status_cells, providers))
+    for each in providers:
         if each["problem"]:
             output.print_refusal(each["url"] or "here", each["problem"])
 
 
-def _row(each: dict[str, Any]) -> tuple[str, ...]:
-    at = each["url"] or "here"
-    if "position" not in each:
-        return (at, "no answer", *("" for _ in _COLUMNS))
-    return (at, *(_cell(each[name]) for name in _COLUMNS), each["leader"] or "nobody")
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _list_status_cells(provider: dict[str, Any]) -> tuple[str, ...]:
+    place = provider["url"] or "here"
+    if "position" not in provider:
+        return (place, "no answer", *("" for _ in _COLUMNS))
+    values = (provider[name] for name in _COLUMNS)
+    cells = (f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+    return (place, *cells, provider["leader"] or "nobody")

@@ -1,21 +1,18 @@
-"""`repository status`, `list`, `show`, `register`, `remove`, `leave`: what a repository holds, and why."""
+"""`repository status`, `list`, `show`, `register`, `remove` and `leave`: what a repository stores, and why."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import output
-from tidings.cli.metadata.provider import DocumentFile, DocumentUri, read_document
-from tidings.cli.options import (
-    REPOSITORY_HOME,
-    JsonOption,
-    RepositoryHomeOption,
-    RepositoryStoreOption,
-    open_repository,
-)
-from tidings.cli.output import print_resource
+from tidings.cli.inputs import read_graph_file
+from tidings.cli.metadata.provider import DocumentFile, DocumentUri
+from tidings.cli.metadata.rules import print_resource
+from tidings.cli.options import RepositoryHome
+from tidings.cli.output import Output
 from tidings.core.text import plural
 from tidings.errors import InputError
 
@@ -23,157 +20,139 @@ if TYPE_CHECKING:
     from tidings.metadata.sql.repository.repository_store import ResourceOrigin
 
 
-def status(
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Say where the repository is, what it holds, and how much of it each rule registers.
+def status(at: RepositoryHome, out: Output) -> None:
+    """Print the position of the repository, its size, and how many resources each rule registers.
 
-    [dim]Example[/]
+    Example:
       tidings repository status
     """
-    from dataclasses import asdict
-
-    with open_repository(home, store) as opened:
-        found, local = opened.status(), opened.local_documents()
-    if as_json:
-        output.print_json({**asdict(found), "documents": [asdict(each) for each in local]})
+    with at.open() as opened:
+        current, local = opened.status(), opened.local_documents()
+    if out.as_json:
+        output.print_json({**asdict(current), "documents": [asdict(document) for document in local]})
         return
-    at = "has not reached a provider yet" if found.provider is None else f"position {found.position}"
-    output.print_line(
-        (found.name, "bold cyan"), at, *([] if found.provider is None else [(found.provider, "dim")])
-    )
-    output.print_line(("resources", "bold"), f"{found.resources} in all, {found.local} local")
-    for rule, count in found.rules.items():
+    provider = [(current.provider, "dim")] if current.provider else []
+    position = f"position {current.position}" if provider else "has not reached a provider yet"
+    output.print_line((current.name, "bold cyan"), position, *provider)
+    output.print_line(("resources", "bold"), f"{current.resources} in all, {current.local} local")
+    for rule, count in current.rules.items():
         output.print_line(("rule", "bold"), (rule, "cyan"), plural(count, "resource"))
-    for each in local:
-        shadows = ["in the place of the provider's"] if each.shadows else []
-        output.print_line(("local", "bold"), (each.uri, "cyan"), plural(each.resources, "resource"), *shadows)
+    for document in local:
+        size, shadows = plural(document.resources, "resource"), ["replaces that of the provider"]
+        output.print_line(
+            ("local", "bold"), (document.uri, "cyan"), size, *(shadows if document.shadows else [])
+        )
 
 
 def list_resources(
-    cls: Annotated[
-        str | None, typer.Argument(metavar="CLASS", help="Only those of a class.", show_default=False)
-    ] = None,
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
-    as_json: JsonOption = False,
+    at: RepositoryHome,
+    out: Output,
+    cls: Annotated[str | None, typer.Argument(metavar="CLASS", help="Only resources of this class.")] = None,
 ) -> None:
-    """List what is held here, and why: the rules that register it, what refers to it, or that it is local.
+    """List the stored resources and why they are here: registered by a rule, referred to, or local.
 
-    [dim]Examples[/]
+    Examples:
       tidings repository list
       tidings repository list ServerInformation
     """
-    with open_repository(home, store) as opened:
+    with at.open() as opened:
         schema = opened.cache.schema()
         if cls is not None and cls not in schema.classes:
             raise InputError("there is no such class", received=cls, accepted=", ".join(schema.classes))
-        found = opened.cache.resources() if cls is None else opened.cache.of_class(cls)
-        why = opened.store.repository.why(schema, [each.uri for each in found])
-    for each in found:
-        if as_json:
-            output.print_json({"uri": each.uri, "class": each.cls, **_as_json(why[each.uri])})
-        else:
-            output.print_line((each.uri, "bold cyan"), (each.cls, "dim"), "; ".join(_reasons(why[each.uri])))
-    if not found and not as_json:
-        output.print_note("nothing")
+        resources = opened.cache.resources() if cls is None else opened.cache.of_class(cls)
+        origins = opened.store.repository.why(schema, [each.uri for each in resources])
+    for resource in resources:
+        origin = origins[resource.uri]
+        out.print_record(
+            {"uri": resource.uri, "class": resource.cls, **_to_record(origin)},
+            *((resource.uri, "bold cyan"), (resource.cls, "dim"), "; ".join(_list_reasons(origin))),
+        )
+    if not resources:
+        out.print_note("no resources")
 
 
 def show(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="A resource.", show_default=False)],
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
-    as_json: JsonOption = False,
+    at: RepositoryHome,
+    out: Output,
+    uri: Annotated[str, typer.Argument(metavar="URI", help="A resource.")],
 ) -> None:
-    """Show a resource that is held here, and why it is.
+    """Print a stored resource, and why it is here.
 
-    [dim]Example[/]
+    Example:
       tidings repository show http://example.org/doc.rdf#info
     """
     from tidings.metadata.queries.answers import restore_dates
 
-    with open_repository(home, store) as opened:
-        why, found, schema = opened.why(uri), opened.cache.resource(uri), opened.cache.schema()
-    assert found is not None
-    print_resource(restore_dates(found, schema), as_json)
-    if as_json:
-        output.print_json(_as_json(why))
+    with at.open() as opened:
+        origin, resource, schema = opened.why(uri), opened.cache.resource(uri), opened.cache.schema()
+    assert resource is not None
+    print_resource(restore_dates(resource, schema), out)
+    if out.as_json:
+        output.print_json(_to_record(origin))
         return
-    for each in _reasons(why):
-        output.print_line(("because", "dim"), each)
+    for reason in _list_reasons(origin):
+        output.print_line(("because", "dim"), reason)
 
 
 def register(
+    at: RepositoryHome,
+    out: Output,
     uri: DocumentUri,
     file: DocumentFile,
-    local: Annotated[bool, typer.Option("--local", help="It stays here.")] = False,
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
-    as_json: JsonOption = False,
+    local: Annotated[bool, typer.Option("--local", help="The document is local to this repository.")] = False,
 ) -> None:
-    """Register a document that is of this repository alone, or a new version of it.
+    """Register a document that is local to this repository, or a new version of it.
 
-    Queries find it beside what came from the provider. It is never sent anywhere, and no rule removes it. In the place
-    of a document of the provider that is called the same, it is the one that counts here.
-
-    [dim]Example[/]
+    Example:
       tidings repository register --local http://example.org/mine.rdf mine.ttl
+
+    Queries find it beside the metadata of the provider. It is never sent anywhere, and no rule removes it. It replaces
+    a document of the provider with the same URI.
     """
     if not local:
-        hint = "--local keeps it here; tidings provider register is for everybody"
-        raise InputError("documents for everybody are registered with a provider", hint=hint)
-    body, media_type = read_document(file)
-    with open_repository(home, store) as opened:
-        made = opened.register_local(uri, body, media_type)
-    if as_json:
-        output.print_json({"uri": uri, "resources": len(made.resources)})
-    else:
-        output.print_line((uri, "bold cyan"), f"{plural(len(made.resources), 'resource')}, local")
+        hint = "add --local for this repository only, or use tidings provider register"
+        raise InputError("shared documents are registered with a provider", hint=hint)
+    body, media_type = read_graph_file(file)
+    with at.open() as opened:
+        count = len(opened.register_local(uri, body, media_type).resources)
+    record = {"uri": uri, "resources": count}
+    out.print_record(record, (uri, "bold cyan"), f"{plural(count, 'resource')}, local")
 
 
-def remove(
-    uri: DocumentUri,
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def remove(at: RepositoryHome, out: Output, uri: DocumentUri) -> None:
     """Remove a local document with all its resources.
 
-    [dim]Example[/]
+    Example:
       tidings repository remove http://example.org/mine.rdf
     """
-    with open_repository(home, store) as opened:
-        gone = opened.remove_local(uri)
-    output.print_removal({"uri": uri}, gone, "removed", "there is no such local document", as_json)
+    with at.open() as opened:
+        removed = opened.remove_local(uri)
+    out.print_removal({"uri": uri}, removed, "removed", "there is no such local document")
 
 
 def leave(
-    provider: Annotated[str, typer.Argument(metavar="URL", help="The provider.", show_default=False)],
-    home: RepositoryHomeOption = REPOSITORY_HOME,
-    store: RepositoryStoreOption = None,
+    at: RepositoryHome, provider: Annotated[str, typer.Argument(metavar="URL", help="The provider.")]
 ) -> None:
-    """Have a provider forget this repository: its rules there, and what it was told. What is held here stays.
+    """Unregister this repository from a provider, with its rules there. The stored resources stay here.
 
-    A provider that was left for another goes on noting what changes, until it is told.
-
-    [dim]Example[/]
+    Example:
       tidings repository leave http://localhost:8080
+
+    Until then, a provider that you no longer use keeps recording changes for this repository.
     """
     from tidings.metadata.repository.links import HttpLink
 
-    with open_repository(home, store) as opened, HttpLink(provider, opened.store.repository.name()) as link:
+    with at.open() as opened, HttpLink(provider, opened.store.repository.name()) as link:
         link.forget()
-    output.print_line((provider, "bold cyan"), "knows it no more")
+    output.print_line((provider, "bold cyan"), "unregistered")
 
 
-def _reasons(why: ResourceOrigin) -> list[str]:
-    """One after the other: rules, what refers to it, or that it is local."""
-    reasons = [f"rule {rule} registers it" for rule in why.rules]
-    reasons += [f"{uri} refers to it strongly" for uri in why.referred]
-    return ["it is local"] if why.local else reasons
+def _list_reasons(origin: ResourceOrigin) -> list[str]:
+    """Return why a resource is here: rules and strong references, or that it is local."""
+    reasons = [f"rule {rule} registers it" for rule in origin.rules]
+    reasons += [f"{uri} refers to it strongly" for uri in origin.referred]
+    return ["it is local"] if origin.local else reasons
 
 
-def _as_json(why: ResourceOrigin) -> dict[str, object]:
-    return {"rules": list(why.rules), "referred": list(why.referred), "local": why.local}
+def _to_record(origin: ResourceOrigin) -> dict[str, object]:
+    return {"rules": list(origin.rules), "referred": list(origin.referred), "local": origin.local}

@@ -1,94 +1,75 @@
-"""`provider rule`, `rules`, `forget`, `results`: the rules over metadata."""
+"""`provider rule`, `rules`, `forget`, `results` and `rules graph`: the rules over metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import output
+from tidings.cli.command import make_group
 from tidings.cli.options import (
-    DEFAULT_HOME,
-    HomeOption,
-    JsonOption,
+    DelayOption,
+    Home,
     MasterOption,
-    StoreOption,
     SubscriberOption,
     check_master,
-    close_spark,
-    format_help,
-    open_provider,
     open_spark,
-    open_tidings,
     resolve_subscriber,
 )
-from tidings.cli.output import (
-    PictureOption,
-    check_picture_format,
-    print_resource,
-    print_result_changes,
-    write_picture,
-)
+from tidings.cli.output import Output, PictureOption, View, check_picture_format, write_picture
 from tidings.core import durations
 from tidings.core.text import plural
 from tidings.errors import InputError
 
 if TYPE_CHECKING:
     from tidings.metadata.provider.log_applier import SchemaContext
+    from tidings.metadata.resources import Resource, Value
+    from tidings.metadata.sql.metadata_reader import StoredRule
     from tidings.metadata.sql.rule_base import NamedRule
     from tidings.metadata.sql.rule_filter import RuleResult
     from tidings.metadata.sql.trigger_evaluation import TriggerResults
     from tidings.service.tidings import Tidings
+    from tidings.values import Scalar
 
 
-# Rules on their way into a provider: evaluated by the store, or on Spark where that would take it long.
+@dataclass(frozen=True)
+class RuleOptions:
+    """How notifications of new rules are delayed, and where the rules are evaluated first."""
 
+    within: DelayOption = None
+    spark: Annotated[
+        bool | None,
+        typer.Option(
+            "--spark/--no-spark",
+            help="Evaluate new rules over the stored metadata on Spark, or in the store; by default, on Spark if "
+            "there is much to compare.",
+        ),
+    ] = None
+    master: MasterOption = None
 
-SparkOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--spark/--no-spark",
-        help="Look through what is stored on Spark, or not; when nothing is said, if there is much to compare.",
-        show_default=False,
-    ),
-]
+    def check(self) -> int | None:
+        """Refuse an invalid delay or Spark master; return the delay in seconds."""
+        delay = None if self.within is None else durations.parse(self.within)
+        check_master(self.master)
+        return delay
 
+    def add_rules(self, at: Home, out: Output, texts: Mapping[str, str], owner: str) -> frozenset[RuleResult]:
+        """Add rules; return the resources that entered their results."""
+        from tidings.metadata.provider.provider import Provider
 
-def add_rules(
-    texts: Mapping[str, str],
-    owner: str,
-    *,
-    within: int | None,
-    spark: bool | None,
-    master: str | None,
-    home: Path,
-    store: str | None,
-) -> frozenset[RuleResult]:
-    """Add rules, and say what they have entered."""
-    from tidings.metadata.provider.provider import Provider
-
-    check_master(master)
-    with open_tidings(home, store) as tidings, RuleEvaluator(tidings, spark, master) as choice:
-        whose = resolve_subscriber(tidings.store, owner)
-        return Provider(tidings.store).add_rules(texts, whose, within=within, evaluate=choice)
-
-
-def read_rule_file(file: Path, home: Path, store: str | None) -> dict[str, str]:
-    """The rules of a file; what is wrong is told with its place there."""
-    from tidings.metadata.provider.provider import Provider
-    from tidings.metadata.rules.rule_files import parse_rule_file
-
-    rules = parse_rule_file(file)
-    with open_tidings(home, store) as tidings:
-        rules.check(Provider(tidings.store).schema)
-    return rules.texts
+        delay = self.check()
+        with at.open() as tidings, RuleEvaluator(tidings, self.spark, self.master) as evaluator:
+            subscriber = resolve_subscriber(tidings.store, owner, out)
+            return Provider(tidings.store).add_rules(texts, subscriber, within=delay, evaluate=evaluator)
 
 
 class RuleEvaluator(ExitStack):
-    """What evaluates new rules. Spark is started when it is needed, and stopped in the end."""
+    """Evaluator of new rules. Spark is started when it is needed, and stopped at the end."""
 
     def __init__(self, tidings: Tidings, wanted: bool | None, master: str | None) -> None:
         super().__init__()
@@ -101,189 +82,188 @@ class RuleEvaluator(ExitStack):
         metadata = self._tidings.store.metadata
         new = metadata.new_triggering_rules(known.schema, rules)
         count = metadata.count_resources()
-        asked = estimate_comparisons(new.values(), count)
-        if self._wanted is False or not new or (self._wanted is None and asked < SPARK_THRESHOLD):
+        comparisons = estimate_comparisons(new.values(), count)
+        if self._wanted is False or not new or (self._wanted is None and comparisons < SPARK_THRESHOLD):
             return None
         why = f"{plural(len(new), 'new triggering rule')} over {plural(count, 'resource')}"
-        more = "" if self._wanted else f", {asked:,} comparisons; --no-spark leaves it to the store"
+        more = "" if self._wanted else f", {comparisons:,} comparisons; --no-spark leaves it to the store"
         output.print_note(f"on Spark: {why}{more}")
-        found: TriggerResults = self._started()(known, rules)
-        return found
+        results: TriggerResults = self._start()(known, rules)
+        return results
 
-    def _started(self) -> Any:
+    def _start(self) -> Any:
         if self._on_spark is None:
             from tidings.metadata.spark.rule_evaluation import SparkRuleEvaluator
 
-            session = open_spark(self._master, log=self._tidings.home / "spark.log")
-            self.callback(close_spark, session)
+            session = self.enter_context(open_spark(self._master, log=self._tidings.home / "spark.log"))
             self._on_spark = self.enter_context(
                 SparkRuleEvaluator(session, self._tidings.store, self._tidings.home)
             )
         return self._on_spark
 
 
-DelayOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DELAY",
-        help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/].",
-        show_default=False,
-    ),
-]
-RuleName = Annotated[str, typer.Argument(metavar="NAME", help="What the rule is called.", show_default=False)]
+RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the rule.")]
 
 
 def rule(
+    options: RuleOptions,
+    at: Home,
+    out: Output,
     name: RuleName,
-    text: Annotated[
-        str,
-        typer.Argument(metavar="TEXT", help="[cyan]search ... register ... where ...[/]", show_default=False),
-    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="`search ... register ... where ...`")],
     subscriber: SubscriberOption,
-    within: DelayOption = None,
-    spark: SparkOption = None,
-    master: MasterOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Add a rule. What it finds among what is registered is entered at once.
+    """Add a rule, and print the registered resources that it finds.
 
-    What enters its results, changes inside them and leaves is told: [cyan]tidings notifications --as ana[/].
-
-    [dim]Examples[/]
+    Examples:
       tidings provider rule large "search ServerInformation s register s where s.memory > 64" --as ana
       tidings provider rule all "search CycleProvider c register c" --as ana --within "10 minutes"
+
+    The subscriber is notified when a resource enters the results, changes in them or leaves them:
+    `tidings notifications --as ana`.
     """
-    delay = None if within is None else durations.parse(within)
-    entered = add_rules(
-        {name: text}, subscriber, within=delay, spark=spark, master=master, home=home, store=store
-    )
-    print_result_changes("entered", entered, as_json)
-    if not as_json:
+    entered = options.add_rules(at, out, {name: text}, subscriber)
+    print_result_changes("entered", entered, out)
+    if not out.as_json:
         output.print_line((name, "bold cyan"), plural(len(entered), "resource"))
 
 
+RULES: View[StoredRule] = View(
+    "no rules: tidings provider rule NAME TEXT --as NAME",
+    line=lambda rule: ((rule.name, "bold cyan"), (rule.owner, "dim"), rule.text),
+    record=lambda rule: output.select_fields(rule, "name", "owner", "text"),
+)
+
+
 def rules(
+    options: RuleOptions,
+    at: Home,
+    out: Output,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE", help="Rules to be added: [cyan]NAME: search ...[/]", show_default=False
-        ),
+        Path | None, typer.Argument(metavar="FILE", help="Rules to add: `NAME: search ...`")
     ] = None,
     subscriber: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Whose the rules of the file are.")
+        str | None, typer.Option("--as", metavar="NAME", help="The owner of the rules in the file.")
     ] = None,
-    within: DelayOption = None,
-    spark: SparkOption = None,
-    master: MasterOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """List the rules; with a file, add those that are in it, all or none.
+    """List the rules; with a file, add all of its rules or none.
 
-    [dim]Examples[/]
+    Examples:
       tidings provider rules
       tidings provider rules rules.txt --as ana
     """
-    if file is not None:
-        if subscriber is None:
-            raise InputError("whose rules are these?", accepted="--as NAME")
-        delay = None if within is None else durations.parse(within)
-        texts = read_rule_file(file, home, store)
-        entered = add_rules(
-            texts, subscriber, within=delay, spark=spark, master=master, home=home, store=store
-        )
-        print_result_changes("entered", entered, as_json)
-        if not as_json:
-            output.print_line(f"{plural(len(texts), 'rule')}, {len(entered):,} entered")
+    if file is None:
+        if subscriber is not None or options != RuleOptions():
+            hint = "without a file, the rules are listed"
+            raise InputError("the rules to add are missing", accepted="a FILE", hint=hint)
+        with at.open_provider() as provider:
+            out.print_records(provider.rules(), RULES)
         return
-    if subscriber is not None or within is not None or spark is not None or master is not None:
-        raise InputError(
-            "which rules are to be added?", accepted="a FILE", hint="without one they are listed"
-        )
-    with open_provider(home, store) as provider:
-        found = provider.rules()
-    for each in found:
-        if as_json:
-            output.print_json({"name": each.name, "owner": each.owner, "text": each.text})
-        else:
-            output.print_line((each.name, "bold cyan"), (each.owner, "dim"), each.text)
-    if not found and not as_json:
-        output.print_note("no rules: tidings provider rule NAME TEXT --as NAME")
+    if subscriber is None:
+        raise InputError("the owner of the rules is missing", accepted="--as NAME")
+    options.check()
+    texts = _read_rule_file(file, at)
+    entered = options.add_rules(at, out, texts, subscriber)
+    print_result_changes("entered", entered, out)
+    if not out.as_json:
+        output.print_line(f"{plural(len(texts), 'rule')}, {len(entered):,} entered")
 
 
-def forget(
-    name: RuleName, home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: JsonOption = False
-) -> None:
-    """Forget a rule.
+def _read_rule_file(file: Path, at: Home) -> dict[str, str]:
+    """Read the rules of a file; errors name their place in the file."""
+    from tidings.metadata.rules.rule_files import parse_rule_file
 
-    [dim]Example[/]
+    rules = parse_rule_file(file)
+    with at.open_provider() as provider:
+        rules.check(provider.schema)
+    return rules.texts
+
+
+def forget(at: Home, out: Output, name: RuleName) -> None:
+    """Remove a rule.
+
+    Example:
       tidings provider forget large
     """
-    with open_provider(home, store) as provider:
-        gone = provider.remove_rules([name])
-    output.print_removal({"name": name}, bool(gone), "forgotten", "there is no such rule", as_json)
+    with at.open_provider() as provider:
+        removed = provider.remove_rules([name])
+    out.print_removal({"name": name}, bool(removed), "removed", "there is no such rule")
 
 
-def results(
-    name: RuleName, home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: JsonOption = False
-) -> None:
-    """Show the resources that a rule has as its results now.
+def results(at: Home, out: Output, name: RuleName) -> None:
+    """Print the resources that are the present results of a rule.
 
-    [dim]Example[/]
+    Example:
       tidings provider results large
     """
     from tidings.metadata.queries.answers import restore_dates
 
-    with open_provider(home, store) as provider:
-        found = [restore_dates(each, provider.schema) for each in provider.results(name)]
-    for resource in found:
-        print_resource(resource, as_json)
-    if not found and not as_json:
-        output.print_note("nothing")
+    with at.open_provider() as provider:
+        resources = [restore_dates(each, provider.schema) for each in provider.results(name)]
+    for resource in resources:
+        print_resource(resource, out)
+    if not resources:
+        out.print_note("no resources")
 
 
-# `rules`: looking at what rules are made of.
+_CHANGE_STYLES = {"entered": "bold green", "changed": "bold yellow", "left": "bold red"}
 
 
-app = typer.Typer(no_args_is_help=True, help="What the rules over metadata are made of.")
+def print_result_changes(kind: str, pairs: Iterable[tuple[str, str]], out: Output) -> None:
+    """Print which resources entered, changed in or left the results of which rules."""
+    for rule, uri in sorted(pairs):
+        record = {"rule": rule, "kind": kind, "uri": uri}
+        out.print_record(record, (rule, "bold cyan"), (kind, _CHANGE_STYLES[kind]), uri)
+
+
+def print_resource(resource: Resource, out: Output) -> None:
+    """Print a resource with its class and values."""
+    from tidings.metadata.queries.browser import display_value
+    from tidings.metadata.resources import Ref
+
+    def display(value: Value) -> str:
+        return f"-> {value.uri}" if isinstance(value, Ref) else display_value(value)
+
+    def to_json(value: Value) -> Scalar | dict[str, str]:
+        return {"ref": value.uri} if isinstance(value, Ref) else value
+
+    values = resource.values.items()
+    lists = {name: [to_json(value) for value in each] for name, each in values}
+    cells = [f"{name} {', '.join(map(display, each))}" for name, each in values]
+    record = {"uri": resource.uri, "class": resource.cls, "values": lists}
+    out.print_record(record, (resource.uri, "bold cyan"), (resource.cls, "dim"), *cells)
 
 
 def graph(
+    at: Home,
     rules: Annotated[
         list[str] | None,
         typer.Option(
-            "--rule",
-            metavar="NAME",
-            help="Only this rule and what it needs; several times for several rules.",
+            "--rule", metavar="NAME", help="Only this rule and what it depends on; may be repeated."
         ),
     ] = None,
     out: PictureOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
 ) -> None:
-    """Draw how rules are taken apart into atomic rules, and what they share, with counts of results: an SVG.
+    """Draw the decomposition of rules into atomic rules, and what they share, with result counts: an SVG.
 
-    Triggering rules stand at the bottom, join rules above what they join, and rules with names on top. A rule base that
-    is too large for that is drawn as kinds of rules.
-
-    [dim]Examples[/]
+    Examples:
       tidings rules graph --out rules.svg
       tidings rules graph --rule large --rule all > rules.svg
+
+    Triggering rules are at the bottom, join rules above their inputs, and named rules at the top. A large rule base is
+    drawn as groups of rules.
     """
     from tidings.metadata.filter.rule_picture import build_rule_picture
 
     check_picture_format(out)
-    with open_tidings(home, store) as tidings:
+    with at.open() as tidings:
         picture = build_rule_picture(tidings.store, rules or ())
     write_picture(picture, out)
 
 
+app = make_group("The structure of the rules over metadata.", {"graph": graph})
+
+
 @app.callback()
 def rules_group() -> None:
-    """A group of its own, though it has one command only."""
-
-
-app.command(help=format_help(graph))(graph)
+    """Make it a group although it has one command only."""

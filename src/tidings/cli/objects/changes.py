@@ -1,9 +1,10 @@
-"""`model changes`: whom a log of row changes concerns, found out on Spark for all of it at once."""
+"""`model tell` and `model changes`: notifications about changes of objects, from outboxes or from a log on Spark."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,200 +12,317 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli import output
-from tidings.cli.objects.triggers import TriggerModelArgument, read_model
-from tidings.cli.options import (
-    DEFAULT_HOME,
-    HomeOption,
-    JsonOption,
-    MasterOption,
-    StoreOption,
-    check_master,
-    close_spark,
-    open_spark,
-    open_tidings,
+from tidings.cli.command import make_group, stop_on_signals
+from tidings.cli.objects.model import (
+    ModelReference,
+    PropagationLimits,
+    check,
+    diagram,
+    read_model,
+    show,
+    triggers,
 )
+from tidings.cli.options import FollowFlag, Home, MasterOption, check_master, check_storable, open_spark
+from tidings.cli.output import EXIT_WITH_REJECTS, Output, exit_if_rejects
 from tidings.core.text import plural
-from tidings.errors import InputError
+from tidings.errors import InputError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.objects.cdc.pipeline import ChangeResults
+    from tidings.objects.sql.object_store import ObjectSource
+    from tidings.service.outbox_worker import Drained, OutboxEvent, OutboxOptions
+    from tidings.service.tidings import Tidings
 
-MOST_SHOWN = 5
-"""How many rejects are shown."""
+
+def tell(
+    at: Home,
+    out: Output,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE|MODULE:BASE", help="A model, as in `tidings model check`; with --from."),
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option("--from", metavar="URL", help="The database with the triggers.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="One of the databases that `tidings objects add` has added; by default all of them. With --from, a "
+            "name instead of that of the database.",
+        ),
+    ] = None,
+    follow: FollowFlag = False,
+    batch: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            callback=check_storable,
+            metavar="N",
+            help="How many changes are processed in one transaction.",
+        ),
+    ] = 1_000,
+    tell_author: Annotated[
+        bool, typer.Option("--tell-author", help="Notify the authors of the changes as well.")
+    ] = False,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish",
+            help="Publish the changes as events as well: subscriptions may use `class`, `kind`, `changed`, "
+            "`before.NAME`, `after.NAME` and `now.NAME`.",
+        ),
+    ] = False,
+) -> None:
+    """Turn the changes that triggers have recorded in a database into notifications, and empty its outbox.
+
+    Examples:
+      tidings model tell
+      tidings model tell --source university --follow
+      tidings model tell university.puml --from sqlite:///university.db
+
+    Each change is processed once, in order, even if the command is killed or runs twice at the same time.
+    """
+    from tidings.service.outbox_worker import OutboxOptions
+
+    with at.open() as tidings:
+        sources = _choose_sources(tidings, model, database, source)
+        options = OutboxOptions(batch, tell_author, publish)
+        if follow:
+            _follow_outboxes(tidings, sources, options, out)
+            return
+        codes = [_drain_once(tidings, each, options, out, alone=len(sources) == 1) for each in sources]
+    if any(codes):
+        raise typer.Exit(min(code for code in codes if code))
+
+
+def _choose_sources(
+    tidings: Tidings, model: str | None, database: str | None, name: str | None
+) -> Sequence[ObjectSource]:
+    from tidings.objects.sources import SourceRegistry, build_unregistered_source
+
+    if model is not None and database is not None:
+        return [build_unregistered_source(model, database, name)]
+    if model is not None or database is not None:
+        accepted = "MODEL --from URL, or neither: tidings objects add stores them"
+        raise InputError("a model and a database belong together", where="model tell", accepted=accepted)
+    registry = SourceRegistry(tidings.store)
+    return [registry.select(name)] if name is not None else (registry.list_sources() or [registry.select()])
+
+
+def _drain_once(
+    tidings: Tidings, source: ObjectSource, options: OutboxOptions, out: Output, alone: bool
+) -> int:
+    """Drain an outbox; return the exit code. A database that fails does not stop the others."""
+    from tidings.objects.sources import open_source
+    from tidings.service.outbox_worker import Drained, drain_outbox
+
+    total = Drained(source.name, 0, 0, 0)
+    try:
+        with open_source(source) as opened:
+            for drained in drain_outbox(tidings, opened, options):
+                total = drained.after(total)
+    except TidingsError as problem:
+        if alone:
+            raise
+        out.print_error(problem)
+        return problem.exit_code
+    _print_event(total, out)
+    return EXIT_WITH_REJECTS if total.dead else 0
+
+
+def _print_event(event: OutboxEvent, out: Output) -> None:
+    from tidings.service.outbox_worker import Back, CutOff
+
+    if out.as_json:
+        record = {"news": type(event).__name__.lower(), **asdict(event)}
+        problem = {"problem": event.problem.facts()} if isinstance(event, CutOff) else {}
+        output.print_json(record | problem)
+    elif isinstance(event, CutOff):
+        output.print_line((event.source, "bold yellow"), event.problem.headline(), "retrying", stderr=True)
+    elif isinstance(event, Back):
+        output.print_line((event.source, "bold green"), "is back", stderr=True)
+    else:
+        output.print_line((event.source, "bold cyan"), *_list_counts(event))
+
+
+def _list_counts(drained: Drained) -> Iterator[str]:
+    yield plural(drained.changes, "change")
+    yield plural(drained.new, "notification")
+    if drained.repeated:
+        yield f"{drained.repeated:,} notified before"
+    if drained.published:
+        yield plural(drained.published, "event")
+    if drained.dead:
+        yield plural(drained.dead, "dead letter")
+
+
+def _follow_outboxes(
+    tidings: Tidings, sources: Sequence[ObjectSource], options: OutboxOptions, out: Output
+) -> None:
+    """Drain outboxes until a signal; the current batch is completed."""
+    from tidings.service.outbox_worker import OutboxFollower
+
+    out.print_note(f"following {', '.join(each.name for each in sources)}; Ctrl-C stops it")
+    with stop_on_signals() as stop:
+        OutboxFollower(tidings, options).follow(sources, lambda event: _print_event(event, out), stop)
+    stop.exit_if_interrupted()
+
+
+# `model changes`.
+
+
+MAX_SHOWN = 5
+"""How many rejects are printed."""
 
 BATCH_SIZE = 1_000
-"""Changes that are told in one transaction."""
+"""How many changes are written in one transaction."""
 
 
 def changes(
-    model: TriggerModelArgument,
+    limits: PropagationLimits,
+    at: Home,
+    out: Output,
+    model: ModelReference,
     log: Annotated[
-        str,
-        typer.Option("--from", metavar="PATH", help="Debezium's envelopes: a file, or a folder of files."),
+        str, typer.Option("--from", metavar="PATH", help="Debezium envelopes: a file, or a folder of files.")
     ],
     base: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TABLE=PATH",
-            help="A table as it was before: Parquet, or CSV with names; once for each table.",
-            show_default=False,
+            help="A table before the changes: Parquet, or CSV with a header; repeat it for each table.",
         ),
     ] = None,
     watches: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Who watches what: subscriber_class, subscriber_key, class, key.",
-            show_default=False,
-        ),
+        typer.Option(metavar="PATH", help="Watches: subscriber_class, subscriber_key, class, key."),
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Write what is told there, as Parquet.", show_default=False),
+    folder: Annotated[
+        str | None, typer.Option("--out", metavar="FOLDER", help="Write the notifications there, as Parquet.")
     ] = None,
-    tell: Annotated[bool, typer.Option("--tell", help="Tell it: as notifications in the store.")] = False,
+    tell: Annotated[bool, typer.Option("--tell", help="Write the notifications to the store.")] = False,
     source: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What the source is called; else as the log.", show_default=False),
-    ] = None,
-    most_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Follow a change for so many steps only.", show_default="no limit"
-        ),
-    ] = None,
-    most_told: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Tell so many only, the first by class and key; that there were more is noted.",
-            show_default="no limit",
-        ),
+        str | None, typer.Option(metavar="NAME", help="A name for the source; by default, that of the log.")
     ] = None,
     master: MasterOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Say whom the changes in a log concern, and why, on Spark: for change-data-capture and nightly loads.
+    """Determine on Spark whom the changes in a log concern, and why: for change data capture and nightly loads.
 
-    Without [cyan]--out[/] and [cyan]--tell[/] it is printed. Exit code 3 if something in the log could not be used.
-
-    [dim]Examples[/]
+    Examples:
       tidings model changes university.puml --from cdc/ --base attends=attends.parquet
       tidings model changes university.puml --from cdc/ --out told.parquet
       tidings model changes university.puml --from cdc/ --tell
+
+    Without `--out` and `--tell` the notifications are printed. The exit code is 3 if some entries of the log could not
+    be used.
     """
-    from tidings.objects.propagation import Limits
-
     check_master(master)
-    placed, tables = read_model(model), _base(base or (), watches)
-    _refuse_early(log, out, tell, tables)
-    with output.show_spinner("starting Spark ..."):
-        session = open_spark(master)
-    try:
+    mapped, tables = read_model(model), _parse_tables(base or (), watches)
+    _check_paths(log, folder, tell, tables)
+    with open_spark(master, "starting Spark ...") as session:
         with output.show_spinner("following the changes ..."):
-            result = _follow(session, placed, log, tables, Limits(most_steps, most_told))
-        named = source or Path(log).stem
+            results = _derive(session, mapped, log, tables, limits.build())
+        name = source or Path(log).stem
         if tell:
-            _tell(result, named, home, store, as_json)
+            _write_notifications(results, name, at, out)
         else:
-            _write(result, named, out, as_json)
-        refused = _rejects(result)
-    finally:
-        close_spark(session)
-    if refused:
-        raise typer.Exit(output.EXIT_WITH_REJECTS)
+            _write_results(results, name, folder, out)
+        rejects = _print_rejects(results)
+    exit_if_rejects(rejects)
 
 
-def _base(base: Sequence[str], watches: str | None) -> dict[str, str]:
-    """Where tables are, by their names."""
-    found = {}
-    for each in (*base, *([] if watches is None else [f"tidings_watches={watches}"])):
-        table, equals, path = each.partition("=")
+def _parse_tables(base: Sequence[str], watches: str | None) -> dict[str, str]:
+    """Return the paths of tables by name."""
+    paths = {}
+    for option in (*base, *([] if watches is None else [f"tidings_watches={watches}"])):
+        table, equals, path = option.partition("=")
         if not (table and equals and path):
-            raise InputError("which table is where?", where="--base", received=each, accepted="TABLE=PATH")
-        found[table] = path
-    return found
+            raise InputError("this is not a table", where="--base", received=option, accepted="TABLE=PATH")
+        paths[table] = path
+    return paths
 
 
-def _refuse_early(log: str, out: str | None, tell: bool, tables: dict[str, str]) -> None:
-    """What is plainly wrong is said before Spark is started, which takes seconds."""
+def _check_paths(log: str, folder: str | None, tell: bool, tables: dict[str, str]) -> None:
+    """Refuse obvious mistakes before Spark is started, which takes seconds."""
     from tidings.spark.batch.output import check_separate, check_target_free
     from tidings.spark.sources.files import Location, list_publications
 
-    if out is not None and tell:
-        raise InputError(
-            "these exclude each other", where="model changes", accepted="one of --out and --tell"
-        )
+    if folder is not None and tell:
+        accepted = "one of --out and --tell"
+        raise InputError("these exclude each other", where="model changes", accepted=accepted)
     list_publications(log)
     for table, path in tables.items():
         if Location.of(path).info().type.name == "NotFound":
             raise InputError("no such file or folder", where=f"--base {table}", received=f"'{path}'")
-    if out is not None:
-        check_separate(out, [log, *tables.values()])
-        check_target_free(Location.of(out), out, force=False)
+    if folder is not None:
+        check_separate(folder, [log, *tables.values()])
+        check_target_free(Location.of(folder), folder, force=False)
 
 
-def _follow(session: Any, placed: Any, log: str, tables: dict[str, str], limits: Any) -> ChangeResults:
+def _derive(session: Any, mapped: Any, log: str, tables: dict[str, str], limits: Any) -> ChangeResults:
     from tidings.objects.cdc.log_files import LOG_ORDER, read_log, read_table
     from tidings.objects.cdc.pipeline import derive_object_changes
 
-    found = read_log(session, log)
+    entries = read_log(session, log)
     base = {name: read_table(session, path) for name, path in tables.items()}
-    result = derive_object_changes(session, placed, found.changes, LOG_ORDER, base, limits)
-    return result.refusing(found.rejects)
+    results = derive_object_changes(session, mapped, entries.changes, LOG_ORDER, base, limits)
+    return results.refusing(entries.rejects)
 
 
-def _write(result: ChangeResults, source: str, out: str | None, as_json: bool) -> None:
-    """To a folder, or for people and machines to read at once."""
+def _write_results(results: ChangeResults, source: str, folder: str | None, out: Output) -> None:
+    """Write the notifications to a folder, or print them."""
     from tidings.objects.cdc.log_files import resolve_location
 
-    told = result.notices(source)
-    if out is not None:
-        with output.show_spinner("writing who is told ..."):
-            told.drop("change").write.parquet(resolve_location(out))
-        return _say(result, result.told.count(), as_json)
-    for row in told.orderBy("subscriber", "change").toLocalIterator():
-        _print(row.asDict(recursive=True), as_json)
+    notices = results.notices(source)
+    if folder is not None:
+        with output.show_spinner("writing the notifications ..."):
+            notices.drop("change").write.parquet(resolve_location(folder))
+        return _print_counts(results, results.told.count(), out)
+    for row in notices.orderBy("subscriber", "change").toLocalIterator():
+        notice = row.asDict(recursive=True)
+        del notice["change"]
+        reasons = "; ".join(reason["reason"] for reason in notice["because"])
+        out.print_record(
+            {**notice, "changed": json.loads(notice["changed"])},
+            *((notice["subscriber"], "bold cyan"), (notice["object"], "dim"), f"{notice['kind']}: {reasons}"),
+        )
 
 
-def _print(row: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        del row["change"]
-        output.print_json({**row, "changed": json.loads(row["changed"])})
-        return
-    output.print_line((row["subscriber"], "bold cyan"), (row["object"], "dim"), f"{row['kind']}: {_why(row)}")
+def _print_counts(results: ChangeResults, count: int, out: Output) -> None:
+    changes = results.changes.count()
+    line = f"{plural(changes, 'change')} of objects: {plural(count, 'notification')}"
+    out.print_record({"changes": changes, "told": count}, line)
 
 
-def _why(row: dict[str, Any]) -> str:
-    return "; ".join(each["reason"] for each in row["because"])
+def _write_notifications(results: ChangeResults, source: str, at: Home, out: Output) -> None:
+    """Write notifications in batches. Those that exist are skipped, so an interrupted run can be repeated."""
+    labelled, new = results.labelled(), 0
+    with at.open() as tidings:
+        while batch := list(islice(labelled, BATCH_SIZE)):
+            labels = {key: label for _, named in batch for key, label in named.items()}
+            new += tidings.tell(source, results.model, [change for change, _ in batch], labels).new
+    _print_counts(results, new, out)
 
 
-def _say(result: ChangeResults, told: int, as_json: bool) -> None:
-    counts = {"changes": result.changes.count(), "told": told}
-    if as_json:
-        output.print_json(counts)
-        return
-    output.print_line(f"{plural(counts['changes'], 'change')} of objects: {plural(told, 'notification')}")
-
-
-def _tell(result: ChangeResults, source: str, home: Path, store: str | None, as_json: bool) -> None:
-    """Some changes at a time. Who is told already is not told again, so a run that broke off is run again."""
-    found, new = result.labelled(), 0
-    with open_tidings(home, store) as tidings:
-        while some := list(islice(found, BATCH_SIZE)):
-            labels = {one: label for _, named in some for one, label in named.items()}
-            new += tidings.tell(source, result.model, [noticed for noticed, _ in some], labels).new
-    _say(result, new, as_json)
-
-
-def _rejects(result: ChangeResults) -> int:
-    """What could not be used, a few of them one by one."""
-    count = int(result.rejects.count())
-    for row in result.rejects.orderBy("id").limit(MOST_SHOWN).toLocalIterator():
+def _print_rejects(results: ChangeResults) -> int:
+    """Print some entries that could not be used; return how many there are."""
+    count = int(results.rejects.count())
+    for row in results.rejects.orderBy("id").limit(MAX_SHOWN).toLocalIterator():
         output.print_refusal(" ".join(filter(None, (row["id"], row["table"]))), row["reason"])
-    if count > MOST_SHOWN:
-        output.print_note(f"... and {count - MOST_SHOWN:,} more")
+    if count > MAX_SHOWN:
+        output.print_note(f"... and {count - MAX_SHOWN:,} more")
     return count
+
+
+app = make_group(
+    "Data models that define whom a change concerns: as PlantUML, as XMI, or as SQLAlchemy classes.",
+    {
+        "check": check,
+        "show": show,
+        "diagram": diagram,
+        "triggers": triggers,
+        "tell": tell,
+        "changes": changes,
+    },
+)

@@ -1,33 +1,28 @@
-"""`config show` and `config check`: the settings, where each comes from, and what is wrong with them."""
+"""`config show` and `config check`: the settings with their origins, and errors in them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from tidings.cli import output
+from tidings.cli.command import make_group
 from tidings.cli.options import (
-    DEFAULT_HOME,
     ConfigOption,
-    HomeOption,
-    JsonOption,
-    StoreOption,
+    Home,
     check_master,
-    format_help,
+    collect_typed_settings,
     load_command_settings,
 )
+from tidings.cli.output import Output, View
 from tidings.core.text import plural
 
 if TYPE_CHECKING:
     from tidings.errors import TidingsError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Settings: [cyan]tidings.toml[/] in the home folder, and [cyan]TIDINGS_...[/] in the environment.",
-)
 EXIT_REFUSED = 2
 OTHER_VARIABLES = frozenset(
     {
@@ -39,19 +34,41 @@ OTHER_VARIABLES = frozenset(
         "TIDINGS_REPOSITORY_STORE",
     }
 )
-"""Variables that are no settings of the service."""
+"""Variables of the environment that are not settings of the service."""
+LIMIT_MODULES = {
+    "document": "tidings.documents.xml_decoder",
+    "graph": "tidings.graphs.rdf.limits",
+    "xpath": "tidings.documents.xpath.xpath_parser",
+    "gql": "tidings.graphs.gql.gql_parser",
+    "rules": "tidings.metadata.rules.rule_parser",
+    "query": "tidings.metadata.sql.queries.query_executor",
+    "sparql": "tidings.metadata.queries.sparql",
+    "parser": "tidings.parsers.parser_pool",
+    "api": "tidings.api.limits",
+}
+"""The module with the class `Limits` of each group of limits."""
 
 
-def show(
-    context: typer.Context,
-    config: ConfigOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the settings as [cyan]tidings serve[/] would have them, and where each comes from. Secrets are not shown.
+class Setting(NamedTuple):
+    """A setting, its value and where the value comes from."""
 
-    [dim]Examples[/]
+    name: str
+    value: str | None
+    origin: str
+
+
+SETTINGS: View[Setting] = View(
+    "no settings",
+    columns=(("setting", "name"), ("from", "origin"), ("value", lambda setting: setting.value or "-")),
+    record=lambda setting: {"setting": setting.name, "value": setting.value, "from": setting.origin},
+)
+"""The value is the last column because lists of values are long."""
+
+
+def show(context: typer.Context, at: Home, out: Output, config: ConfigOption = None) -> None:
+    """Print the settings as `tidings serve` would use them, with their origins. Secrets are not shown.
+
+    Examples:
       tidings config show
       tidings config show --config /etc/tidings.toml --json
     """
@@ -59,56 +76,58 @@ def show(
     from tidings.operations.settings_sources import format_setting
 
     loaded = load_command_settings(context, config, {})
-    rows = [
-        (name, format_setting(loaded.settings, name), loaded.origins.get(name, "default"))
+    settings = [
+        Setting(name, format_setting(loaded.settings, name), loaded.origins.get(name, "default"))
         for name in list_setting_names()
     ]
-    if as_json:
-        for name, value, origin in rows:
-            output.print_json({"setting": name, "value": value, "from": origin})
-    else:
-        lines = [(name, origin, value or "-") for name, value, origin in rows]
-        output.print_table(
-            ("setting", "from", "value"), lines
-        )  # lists of values are long: nothing stands behind them
+    out.print_records(settings, SETTINGS)
 
 
-def check(
-    context: typer.Context,
-    config: ConfigOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Check the settings, and say all that is wrong with them: names that are no settings, values that cannot be.
+def check(context: typer.Context, at: Home, out: Output, config: ConfigOption = None) -> None:
+    """Check the settings, and print all errors: unknown names and invalid values.
 
-    [dim]Example[/]
+    Example:
       tidings config check --config /etc/tidings.toml
     """
-    from tidings.cli.operations.limits import find_limit_problems
-    from tidings.cli.options import collect_typed_settings
     from tidings.operations.settings_errors import find_unknown_variables
     from tidings.operations.settings_sources import read_sources
 
-    found = read_sources(collect_typed_settings(context, {}), config)
-    problems: list[TidingsError] = [*found.refusals(), *find_unknown_variables(os.environ, OTHER_VARIABLES)]
-    problems += find_limit_problems(found.values.get("limits"), found.origins)
-    problems += _master_problems(found.values.get("spark"), found.origins)
+    sources = read_sources(collect_typed_settings(context, {}), config)
+    problems: list[TidingsError] = [*sources.refusals(), *find_unknown_variables(os.environ, OTHER_VARIABLES)]
+    problems += _find_limit_problems(sources.values.get("limits"), sources.origins)
+    problems += _find_master_problems(sources.values.get("spark"), sources.origins)
     for problem in problems:
-        output.print_error(problem, as_json)
+        out.print_error(problem)
     if problems:
         raise typer.Exit(EXIT_REFUSED)
-    count = len(found.origins)
-    said = f"{plural(count, 'setting')} that {'is no default' if count == 1 else 'are no defaults'}"
-    where = str(found.file) if found.file else "no file"
-    if as_json:
-        output.print_json({"settings": len(found.origins), "file": str(found.file) if found.file else None})
-    else:
-        output.print_line(("good", "bold green"), f"{said}; {where}")
+    count = len(sources.origins)
+    file = str(sources.file) if sources.file else None
+    differ = f"{plural(count, 'setting')} {'differs' if count == 1 else 'differ'} from the default"
+    record = {"settings": count, "file": file}
+    out.print_record(record, ("valid", "bold green"), f"{differ}; {file or 'no file'}")
 
 
-def _master_problems(spark: Any, origins: Mapping[str, str]) -> list[TidingsError]:
-    """An address that names no Spark. One that is no text has been refused before."""
+def _find_limit_problems(values: Any, origins: Mapping[str, str]) -> list[TidingsError]:
+    """Return the errors in limits: in the settings, and in `TIDINGS_..._LIMITS`, which outweigh them."""
+    from tidings.core.limits import limits_from, limits_in
+    from tidings.errors import TidingsError
+    from tidings.operations.settings import VARIABLE_PREFIX
+
+    problems: list[TidingsError] = []
+    for name, module in LIMIT_MODULES.items():
+        value = values.get(name) if isinstance(values, Mapping) else None
+        try:
+            kind = import_module(module).Limits
+            limits_from(f"{VARIABLE_PREFIX}{name.upper()}_LIMITS", kind)
+            if isinstance(value, str):
+                limits_in(value, kind, origins.get(f"limits.{name}", f"limits.{name}"))
+        except TidingsError as problem:
+            problems.append(problem)
+    return problems
+
+
+def _find_master_problems(spark: Any, origins: Mapping[str, str]) -> list[TidingsError]:
+    """Return the error in the address of the Spark master; a value of another type is refused before."""
     from tidings.errors import TidingsError
 
     master = spark.get("master") if isinstance(spark, Mapping) else None
@@ -120,5 +139,7 @@ def _master_problems(spark: Any, origins: Mapping[str, str]) -> list[TidingsErro
     return []
 
 
-app.command(help=format_help(show))(show)
-app.command(help=format_help(check))(check)
+app = make_group(
+    "Settings: `tidings.toml` in the home folder, and `TIDINGS_...` in the environment.",
+    {"show": show, "check": check},
+)

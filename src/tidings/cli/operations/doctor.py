@@ -1,4 +1,4 @@
-"""`doctor`: what this machine lacks, and what to do about it."""
+"""`doctor`: checks of this machine, and how to fix what they find."""
 
 from __future__ import annotations
 
@@ -14,30 +14,22 @@ from typing import Annotated
 import typer
 
 from tidings.cli import output
-from tidings.cli.options import (
-    DEFAULT_HOME,
-    HomeOption,
-    JsonOption,
-    MasterOption,
-    StoreOption,
-    close_spark,
-    open_spark,
-)
+from tidings.cli.options import Home, MasterOption, open_spark
+from tidings.cli.output import Output
 from tidings.errors import InputError, SetupError, TidingsError
 
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """What is looked at."""
+    """The home folder and the Spark master that are checked."""
 
-    home: Path
-    store: str | None
+    at: Home
     master: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: whether all is well, what was found, and what to do if not."""
+    """The result of one check, and what to do if it failed."""
 
     check: str
     ok: bool
@@ -46,50 +38,47 @@ class Finding:
 
 
 def doctor(
+    at: Home,
+    out: Output,
     only: Annotated[
-        str | None, typer.Option(metavar="CHECK", help="Only this check, such as kernels.")
+        str | None, typer.Option(metavar="CHECK", help="Only this check, for example kernels.")
     ] = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
     master: MasterOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Check Python, Java, Spark, what is compiled ahead, the home folder and the store, and say what to do.
+    """Check Python, Java, Spark, the compiled kernels, the home folder and the store, and print how to fix them.
 
-    Takes about twenty seconds, most of them for starting Spark. Exit code 4 if something is wrong.
+    Examples:
+      tidings doctor
+      tidings doctor --only kernels
+
+    It takes about twenty seconds, most of them for the start of Spark. The exit code is 4 if a check fails.
     """
     if only is not None and only not in dict(CHECKS):
         raise InputError("no such check", received=repr(only), accepted=", ".join(dict(CHECKS)))
-    well = True
+    failed = False
     for name, check in CHECKS:
         if only not in (None, name):
             continue
         with output.show_spinner(f"{name} ..."):
-            finding = run_checks(name, check, CheckTarget(home, store, master))
-        well = well and finding.ok
-        if as_json:
-            output.print_json(asdict(finding))
-        else:
-            _show(finding)
-    if not well:
+            finding = run_check(name, check, CheckTarget(at, master))
+        failed = failed or not finding.ok
+        mark = ("ok   ", "green") if finding.ok else ("wrong", "bold red")
+        out.print_record(asdict(finding), mark, (f"{finding.check:<8}", "bold"), finding.found)
+        if finding.todo and not out.as_json:
+            output.print_line("     ", " " * 8, (finding.todo, "yellow"))
+    if failed:
         raise typer.Exit(SetupError.exit_code)
 
 
-def run_checks(name: str, check: Callable[[CheckTarget], str], patient: CheckTarget) -> Finding:
+def run_check(name: str, check: Callable[[CheckTarget], str], target: CheckTarget) -> Finding:
+    """Run a check; any exception is its result."""
     try:
-        return Finding(name, True, check(patient))
+        return Finding(name, True, check(target))
     except TidingsError as problem:
         return Finding(name, False, problem.headline(), problem.hint or "")
-    except Exception as problem:  # noqa: BLE001  whatever is broken here, the other checks are still wanted
+    except Exception as problem:  # noqa: BLE001  the other checks run even if this one is broken
         first = (str(problem).strip() or "no message").splitlines()[0]
         return Finding(name, False, f"{type(problem).__name__}: {first}", "run `make setup` again")
-
-
-def _show(finding: Finding) -> None:
-    mark = ("ok   ", "green") if finding.ok else ("wrong", "bold red")
-    output.print_line(mark, (f"{finding.check:<8}", "bold"), finding.found)
-    if finding.todo:
-        output.print_line("     ", " " * 8, (finding.todo, "yellow"))
 
 
 def check_python(_: CheckTarget) -> str:
@@ -100,10 +89,10 @@ def check_python(_: CheckTarget) -> str:
     return f"{platform.python_version()} ({sys.executable})"
 
 
-def check_java(patient: CheckTarget) -> str:
+def check_java(target: CheckTarget) -> str:
     from tidings.spark.session import check_java
 
-    if _is_remote(patient.master):
+    if _is_remote(target.master):
         return "not needed here: Spark runs elsewhere"
     return f"version {check_java()}"
 
@@ -113,46 +102,45 @@ def _is_remote(master: str | None) -> bool:
 
 
 def describe_spark_target(master: str | None) -> str:
-    """As `open_session` decides it: a master outweighs the environment."""
+    """Return the Spark that `open_session` would use: a master outweighs the environment."""
     return master or os.environ.get("SPARK_REMOTE") or "local[*]"
 
 
-def check_spark(patient: CheckTarget) -> str:
-    """A session starts, and a Python worker of it answers."""
-    place = describe_spark_target(patient.master)
-    session = open_spark(patient.master)
-    try:
-        answered = session.range(3).mapInArrow(_same, "id long").count()
-        return f"{session.version}, {place}: {answered} rows through a Python worker"
-    finally:
-        close_spark(session)
+def check_spark(target: CheckTarget) -> str:
+    """Start a session, and run a Python worker in it."""
+    place = describe_spark_target(target.master)
+    with open_spark(target.master) as session:
+        count = session.range(3).mapInArrow(_pass_through, "id long").count()
+        return f"{session.version}, {place}: {count} rows through a Python worker"
 
 
-def _same(batches: Iterable[object]) -> Iterator[object]:
+def _pass_through(batches: Iterable[object]) -> Iterator[object]:
     yield from batches
 
 
 def check_kernels(_: CheckTarget) -> str:
-    """Everything that is compiled on first use works, and is on disk from now on."""
+    """Compile what is otherwise compiled on first use, store it on disk, and try it."""
     from tidings.service.precompilation import precompile
 
     if (matches := precompile()) == 0:
-        raise SetupError("subscriptions that must match do not", hint="run `make test` and tell us")
+        raise SetupError("subscriptions that must match do not", hint="run `make test` and report the result")
     return f"compiled; {matches} matches of a few auctions"
 
 
-def check_home(patient: CheckTarget) -> str:
-    """The folder is there or can be made, and can be written to."""
-    folder = patient.home.absolute()
+def check_home(target: CheckTarget) -> str:
+    """Check that the folder exists or can be created, and is writable."""
+    folder = target.at.home.absolute()
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     if not existing.is_dir():
-        raise SetupError(f"{existing} is no folder", hint="choose another with --home or TIDINGS_HOME")
+        raise SetupError(f"{existing} is not a folder", hint="choose another with --home or TIDINGS_HOME")
     _check_writable(existing)
-    return str(folder) if existing == folder else f"{folder} (not there yet; the first command makes it)"
+    return (
+        str(folder) if existing == folder else f"{folder} (does not exist yet; the first command creates it)"
+    )
 
 
 def _check_writable(folder: Path) -> None:
-    """Makes something there and removes it: permissions say nothing of file systems that take no files (/proc)."""
+    """Create and delete something there: permissions do not tell that /proc accepts no files."""
     try:
         with TemporaryDirectory(prefix=".tidings-doctor-", dir=folder):
             pass
@@ -164,26 +152,26 @@ def _check_writable(folder: Path) -> None:
         ) from problem
 
 
-def check_store(patient: CheckTarget) -> str:
+def check_store(target: CheckTarget) -> str:
     from tidings.store.database import sqlite_url
     from tidings.store.store import open_store
 
-    if patient.store is None and not (patient.home / "store.db").exists():
-        return "none yet; the first command makes one in the home folder"
-    with open_store(patient.store or sqlite_url(patient.home / "store.db")) as opened:
+    if not target.at.has_store():
+        return "none yet; the first command creates one in the home folder"
+    with open_store(target.at.store or sqlite_url(target.at.home / "store.db")) as opened:
         return f"journal at {opened.journal.head()}"
 
 
 def check_class_archive(_: CheckTarget) -> str:
-    """Spark's classes are archived from now on: it starts in half the time."""
+    """Archive the classes of Spark, which then starts in half the time."""
     from tidings.spark.class_archive import make_archive
     from tidings.spark.session import check_java, find_java
 
     check_java()
     try:
         file = make_archive(find_java())
-    except (SetupError, OSError) as problem:  # a folder of somebody else's, a Java that cannot do it
-        return f"not archived ({problem}): Spark starts, only slower"
+    except (SetupError, OSError) as problem:  # the folder is not ours, or Java cannot archive
+        return f"not archived ({problem}): Spark starts more slowly"
     return f"archived, {file.stat().st_size / 1e6:.0f} MB: Spark starts in half the time"
 
 
@@ -196,4 +184,4 @@ CHECKS: tuple[tuple[str, Callable[[CheckTarget], str]], ...] = (
     ("classes", check_class_archive),
     ("spark", check_spark),
 )
-"""The quick ones first."""
+"""The fast checks first."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 from rich.status import Status
 
 from tidings.cli import output
-from tidings.cli.options import (
-    DEFAULT_HOME,
-    HomeOption,
-    JsonOption,
-    MasterOption,
-    StoreOption,
-    check_master,
-    close_spark,
-    open_spark,
-    open_tidings,
-)
+from tidings.cli.command import StopSignal, stop_on_signals
+from tidings.cli.options import DEFAULT_HOME, Home, MasterOption, check_master, open_spark
+from tidings.cli.output import Output
 from tidings.core.text import plural
 from tidings.errors import InputError, SetupError
 from tidings.spark.stream.progress import (
@@ -38,12 +27,13 @@ from tidings.spark.stream.progress import (
     StreamStart,
 )
 
-INTERRUPTED = 130
-MOST_METADATA = 100_000
-"""What is applied at once is held in memory at once."""
+MAX_METADATA_BATCH = 100_000
+"""A batch of metadata is held in memory."""
 
 
 def run(
+    at: Home,
+    out: Output,
     folder: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Read files that appear in this folder instead of the journal."),
@@ -51,43 +41,38 @@ def run(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id",
-            metavar="FIELD",
-            help="With --folder: the field that holds an event's id; else [cyan]id[/].",
+            "--id", metavar="FIELD", help="With --folder: the field that contains the id of an event (`id`)."
         ),
     ] = None,
     metadata_batch: Annotated[
         int,
         typer.Option(
             min=1,
-            max=MOST_METADATA,
+            max=MAX_METADATA_BATCH,
             metavar="N",
             envvar="TIDINGS_METADATA_BATCH",
-            help="How many entries of the log of metadata are applied in one transaction.",
+            help="How many entries of the metadata log are applied in one transaction.",
         ),
     ] = 1_000,
-    once: Annotated[bool, typer.Option("--once", help="Work through what is there now, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
     master: MasterOption = None,
-    home: HomeOption = DEFAULT_HOME,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """Run the stream: read, match, notify. Until Ctrl-C.
+    """Run the stream until Ctrl-C: read publications, match them, write notifications.
 
-    Subscriptions added or removed meanwhile count from the next batch on.
-    Killed at any moment and started again it loses no event and writes no
-    notification twice. Metadata that was registered with [cyan]--later[/] is applied as well.
-
-    [dim]Examples[/]
+    Examples:
       tidings run
       tidings run --folder incoming/
       tidings run --once
+
+    Subscriptions that are added or removed meanwhile take effect with the next batch. You can kill the stream at any
+    moment and start it again: no event is lost, and no notification is written twice. Metadata that was registered with
+    `--later` is applied as well.
     """
     from tidings.operations.settings_sources import load_settings
     from tidings.spark.stream import runner
     from tidings.spark.stream.budget import Budget
 
-    limits = load_settings({} if home == DEFAULT_HOME else {"home": home}).settings.stream
+    limits = load_settings({} if at.home == DEFAULT_HOME else {"home": at.home}).settings.stream
     if id is not None and folder is None:
         raise InputError(
             "--id is for events in a folder: those of the journal have their ids",
@@ -96,88 +81,63 @@ def run(
     if folder is not None:
         _check_folder(folder)
     check_master(master)
-    with open_tidings(home, store) as tidings:
-        tidings.schema()  # a store that cannot be used is refused before Spark is started
-    with StreamReporter(as_json) as tell:
-        tell.waits("starting Spark ...")
-        session = open_spark(master, log=home / "spark.log")
-        try:
-            with stop_on_signals() as stop, ignore_errors_after_stop(stop, tell):
-                tell.last = runner.run_stream(
-                    session,
-                    home,
-                    tidings.store_url,
-                    folder=folder,
-                    id_field=id or "id",
-                    metadata_batch=metadata_batch,
-                    once=once,
-                    budget=Budget(limits.step_seconds, limits.step_memory),
-                    suspend_after=limits.suspend_after,
-                    stop=stop,
-                    listener=tell,
-                )
-        finally:
-            close_spark(session)
-    if not as_json:
-        output.print_line(describe_end(tell.last))
-        if tell.metadata:
-            output.print_line(describe_metadata_end(tell.metadata))
-    if stop.by == signal.SIGINT:
-        raise typer.Exit(INTERRUPTED)
+    with at.open() as tidings:
+        tidings.schema()  # refuse a store that cannot be used before Spark is started
+    with StreamReporter(out.as_json) as reporter:
+        reporter.show("starting Spark ...")
+        with (
+            open_spark(master, log=at.home / "spark.log") as session,
+            stop_on_signals() as stop,
+            ignore_errors_after_stop(stop, reporter),
+        ):
+            reporter.last = runner.run_stream(
+                session,
+                at.home,
+                tidings.store_url,
+                folder=folder,
+                id_field=id or "id",
+                metadata_batch=metadata_batch,
+                once=once,
+                budget=Budget(limits.step_seconds, limits.step_memory),
+                suspend_after=limits.suspend_after,
+                stop=stop,
+                listener=reporter,
+            )
+    if not out.as_json:
+        output.print_line(describe_end(reporter.last))
+        if reporter.metadata:
+            output.print_line(describe_metadata_end(reporter.metadata))
+    stop.exit_if_interrupted()
 
 
 def _check_folder(folder: str) -> None:
-    """A mistyped folder would be watched for ever, and nothing would ever come."""
+    """Refuse a folder that does not exist: a mistyped one would be watched for ever."""
     from tidings.spark.sources.files import Location
 
     kind = Location.of(folder).info().type.name
     if kind != "Directory":
-        what = "there is no such folder" if kind == "NotFound" else "this is no folder"
-        raise InputError(
-            what, where="--folder", received=f"'{folder}'", hint=f"make it first: mkdir -p {folder}"
-        )
-
-
-class StopSignal(threading.Event):
-    """Set by a signal, and knows by which."""
-
-    by: int | None = None
-
-    def __call__(self, number: int, _: FrameType | None) -> None:
-        self.by = number
-        self.set()
+        what = "there is no such folder" if kind == "NotFound" else "this is not a folder"
+        hint = f"create it first: mkdir -p {folder}"
+        raise InputError(what, where="--folder", received=f"'{folder}'", hint=hint)
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[StopSignal]:
-    """Ctrl-C and SIGTERM ask the stream to end between two batches, where raising would cut a call to Spark in half."""
-    stop = StopSignal()
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def ignore_errors_after_stop(stop: StopSignal, reporter: StreamReporter) -> Iterator[None]:
+    """Ignore how Spark fails after a signal, which a service manager sends to its processes as well.
 
-
-@contextmanager
-def ignore_errors_after_stop(stop: StopSignal, tell: StreamReporter) -> Iterator[None]:
-    """A signal may reach Spark's processes as well, as that of a service manager does. What they fail with then is how
-    the stream was asked to end: the next run repeats the batch that was under way.
+    The next run repeats the batch that was interrupted.
     """
     try:
         yield
     except SetupError as problem:
         if not stop.is_set():
             raise
-        tell.hush()
-        output.print_note(
-            f"{problem.what} before the stream did; the next run repeats the batch that was under way"
-        )
+        reporter.hide()
+        output.print_note(f"{problem.what} before the stream did; the next run repeats the interrupted batch")
 
 
 class StreamReporter:
-    """Shows how the stream is doing: one changing line on a terminal, a line a batch elsewhere."""
+    """Progress of the stream: one changing line on a terminal, one line per batch elsewhere."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -190,26 +150,27 @@ class StreamReporter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.hush()
+        self.hide()
 
-    def hush(self) -> None:
+    def hide(self) -> None:
         if self.status:
             self.status.stop()
 
-    def waits(self, what: str) -> None:
+    def show(self, what: str) -> None:
         if self.status:
             self.status.update(what)
             self.status.start()
 
     def __call__(self, news: StreamEvent) -> None:
         if isinstance(news, StreamRepair):
-            output.print_note(f"mended the checkpoint: {news.what}")
+            output.print_note(f"repaired the checkpoint: {news.what}")
         elif isinstance(news, StreamStart):
             self._started(news)
         elif isinstance(news, Activity):
             self._activity(news)
         elif isinstance(news, DeferredRelease):
-            self._handed_over(news)
+            words = f"{plural(news.notifications, 'deferred notification')} released"
+            self._progress({"handed_over": news.notifications}, words, 1)
         elif isinstance(news, MetadataProgress):
             self.metadata = news
             self._progress({"metadata": asdict(news)}, describe_metadata_progress(news), news.entries)
@@ -225,24 +186,15 @@ class StreamReporter:
         elif count:
             output.print_line(words)
 
-    def _handed_over(self, news: DeferredRelease) -> None:
-        words = f"{plural(news.notifications, 'held notification')} handed over"
-        if self.as_json:
-            output.print_json({"handed_over": news.notifications})
-        elif self.status:
-            self.status.update(words)
-        else:
-            output.print_line(words)
-
     def _started(self, news: StreamStart) -> None:
         if not self.as_json:
-            self.hush()
-            output.print_line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
+            self.hide()
+            output.print_line(("stream", "bold"), f"reading the {news.source}; Ctrl-C stops it", stderr=True)
 
     def _activity(self, news: Activity) -> None:
-        """Progress stays in view while nothing happens: the last batch says more than that there is none."""
+        """Keep the progress of the last batch while nothing happens."""
         if news.doing is not ActivityKind.WAITING or not self.last.total_events:
-            self.waits(show_activity(news))
+            self.show(show_activity(news))
 
 
 def show_activity(now: Activity) -> str:
@@ -256,20 +208,20 @@ def show_activity(now: Activity) -> str:
 def describe_progress(now: StreamProgress) -> str:
     return (
         f"position {now.position:,}, lag {now.lag:,}   {plural(now.total_events, 'publication')}, "
-        f"{plural(now.total_notifications, 'notification')}{_held(now)}   "
+        f"{plural(now.total_notifications, 'notification')}{_describe_deferred(now)}   "
         f"{plural(now.subscriptions, 'subscription')} in {plural(now.segments, 'segment')}"
     )
 
 
-def _held(now: StreamProgress) -> str:
-    return f", {now.total_held:,} held" if now.total_held else ""
+def _describe_deferred(now: StreamProgress) -> str:
+    return f", {now.total_held:,} deferred" if now.total_held else ""
 
 
 def describe_end(done: StreamProgress) -> str:
     dead = f", {plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
     return (
         f"{plural(done.total_events, 'publication')}, "
-        f"{plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
+        f"{plural(done.total_notifications, 'notification')}{_describe_deferred(done)}{dead}"
     )
 
 
@@ -281,8 +233,8 @@ def describe_metadata_progress(now: MetadataProgress) -> str:
 
 
 def describe_result_changes(now: MetadataProgress) -> str:
-    told = (now.total_entered, "entered"), (now.total_changed, "changed"), (now.total_left, "left")
-    return ", ".join(f"{count:,} {what}" for count, what in told if count) or "nothing moved"
+    counts = (now.total_entered, "entered"), (now.total_changed, "changed"), (now.total_left, "left")
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count) or "no results changed"
 
 
 def describe_metadata_end(done: MetadataProgress) -> str:

@@ -1,0 +1,125 @@
+"""How a function becomes a command: option bundles, help from its docstring, and the signals that end it.
+
+    def list_tokens(at: Home, out: Output) -> None: ...      # tidings token list --home ... --store ... --json
+
+A parameter whose type is a dataclass is a bundle: each field of it is an option, after the command's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from types import FrameType
+from typing import Any, get_type_hints
+
+import typer
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+def make_group(help: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    """Make the group of commands with these names, in this order."""
+    app = typer.Typer(no_args_is_help=True, help=format_help(help))
+    add_commands(app, commands)
+    return app
+
+
+def add_commands(
+    app: typer.Typer, commands: Mapping[str, Callable[..., None]], panel: str | None = None
+) -> None:
+    """Add commands under their names; `panel` is the part of the overview that lists them."""
+    for name, function in commands.items():
+        app.command(name, help=format_help(function.__doc__), rich_help_panel=panel)(expand_bundles(function))
+
+
+def expand_bundles(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function as typer reads it: every bundle replaced by the options that are its fields."""
+    hints = get_type_hints(function, include_extras=True)
+    bundles: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    own = inspect.signature(function).parameters.values()
+    options = [(each.name, hints[each.name], each.default) for each in own if each.name not in bundles]
+    options += [option for bundle in bundles.values() for option in _list_options(bundle)]
+
+    @wraps(function)
+    def command(**values: Any) -> None:
+        for name, bundle in bundles.items():
+            values[name] = bundle(**{each.name: values.pop(each.name) for each in fields(bundle)})
+        function(**values)
+
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_format_option_help(hint))
+        for name, hint, default in options
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {name: hint for name, hint, _ in options}
+    return command
+
+
+def _list_options(bundle: Any) -> Iterator[tuple[str, Any, Any]]:
+    hints = get_type_hints(bundle, include_extras=True)
+    for each in fields(bundle):
+        yield each.name, hints[each.name], Parameter.empty if each.default is MISSING else each.default
+
+
+def _format_option_help(hint: Any) -> Any:
+    for each in getattr(hint, "__metadata__", ()):
+        each.help = each.help and _colour_code(each.help)
+    return hint
+
+
+def format_help(text: str | None) -> str:
+    """Make help of a docstring: the summary, the examples as written, then paragraphs that flow with the terminal."""
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    examples = [each for each in paragraphs if each.startswith(("Example", "[dim]Example"))]
+    summary, *rest = [_colour_code(each.replace("\n", " ")) for each in paragraphs if each not in examples]
+    shown = [re.sub(r"^Examples?:", lambda title: f"[dim]{title[0]}[/]", each) for each in examples]
+    return "\n\n".join([summary, *shown, *rest])
+
+
+def _colour_code(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"[cyan]\1[/]", text)
+
+
+class StopSignal(threading.Event):
+    """An event that SIGINT and SIGTERM set; `by` is the signal that came first."""
+
+    by: int | None = None
+
+    def __init__(self, interrupts: bool) -> None:
+        super().__init__()
+        self._interrupts = interrupts
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.by = self.by or number
+        self.set()
+        if self._interrupts:
+            raise KeyboardInterrupt
+
+    def exit_if_interrupted(self) -> None:
+        """End the command with the exit code of Ctrl-C, if that is what stopped it."""
+        if self.by == signal.SIGINT:
+            raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def stop_on_signals(*, interrupts: bool = False) -> Iterator[StopSignal]:
+    """Have SIGINT and SIGTERM ask a loop to end after its current step.
+
+    An exception would cut a call to Spark or a transaction in half. A loop that works in threads only may have it:
+    with `interrupts`, a signal raises KeyboardInterrupt in the main thread, too.
+    """
+    stop = StopSignal(interrupts)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
