@@ -162,15 +162,15 @@ def run_all(page: Path, here: Page, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PROMPTED = [page for page in PAGES if prompts(page)]
-ON_SPARK = [page for page in PROMPTED if "spark." in prompts(page)]
+PAGES_ON_SPARK = [page for page in PROMPTED if "spark." in prompts(page)]
 
 
-@pytest.mark.parametrize("page", [page for page in PROMPTED if page not in ON_SPARK], ids=name)
+@pytest.mark.parametrize("page", [page for page in PROMPTED if page not in PAGES_ON_SPARK], ids=name)
 def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_prompts(page, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("page", ON_SPARK, ids=name)
+@pytest.mark.parametrize("page", PAGES_ON_SPARK, ids=name)
 def test_python_on_spark(
     page: Path, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
