@@ -41,8 +41,8 @@ from tidings.feeds.inbound.feed_client import split_login
 from tidings.feeds.inbound.response import discover_feeds
 from tidings.feeds.inbound.websub import find_hub
 from tidings.feeds.outbound import sanitize
+from tidings.feeds.outbound.entries import summarize_publication
 from tidings.feeds.outbound.formats import negotiate_format
-from tidings.feeds.outbound.summary import summarize_publication
 from tidings.feeds.outbound.writers import render_opml
 from tidings.graphs.feed_formats.dates import date_term, instant, written
 from tidings.graphs.feed_formats.feed import days, hours, minutes

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 from tidings.core.text import escape_html, replace_invalid_characters, shorten
+from tidings.errors import PublicationError
 from tidings.feeds.outbound import sanitize
-from tidings.feeds.outbound.summary import first_date, summarize_publication
-from tidings.kinds import PublicationSummary
+from tidings.graphs.feed_formats.dates import instant
+from tidings.kinds import PublicationSummary, kind_of
 from tidings.model import MATCHED, WITHHELD, Notification, Publication
 from tidings.notification_text import (
     binding_rows,
@@ -58,7 +59,7 @@ def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> E
     said = _said(told, publication)
     found = datetime.fromisoformat(told.time)
     # A date in the future would stay on top of the list in every reader until then.
-    date = first_date(said.dates)
+    date = _first_date(said.dates)
     updated = date if date and date <= found else found
     return Entry(
         id=urn(told.id),
@@ -194,3 +195,23 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {_clean(name): _clean(inner) for name, inner in value.items()}
     return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def summarize_publication(publication: Publication | None, about: Sequence[str] = ()) -> PublicationSummary:
+    """Summarize a publication; `about` names resources that the match is about.
+
+    Each kind of publications knows where title, link, text and date are; what a publication lacks is left out. The
+    summary is empty for a publication that is not in the journal, because the stream reads a folder, and for one
+    that today's limits would reject.
+    """
+    if publication is None:
+        return PublicationSummary()
+    try:
+        return kind_of(publication.media_type).summarize(publication, about)
+    except PublicationError:
+        return PublicationSummary()
+
+
+def _first_date(texts: Iterable[str]) -> datetime | None:
+    """Return the first of the texts that is a date."""
+    return next((date for text in texts if (date := instant(text))), None)
