@@ -1,4 +1,4 @@
-"""Notices: one per change and subscriber, with all reasons why the change concerns the subscriber."""
+"""Changes of objects with their consequences, their events, and notices: one per change and subscriber."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ REFUSED = [
     (["watch", "--as", "Student:1", "Course", "--source", "none"], "no such source; received none"),
     (["watch", "--as", "Student:1", "Course", "--model", PUML], "the database is not clear"),
     (["model", "tell", PUML], "a model and a database belong together"),
-    (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "no database can be at this address"),
+    (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "not a supported database URL"),
     (["model", "tell", PUML, "--from", "postgresql://localhost"], "the URL has no database name"),
     (
         ["objects", "add", "x", "--model", "none.puml", "--database", "sqlite:///university.db"],

@@ -80,15 +80,15 @@ def test_a_long_value_that_was_left_alone_is_left_out():
     ("body", "problem"),
     [
         (b"{", "expected a key"),
-        (b"[]", "this is no envelope of a change"),
-        (b"{}", "the envelope does not say of which table .source.table."),
-        (b'{"source": {"table": "a"}}', "the envelope does not say what happened .op."),
-        (b'{"op": "c", "source": {"table": "a"}, "after": 5}', "this is no row .after."),
+        (b"[]", "not an envelope of a change"),
+        (b"{}", "the envelope has no table .source.table."),
+        (b'{"source": {"table": "a"}}', "the envelope has no operation .op."),
+        (b'{"op": "c", "source": {"table": "a"}, "after": 5}', "not a row .after."),
         (b'{"op": "c", "source": {"table": "a"}, "after": {"a": "\\ud800"}}', "half of a surrogate pair"),
-        (b'{"op": "c", "source": {"table": "a", "sequence": "["}}', "this is no sequence .source.sequence."),
+        (b'{"op": "c", "source": {"table": "a", "sequence": "["}}', "not a sequence .source.sequence."),
         (
             b'{"op": "c", "source": {"table": "a", "ts_ms": 99999999999999999999}}',
-            "this is no moment .ts_ms.",
+            "not a timestamp in milliseconds .ts_ms.",
         ),
         pytest.param(b"[" * 100_000, "nested too deeply", id="deep"),
     ],
@@ -105,5 +105,5 @@ def test_what_is_no_envelope_is_refused_with_its_place(body, problem):
 )
 def test_sequence_that_harms_its_reader_is_refused(sequence: str) -> None:
     """It is JSON inside JSON: what was checked of the envelope says nothing of it."""
-    with pytest.raises(DecodeProblem, match="this is no sequence"):
+    with pytest.raises(DecodeProblem, match="not a sequence"):
         read(envelope(source={"sequence": sequence}))

@@ -205,6 +205,6 @@ def test_a_folder_of_envelopes_beside_tables_as_they_were(session, tmp_path):
     }
     assert {row.id: re.split("[:;]", row.reason)[0] for row in result.rejects.collect()} == {
         "a.jsonl:6": "expected a key (column 2)",
-        "a.jsonl:7": "a truncated table does not say which rows are gone",
+        "a.jsonl:7": "a truncation does not list the deleted rows",
         "a.jsonl:8": "what the row was is missing, and nothing before says it",
     }

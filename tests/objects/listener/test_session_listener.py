@@ -364,7 +364,9 @@ def test_statements_that_change_rows_without_their_objects_are_refused(
         session.get_one(Lecturer, 1).name = "somebody"
         session.flush()  # is over, and so is one that has nothing to do
         session.flush()
-        with pytest.raises(InputError, match=r"without a session's knowledge.*triggers see such statements"):
+        with pytest.raises(
+            InputError, match=r"without the session's instances.*triggers capture such statements"
+        ):
             does(session)
     listener.stop()
     school.listen(bulk="ignore")

@@ -1,4 +1,4 @@
-"""From changes of rows to changes of objects: what counts as one, as triggers notice it (triggers/recording.py)."""
+"""Detection of object changes in row changes, with the same rules as the triggers (triggers/generator.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSERT, UPDATE, DELETE, LINK, UNLINK = (kind.value for kind in ChangeKind)
 
 
 def detect_changes(rows: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
-    """The changes of objects, numbered in their order by `change`, with the class of which the object is made."""
+    """Detect changes of objects, numbered in order by `change`, with the class of the object."""
     objects = _of_objects(rows, relations)
     links = _of_links(rows, state, relations)
     every = _once(objects.unionByName(links, allowMissingColumns=True), relations)
@@ -23,7 +23,7 @@ def detect_changes(rows: DataFrame, state: TemporalState, relations: ModelTables
 
 
 def _which() -> Column:
-    """The same whenever the same log is read; one change of a row may be several of objects."""
+    """Build the id of a change, the same for each reading of a log; a row change may be several object changes."""
     one, other = F.concat_ws(":", "family", "key"), F.concat_ws(":", "other_family", "other_key")
     return F.concat_ws(" ", "id", "kind", one, "association", F.when(F.col("other_key").isNotNull(), other))
 
@@ -48,7 +48,7 @@ def _of_objects(rows: DataFrame, relations: ModelTables) -> DataFrame:
 
 
 def _differing() -> Column:
-    """Columns whose value is another. One that the new row does not have was left alone."""
+    """Select the columns whose values differ; columns missing in the new row did not change."""
 
     def differs(each: Column) -> Column:
         became = F.try_element_at("after", each["column"])
@@ -59,12 +59,12 @@ def _differing() -> Column:
 
 
 def _names() -> Column:
-    """Classes in one table may have attributes of the same name in several columns."""
+    """List attribute names, each once: classes of one table may have one name in several columns."""
     return F.array_distinct(F.transform("counted", lambda each: each["name"]))
 
 
 def _named(row: str) -> Column:
-    """The values of a row by the names of their attributes; null if there are none. Of several, one that is there."""
+    """Build the map of a row's attributes, null if it has none; of several columns, one that is not null."""
 
     def value(name: Column) -> Column:
         known = F.filter(
@@ -77,7 +77,7 @@ def _named(row: str) -> Column:
 
 
 def _of_links(rows: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
-    """A row of links says it by coming and going; a reference only by changing: its row is an object that comes."""
+    """Detect links: by rows of link tables, and by updates of references, whose rows are objects themselves."""
     ways = relations.ways(propagates=True)
     changes = rows.where(F.col("op").isin(CREATED, UPDATED, DELETED)).join(ways, "table")
     both = changes.select("*", *(_end(row, end) for row in ("before", "after") for end in ("near", "far")))
@@ -115,7 +115,7 @@ def _link(changes: DataFrame, kind: str, row: str) -> DataFrame:
 
 
 def _unlinked(links: DataFrame, state: TemporalState) -> DataFrame:
-    """Of what goes with an object that is deleted, the end of the object has told already."""
+    """Drop links that go with a deleted object: they are part of the deletion."""
     for table, key in (("near_table", "other_key"), ("far_table", "key")):
         gone = state.gone.select(
             F.col("table").alias("gone_table"), F.col("key").alias("gone_key"), "since", "until"
@@ -126,9 +126,9 @@ def _unlinked(links: DataFrame, state: TemporalState) -> DataFrame:
 
 
 def _once(changes: DataFrame, relations: ModelTables) -> DataFrame:
-    """An object with several rows: the last of them that comes tells of its beginning, the first that goes of its end.
+    """Merge changes of objects with several rows: the last insertion and the first deletion in a transaction count.
 
-    In one transaction, as far as the log says which that is.
+    Transactions are compared as far as the log has them.
     """
     if not any(row.get("several") for row in relations.rows["tables"]):
         return changes
@@ -149,7 +149,7 @@ def _is(other: str, kind: str) -> Column:
 
 
 def _with_class(changes: DataFrame, state: TemporalState) -> DataFrame:
-    """The lowest of the classes that have a row of the object."""
+    """Add the deepest class with a row of the object."""
     made = state.classes.join(changes.select("change", "moment", "family", "key"), ["family", "key"]).where(
         is_valid_at()
     )

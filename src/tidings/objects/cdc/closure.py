@@ -1,8 +1,8 @@
-"""The closure: all that counts as changed with an object, for all changes at once, step by step.
+"""Closure of changes under propagation, for all changes at once, and their hits.
 
-Recursive queries of Spark never end in a circle, since they do not know what they have had. So each round joins what
-was reached last with the links of that moment, and goes on with what is new. Pairs of a change and an object are all
-that is kept: a hub that thousands of changes lead to is joined once for each of them, however many ways lead there.
+Recursive queries of Spark do not end in cycles, since they keep duplicates. So each round joins the objects reached
+last with the links of that moment, and continues with the new ones. Only pairs of change and object are kept: a hub is
+joined once for each change that reaches it, however many paths lead there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidings.objects.model.class_model import ChangeKind
 from tidings.objects.propagation import HitKind
 
 ROUNDS_PER_UNION = 8
-"""After so many rounds what was reached in them is put together: a plan with hundreds of parts is slow to make."""
+"""Rounds after which results are merged: a plan with hundreds of parts is slow to optimize."""
 
 OBJECT_COLUMNS = ("change", "family", "key")
 
@@ -24,7 +24,7 @@ OBJECT_COLUMNS = ("change", "family", "key")
 def compute_closure(
     changes: DataFrame, edges: DataFrame, relations: ModelTables, most: int | None
 ) -> DataFrame:
-    """change, moment, kind, family, key, and `attributes`, which only the object has with which a change began."""
+    """Compute change, moment, kind, family, key, and `attributes`, which only the changed object itself has."""
     ways = relations.ways(propagates=True)
     begin = changes.select("change", "moment", "kind", "family", "key", "attributes", F.lit(0).alias("steps"))
     parts = [begin]
@@ -59,18 +59,18 @@ def _together(parts: list[DataFrame]) -> DataFrame:
 
 
 def follow_links(objects: DataFrame, ways: DataFrame, edges: DataFrame) -> DataFrame:
-    """What links lead to from objects, along ways whose limits admit the change.
+    """Find the objects linked to objects, along associations whose limits admit the change.
 
-    Ways come first: they are few, and what they do not admit need not be looked up among the links.
+    Associations are joined first: they are few, and the links of those that do not admit a change are not read.
     """
     asked = objects.join(ways, F.col("near_family") == F.col("family")).where(_admits())
     wanted = asked.withColumnRenamed("key", "near").drop("table")
-    wanted = wanted.hint("shuffle_hash")  # of links there are many: nobody should sort them
+    wanted = wanted.hint("shuffle_hash")  # sorting the links, which are many, would be slow
     return wanted.join(edges, ["way", "near"]).where(is_valid_at()).withColumnRenamed("near", "key")
 
 
 def _admits() -> Column:
-    """Attributes limit what comes from the object that was updated; from there on only kinds count."""
+    """Apply limits: attributes only at the object that was updated, kinds at each step."""
     kinds = F.col("kinds").isNull() | F.array_contains("kinds", F.col("kind"))
     begins = (
         (F.col("steps") == 0) & (F.col("kind") == ChangeKind.UPDATE.value) & F.col("limited_to").isNotNull()
@@ -79,7 +79,7 @@ def _admits() -> Column:
 
 
 def find_steps(objects: DataFrame, edges: DataFrame, relations: ModelTables) -> DataFrame:
-    """All steps that lead on from reached objects: change, family, key, association, forwards, to_family, to_key."""
+    """Find all steps from reached objects: change, family, key, association, forwards, to_family, to_key."""
     found = follow_links(objects, relations.ways(propagates=True), edges)
     return found.select(
         *OBJECT_COLUMNS,
@@ -91,20 +91,19 @@ def find_steps(objects: DataFrame, edges: DataFrame, relations: ModelTables) -> 
 
 
 def filter_steps(leading: DataFrame, objects: DataFrame, how: str) -> DataFrame:
-    """Of these steps those to objects that were reached ("left_semi"), or to others ("left_anti")."""
+    """Select the steps to reached objects ("left_semi"), or to others ("left_anti")."""
     ends = objects.select("change", F.col("family").alias("to_family"), F.col("key").alias("to_key"))
     return leading.join(ends, ["change", "to_family", "to_key"], how)
-
-
-# Who is told: those who watch what was reached or its class, and those at the far end of implicit associations.
 
 
 HIT_COLUMNS = ("change", "subscriber_family", "subscriber_key", "family", "key", "how", "by", "forwards")
 
 
 def find_hits(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
-    """Change, subscriber, object, and how it concerns the subscriber. A hit may be there several times, as a row of
-    links may: leaving that out here would be an exchange of all hits that most who use them make anyway."""
+    """Find hits by watches of objects and classes, and by implicit associations.
+
+    Duplicate links give duplicate hits: removing them here would shuffle all hits, which most callers do anyway.
+    """
     watched = _watched(objects, state).union(_by_class(objects, state, relations))
     return watched.union(_implicit(objects, state, relations))
 
@@ -116,7 +115,7 @@ def _watched(objects: DataFrame, state: TemporalState) -> DataFrame:
 
 
 def _by_class(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
-    """Every object is of its topmost class, whether or not its row is known."""
+    """Find hits by class; every object is of its topmost class, even if its row is unknown."""
     lower = objects.join(state.classes, ["family", "key"]).where(is_valid_at())
     over = lower.join(relations.frame("above"), "class").select(*_NAMED, F.col("over").alias("class"))
     of = objects.select(*_NAMED, F.col("family").alias("class")).union(over).distinct()
@@ -143,9 +142,9 @@ def _add_hit_kind(found: DataFrame, how: HitKind, by: str | None = None) -> Data
 
 
 def limit_hits(hits: DataFrame, most: int | None) -> tuple[DataFrame, DataFrame]:
-    """Hits of the first so many subscribers of each change, and of changes that have more how many: change, found.
+    """Return the hits of the first subscribers of each change, and the counts of changes with more: change, found.
 
-    By family, then by key as a text. Spark compares texts by their bytes in UTF-8, which is the order of code points.
+    The order is by family, then by key as text. Spark compares UTF-8 bytes, which is the order of code points.
     """
     if most is None:
         return hits, hits.groupBy("change").agg(F.count("*").alias("found")).where(F.lit(False))

@@ -1,10 +1,10 @@
-"""Debezium's envelope: one change of a row, as change-data-capture writes it down.
+"""Decoder of Debezium's envelopes, each with one row change.
 
     {"op": "u", "source": {"table": "course", "lsn": 17, "txId": 3}, "before": {"id": 1, "room": "A1"},
      "after": {"id": 1, "room": "A2"}}
 
-With or without `{"schema": ..., "payload": ...}` around it. Values become texts, numbers as they are written: a key is
-the same whether a file has 1 or "1".
+They may be wrapped in `{"schema": ..., "payload": ...}`. Values become texts, numbers as written: a key is the same
+whether a file has 1 or "1".
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from tidings.errors import DecodeProblem
 from tidings.parsers.strict_json import parse_value
 
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-"""What PostgreSQL's connector writes for a long value that an update left alone: the value is not in the log."""
+"""Placeholder of PostgreSQL's connector for a long unchanged value, which is not in the log."""
 
 SEQUENCE_FIELDS = (
-    ("lsn",),  # PostgreSQL; how transactions lie one after the other is in `sequence`
+    ("lsn",),  # PostgreSQL; `sequence` has the order of transactions
     ("file", "pos", "row"),  # MySQL and MariaDB
     ("commit_lsn", "change_lsn", "event_serial_no"),  # SQL Server, Db2
     ("commit_scn", "scn"),  # Oracle
 )
-"""Fields of `source` that say where in its log a change stands, by connector."""
+"""Fields of `source` with the position in the log, by connector."""
 
 MAX_SHOWN_CHARACTERS = 200
-"""How many characters of a wrong sequence are shown."""
+"""Characters of an invalid sequence in a message."""
 
 ColumnValues = Mapping[str, str | None]
 
 
 class RowChange(NamedTuple):
-    """What happened to a row. `sequence` sorts as the log does, if the source says where in its log the change is."""
+    """A row change; `sequence` sorts like the log, if the source has a position."""
 
     table: str
     op: str
@@ -47,20 +47,18 @@ class RowChange(NamedTuple):
 
 
 def parse_envelope(body: bytes) -> RowChange | None:
-    """The change in an envelope; None for a tombstone, which follows a deletion and says nothing new."""
-    parse_value(body)  # refuses what is not JSON, or would harm whoever reads on, with its place
+    """Decode an envelope; None for a tombstone, which follows a deletion."""
+    parse_value(body)  # rejects invalid and harmful JSON, with its position
     said = _reader.decode(body.decode())
     if isinstance(said, dict) and "payload" in said and "op" not in said:
         said = said["payload"]
     if said is None:
         return None
     if not isinstance(said, dict):
-        raise DecodeProblem("this is no envelope of a change", accepted=ENVELOPE_FORM)
+        raise DecodeProblem("not an envelope of a change", accepted=ENVELOPE_FORM)
     source = said.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("table"), str):
-        raise DecodeProblem(
-            "the envelope does not say of which table", where="source.table", accepted=ENVELOPE_FORM
-        )
+        raise DecodeProblem("the envelope has no table", where="source.table", accepted=ENVELOPE_FORM)
     return _change(said, source)
 
 
@@ -71,7 +69,7 @@ _reader = json.JSONDecoder(parse_int=str, parse_float=str)
 def _change(said: Mapping[str, Any], source: Mapping[str, Any]) -> RowChange:
     op = said.get("op")
     if not isinstance(op, str):
-        raise DecodeProblem("the envelope does not say what happened", where="op", accepted="r, c, u or d")
+        raise DecodeProblem("the envelope has no operation", where="op", accepted="r, c, u or d")
     transaction = source.get("txId") or (_dict(said.get("transaction")).get("id"))
     moment = source.get("ts_ms") or said.get("ts_ms")
     return RowChange(
@@ -90,12 +88,12 @@ def _dict(value: object) -> Mapping[str, Any]:
 
 
 def _values(said: Mapping[str, Any], which: str) -> ColumnValues | None:
-    """A value that is not available is left out: an update says nothing about it."""
+    """Return the values of a row, without those that are unavailable."""
     row = said.get(which)
     if row is None:
         return None
     if not isinstance(row, dict):
-        raise DecodeProblem("this is no row", where=which, received=type(row).__name__, accepted="an object")
+        raise DecodeProblem("not a row", where=which, received=type(row).__name__, accepted="an object")
     return {name: _text(value) for name, value in row.items() if value != UNAVAILABLE_VALUE}
 
 
@@ -106,8 +104,10 @@ def _text(value: object) -> str | None:
 
 
 def _sequence(source: Mapping[str, Any]) -> str | None:
-    """PostgreSQL hands over transaction after transaction, but their entries lie mixed in its log: `lsn` alone would
-    put the changes of one between those of another. `sequence` has where the last transaction ended, then the entry."""
+    """Return a sortable position. `sequence` has priority: it is the end of the last transaction, then the entry.
+
+    PostgreSQL's log interleaves transactions, so `lsn` alone would mix the changes of several.
+    """
     ordered = source.get("sequence")
     if isinstance(ordered, str):
         return ",".join(map(_sortable, _listed(ordered)))
@@ -118,7 +118,7 @@ def _sequence(source: Mapping[str, Any]) -> str | None:
 
 
 def _listed(sequence: str) -> list[Any]:
-    """The list in a text. It is JSON inside JSON, and checked like the envelope."""
+    """Decode a list in a text: JSON inside JSON, checked like the envelope."""
     try:
         found = parse_value(sequence.encode())
     except DecodeProblem:
@@ -126,7 +126,7 @@ def _listed(sequence: str) -> list[Any]:
     if not isinstance(found, list):
         accepted = 'a list as a text, such as "[\\"24023119\\",\\"24023128\\"]"'
         raise DecodeProblem(
-            "this is no sequence",
+            "not a sequence",
             where="source.sequence",
             received=sequence[:MAX_SHOWN_CHARACTERS],
             accepted=accepted,
@@ -135,7 +135,7 @@ def _listed(sequence: str) -> list[Any]:
 
 
 def _sortable(value: object) -> str:
-    """Numbers of equal length sort as texts do."""
+    """Pad numbers, so that they sort as text."""
     shown = "" if value is None else str(value)
     return shown.rjust(20, "0") if shown.isdigit() else shown
 
@@ -146,4 +146,4 @@ def _at(moment: object) -> str:
     try:
         return datetime.fromtimestamp(int(moment) / 1000, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError) as error:
-        raise DecodeProblem("this is no moment", where="ts_ms", received=moment) from error
+        raise DecodeProblem("not a timestamp in milliseconds", where="ts_ms", received=moment) from error

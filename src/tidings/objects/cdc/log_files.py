@@ -1,7 +1,6 @@
-"""A log in files: Debezium's envelopes, a line each in `.jsonl` and `.ndjson` files, one in any other file.
+"""Change logs in files of Debezium envelopes: one per line in `.jsonl` and `.ndjson` files, one in any other file.
 
-They are read in tasks by our own reader: Spark's `from_json` makes nulls of what it does not understand, without a
-word.
+Tasks decode them with our own decoder: Spark's `from_json` silently turns invalid values into nulls.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tidings.spark.sources.files import Location
 from tidings.spark.worker_gc import freeze_memory
 
 LOG_ORDER = ("sequence", "file", "line")
-"""By what the source says of its log; if it says nothing, by files and lines. Files may have a table each."""
+"""Order of a log: by the source's positions, or else by files and lines. Files may have one table each."""
 
 CSV_SUFFIXES = (".csv", ".csv.gz")
 _VALUES = "map<string,string>"
@@ -35,14 +34,14 @@ LOG_COLUMNS = (
 
 @dataclass(frozen=True)
 class ChangeLog:
-    """What files have: changes in the shape that `derive_object_changes` takes, and what could not be read."""
+    """Changes for `derive_object_changes`, and rejected envelopes."""
 
     changes: DataFrame
     rejects: DataFrame
 
 
 def read_log(session: SparkSession, place: str | Path) -> ChangeLog:
-    """The log in a file, or in all files of a folder. Change-data-capture may say a thing twice: it counts once."""
+    """Read the log in a file or folder, without the duplicates that change data capture may deliver."""
     chunks = plan_chunks(place, _cores(session))
     rows = pa.table({"chunk": [chunk.to_json() for chunk in chunks]})
     spread = session.createDataFrame(rows).repartition(len(chunks))
@@ -57,18 +56,18 @@ def read_log(session: SparkSession, place: str | Path) -> ChangeLog:
 
 
 def read_table(session: SparkSession, place: str | Path) -> DataFrame:
-    """A table in Parquet, or in CSV with the names of its columns in the first line."""
+    """Read a table in Parquet, or in CSV with a header."""
     path = resolve_location(place)
     return session.read.csv(path, header=True) if path.endswith(CSV_SUFFIXES) else session.read.parquet(path)
 
 
 def resolve_location(place: str | Path) -> str:
-    """For Spark, whose JVM may be at home in another folder than this process."""
+    """Make a path absolute: Spark's JVM may have another working directory."""
     return str(place) if "://" in str(place) else str(Path(place).absolute())
 
 
 def _cores(session: SparkSession) -> int:
-    """Without a number Spark makes a partition for each core."""
+    """Count the cores, for each of which Spark makes a partition by default."""
     return int(session.range(1_000).select(F.spark_partition_id()).distinct().count())
 
 
@@ -80,7 +79,7 @@ def _once(changes: DataFrame) -> DataFrame:
 
 
 def build_decode_stage(place: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: chunks of files in, changes of rows out."""
+    """Build the function for `mapInArrow` that decodes chunks of files into row changes."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()

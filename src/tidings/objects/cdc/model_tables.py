@@ -1,7 +1,7 @@
-"""A mapped model as small tables, which every join gets whole: so plans are the same size for all models.
+"""A mapped model as small tables for broadcast joins: plans have the same size for all models.
 
-`tables` are those of objects, of links and of watches; `ways` are marked associations in the direction of their marks;
-`members` say which rows make an object one of a class below the topmost; `above` has each class with those above it.
+`tables` lists tables of objects, links and watches; `ways` marked associations in the direction of their marks;
+`members` which rows make an object a member of a subclass; `above` the ancestors of each class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.objects.model.table_mapping import MappedModel
 WATCH_TABLE_NAME = "tidings_watches"
 WATCH_COLUMNS = ("subscriber_class", "subscriber_key", "class", "key")
 OBJECTS, LINKS, WATCHED = "objects", "links", "watches"
-"""What rows of a table are."""
+"""What the rows of a table are."""
 
 _TEXTS = pa.list_(pa.string())
 _SCHEMAS = {
@@ -75,7 +75,7 @@ _SCHEMAS = {
 
 @dataclass(frozen=True)
 class ModelTables:
-    """The small tables of a model: as rows for whoever plans, and as tables that are sent to all tasks."""
+    """The small tables of a model, as rows and as broadcast data frames."""
 
     session: SparkSession
     view: RelationalView
@@ -127,7 +127,7 @@ def _tables(view: RelationalView) -> Iterator[dict[str, Any]]:
 
 
 def _link_tables(view: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
-    """A row of links is known by what it links. Tables of associations without marks say nothing to anybody."""
+    """Yield link tables of marked associations; a link is identified by its two ends."""
     columns: dict[str, list[str]] = {}
     for way in _all_ways(view):
         if way.relation.table not in known:
@@ -163,7 +163,7 @@ def _ways(view: RelationalView) -> Iterator[dict[str, Any]]:
 
 
 def _members(view: RelationalView) -> Iterator[dict[str, Any]]:
-    """All objects of a family are of its topmost class, so that one needs no row. Of several the lowest counts."""
+    """Yield the conditions of subclasses; the deepest class of an object counts."""
     model, tables = view.model, view.mapped.tables
     for place, name in enumerate(model.classes):
         table, family = tables[name], model.family(name)
@@ -192,7 +192,7 @@ def _families(view: RelationalView) -> Iterator[dict[str, Any]]:
 
 
 def _labels(view: RelationalView) -> Iterator[dict[str, Any]]:
-    """By what people know objects, where that lies in the table of the class itself; the lowest class says it."""
+    """Yield the label columns in the table of a class itself; that of the deepest class counts."""
     model, tables = view.model, view.mapped.tables
     for name in model.classes:
         label = model.label_of(name)

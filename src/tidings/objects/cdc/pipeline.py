@@ -1,12 +1,12 @@
-"""Whom changes of rows concern, by what a model says: for a whole log at once.
+"""Pipeline from a log of row changes to notices of subscribers, for a whole log at once.
 
     with_links = {"attends": spark.read.parquet("attends"), "used_in": spark.read.parquet("used_in")}
     result = object_changes(spark, mapped, log, base=with_links)
     result.told.show()
 
-`log` has a row for each change: `table`, `op` (Debezium's r, c, u, d), `before` and `after` (texts by column), and
-columns by which it is ordered. `base` has tables as they were before the log began, by name; who watches what is the
-table `tidings_watches`, in the base, in the log, or in both.
+`log` has a row for each change: `table`, `op` (Debezium's r, c, u, d), `before` and `after` (texts by column), and the
+columns of its order. `base` has tables before the log, by name; the table `tidings_watches`, in base, log or both, has
+the watches.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ NOTICE_SCHEMA = (
 
 @dataclass(frozen=True)
 class ChangeResults:
-    """All that follows from changes.
+    """Consequences of the changes.
 
     `changes`: change, id, at, kind, class, family, key, attributes, before, after, association, other_family,
     other_key. `reached`: change, family, key. `hits`: change, subscriber_family, subscriber_key, family, key, how, by,
-    forwards. `rejects`: what of the log could not be used: id, table, op, reason.
+    forwards. `rejects`: rejected changes of the log: id, table, op, reason.
     """
 
     relations: ModelTables
@@ -92,14 +92,14 @@ class ChangeResults:
 
     @property
     def told(self) -> DataFrame:
-        """A row for each change and subscriber: the change, the subscriber, and all hits."""
+        """One row per change and subscriber, with all hits."""
         why = F.array_sort(F.collect_set(F.struct(*HIT_COLUMNS[3:])))
         pairs = self._hits().groupBy(*HIT_COLUMNS[:3]).agg(why.alias("hits"))
         return self.changes.drop("pos", "transaction", "lower", "several", "moment").join(pairs, "change")
 
     @property
     def steps(self) -> DataFrame:
-        """By which associations reached objects lead to each other: change, family, key, association, forwards, to."""
+        """Steps between reached objects: change, family, key, association, forwards, to_family, to_key."""
         return filter_steps(self._leading(), self.reached, "left_semi")
 
     def _leading(self) -> DataFrame:
@@ -107,7 +107,7 @@ class ChangeResults:
 
     @property
     def cuts(self) -> DataFrame:
-        """Which limits ended something: change, what, found."""
+        """Limits that were reached: change, what, found."""
         told = limit_hits(self.found, self.limits.subscribers)[1].select(
             "change", F.lit("told").alias("what"), "found"
         )
@@ -117,30 +117,29 @@ class ChangeResults:
         return told.union(farther.select("change", F.lit("steps"), "count"))
 
     def refusing(self, more: DataFrame) -> ChangeResults:
-        """The same with further rejects: those of who read the log."""
+        """Add the rejects of the reader of the log."""
         return replace(self, rejects=more.union(self.rejects))
 
     def noticed(self, telling: bool = True) -> Iterator[ObjectChange]:
-        """The changes that tell somebody, or all, in their order, as values; a part of the result at a time."""
+        """Yield changes in order, only those with subscribers or all, one partition at a time."""
         for row in self._rows(telling).orderBy("change").toLocalIterator(prefetchPartitions=True):
             yield build_object_change(row.asDict(recursive=True), self.limits)
 
     def labelled(self) -> Iterator[tuple[ObjectChange, Mapping[Object, str]]]:
-        """The same, each with by what people know the objects in it, as they were then."""
+        """Yield changes with subscribers, each with the labels of its objects at that moment."""
         for row in self._with_labels().orderBy("change").toLocalIterator(prefetchPartitions=True):
             values = row.asDict(recursive=True)
             yield build_object_change(values, self.limits), build_labels(values)
 
     def notices(self, source: str) -> DataFrame:
-        """What each subscriber is told, as the store has it, made where the data is: change, id, subscriber, object,
-        kind, because, changed."""
+        """Build notices in the tasks: change, id, subscriber, object, kind, because, changed."""
         return self._with_labels().mapInArrow(_telling(source, self.model, self.limits), NOTICE_SCHEMA)
 
     def _with_labels(self) -> DataFrame:
         return self._rows(telling=True, labels=self._labels())
 
     def _rows(self, telling: bool, **more: DataFrame) -> DataFrame:
-        """A row for each change, with all that follows from it in lists."""
+        """Build one row per change, with lists of its consequences."""
         frames = {
             "hits": self._hits(),
             "reached": self.reached,
@@ -152,7 +151,7 @@ class ChangeResults:
         return rows.where(F.size("hits") > 0) if telling else rows
 
     def _labels(self) -> DataFrame:
-        """By what people know each object that is named; its key if by nothing."""
+        """Find the label of each mentioned object; its key if it has none."""
         told = self._hits().select("change", _as("subscriber_family", "family"), _as("subscriber_key", "key"))
         linked = self.changes.where(F.col("other_key").isNotNull())
         named = self.reached.select("change", "family", "key").union(told)
@@ -171,7 +170,7 @@ def _as(column: str, name: str) -> Column:
 
 
 def _listed(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows of several tables as lists by change, all of them in one exchange; `null` is not listed."""
+    """Collect rows of several tables into lists by change, in one shuffle; nulls are left out."""
     parts = [frame.select("change", F.struct(*_LISTED[name]).alias(name)) for name, frame in frames.items()]
     every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     return every.groupBy("change").agg(*(F.collect_list(name).alias(name) for name in frames))
@@ -187,7 +186,7 @@ _LISTED = {
 
 
 def build_object_change(row: Mapping[str, Any], limits: Limits) -> ObjectChange:
-    """A row as a value."""
+    """Build the change of a row."""
     one, other = Object(row["family"], row["key"]), row["other_key"]
     return ObjectChange(
         row["id"],
@@ -207,7 +206,7 @@ def build_labels(row: Mapping[str, Any]) -> Mapping[Object, str]:
 
 
 def _mapping(values: Any) -> Mapping[str, Any] | None:
-    """Arrow gives maps as lists of pairs."""
+    """Convert a map, which Arrow gives as a list of pairs."""
     return None if values is None else dict(values)
 
 
@@ -234,7 +233,7 @@ def _object(row: Mapping[str, Any], prefix: str = "") -> Object:
 
 
 def _telling(source: str, model: Model, limits: Limits) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: changes with all that follows in, what each subscriber is told out."""
+    """Build the function for `mapInArrow` that turns changes with consequences into notices."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
@@ -274,7 +273,7 @@ def derive_object_changes(
     base: Mapping[str, DataFrame] | None = None,
     limits: Limits = UNLIMITED,
 ) -> ChangeResults:
-    """What follows from each change of a log, which is ordered by the columns `order`."""
+    """Derive the consequences of each change of a log, which is ordered by the columns `order`."""
     relations = ModelTables.of(session, mapped)
     known = BaseTables.of(relations, base or {})
     ordered = number_changes(_whole(log, order), relations)
@@ -289,10 +288,10 @@ def derive_object_changes(
 
 
 def _whole(log: DataFrame, order: Sequence[str]) -> DataFrame:
-    """With all columns: a change that has no `id` is called as it is ordered."""
+    """Add missing columns; by default the id of a change is its position."""
     missing = [name for name in (*REQUIRED_COLUMNS, *order) if name not in log.columns]
     if missing or not order:
-        what = "a column of the log is missing" if missing else "by what is the log ordered?"
+        what = "a column of the log is missing" if missing else "the log has no order"
         raise InputError(
             what, received=", ".join(missing or log.columns), accepted=", ".join(REQUIRED_COLUMNS)
         )
@@ -307,7 +306,7 @@ def _whole(log: DataFrame, order: Sequence[str]) -> DataFrame:
 
 
 def _watches_of_nothing(staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
-    """Watches of classes that the model does not have would never be heard of again."""
+    """Reject watches of classes that the model does not have: they would never match."""
     (known,) = (row for row in relations.rows["tables"] if row["table"] == WATCH_TABLE_NAME)
     if WATCH_TABLE_NAME not in staying:
         return relations.session.createDataFrame([], REJECTS)

@@ -1,6 +1,8 @@
-"""What there was at each moment: links along ways, classes of objects, watches, labels; and which rows were gone.
+"""Versions of rows in the log, and the state at each moment: links, classes, watches, labels, missing rows.
 
-Each is a table whose rows have the moments from `since` to before `until`.
+A *mark* is the start or end of a version of a row. Its `pos` are even numbers in the order of the log: the state right
+after a change is that of the moment `pos`, the state before it that of `pos - 1`. Rows of a state are valid from
+`since` to before `until`.
 """
 
 from __future__ import annotations
@@ -17,24 +19,24 @@ from tidings.errors import InputError
 from tidings.objects.cdc.model_tables import OBJECTS, WATCH_COLUMNS, WATCH_TABLE_NAME, WATCHED, ModelTables
 
 BEGINNING, EVER = 0, 2**62
-"""Before the first change, and after the last."""
+"""Moments before the first change and after the last."""
 
 SNAPSHOT, CREATED, UPDATED, DELETED, MOVED = "r", "c", "u", "d", "moved"
-"""Debezium's words for what happened; the last is ours: the row has another id now."""
+"""Debezium's operations; `MOVED` is ours: the row has another id now."""
 
 
 @dataclass(frozen=True)
 class VersionMarks:
-    """Where versions of rows begin and end, and what of the log cannot be used: id, table, op, reason."""
+    """Starts and ends of versions, and rejected changes of the log: id, table, op, reason."""
 
     rows: DataFrame
     rejects: DataFrame
 
 
 def number_changes(log: DataFrame, relations: ModelTables) -> DataFrame:
-    """What concerns the model, with the id of its row before and after and a number by which it is ordered.
+    """Select the changes of the model's tables, with the ids of their rows before and after, and number them.
 
-    Numbers have gaps. Without gaps one task would have to count all of it.
+    Numbers have gaps: without gaps one task would have to count all changes.
     """
     known = log.join(relations.frame("tables"), "table")
     sorted_ = known.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
@@ -47,12 +49,12 @@ def _id(row: str) -> Column:
 
 
 def _problem() -> Column:
-    """What is wrong with a change of a row; null if nothing is."""
+    """Build the reason to reject a row change; null if it is valid."""
     op, has_key = F.col("op"), ~F.exists(F.coalesce("is", "was"), F.isnull)
     is_watch = F.col("holds") == WATCHED
     watched, subscriber = F.try_element_at("after", F.lit("class")), F.lit("subscriber_class")
     cases = (
-        (op == "t", "a truncated table does not say which rows are gone: give the deletions instead"),
+        (op == "t", "a truncation does not list the deleted rows: log the deletions instead"),
         (~op.isin(SNAPSHOT, CREATED, UPDATED, DELETED), "no such operation; accepted: r, c, u, d"),
         ((op != DELETED) & F.col("after").isNull(), "the row after the change is missing"),
         ((op == DELETED) & F.col("before").isNull(), "the row that was deleted is missing"),
@@ -75,7 +77,7 @@ MARK_COLUMNS = ("table", "op", "before", "after", "id", "transaction", "at", "po
 
 
 def mark_versions(numbered: DataFrame, base: DataFrame | None) -> VersionMarks:
-    """`base` has rows that were there before the log began, those of them that it changes: table, row, after."""
+    """Find starts and ends of versions; `base` has the rows before the log that it changes: table, row, after."""
     good = numbered.where(F.col("reason").isNull())
     arrived = (F.col("op") == UPDATED) & F.col("was").isNotNull() & ~F.col("was").eqNullSafe(F.col("is"))
     begun = good.where(F.col("op") != DELETED).select(
@@ -107,10 +109,10 @@ def _begun_before(base: DataFrame) -> DataFrame:
 
 
 def _followed(every: DataFrame) -> DataFrame:
-    """Each mark with the next one of its row, and what is known of the row before it.
+    """Add to each mark the next one of its row, and the row before it.
 
-    Envelopes come first in this: formats of values may be others in the base. Of what is deleted the log may have
-    the key only, so there the last version comes first.
+    Envelopes have priority, since values may be formatted differently in the base. For deletions the last version has
+    priority, since the log may have only the key.
     """
     row = Window.partitionBy("table", "row").orderBy("pos")
     known = F.lag("after").over(row)
@@ -123,8 +125,10 @@ def _followed(every: DataFrame) -> DataFrame:
 
 
 def build_versions(rows: DataFrame) -> DataFrame:
-    """table, row, values, since, until. What is first heard of by an update or its end was there from the beginning,
-    unless it had another id until then."""
+    """Build versions: table, row, values, since, until.
+
+    A row that first appears in an update or deletion existed from the beginning, unless it had another id.
+    """
     since = F.when(F.col("first") & (F.col("op") == SNAPSHOT), F.lit(BEGINNING)).otherwise(F.col("pos"))
     begun = rows.where(F.col("after").isNotNull()).select(
         "table", "row", F.col("after").alias("values"), since.cast("long").alias("since"), "until"
@@ -140,19 +144,16 @@ def build_versions(rows: DataFrame) -> DataFrame:
     return begun.union(earlier)
 
 
-# Tables as they were before the log began: today's links, a nightly export. Most of their rows never change.
-#
-# Only rows that the log speaks of have to be put in order with it. The others are there from the beginning to the
-# end, and their columns are used as they are.
-
+# Base tables have the state before the log: current links, a nightly export. Most of their rows never change. Only rows
+# that the log mentions are ordered with it; the others are valid all the time, and their columns are used directly.
 
 MAX_BROADCAST_IDS = 500_000
-"""So many ids of rows fit into every task."""
+"""Number of row ids that fit into every task."""
 
 
 @dataclass(frozen=True)
 class BaseTables:
-    """Tables by name: all of their rows, and which columns the model has in them."""
+    """Tables by name, and the columns of the model in them."""
 
     relations: ModelTables
     tables: Mapping[str, DataFrame]
@@ -171,7 +172,7 @@ class BaseTables:
         return cls(relations, tables, {name: _columns(relations, known[name]) for name in tables})
 
     def split(self, numbered: DataFrame) -> tuple[DataFrame | None, Mapping[str, DataFrame]]:
-        """Rows that the log changes, as (table, row, after); and of each table the rows that stay."""
+        """Split rows into those that the log changes, as (table, row, after), and those that stay, by table."""
         if not self.tables:
             return None, {}
         ids = numbered.select("table", F.explode(F.array("was", "is")).alias("row"))
@@ -202,7 +203,7 @@ class BaseTables:
 
 
 def _columns(relations: ModelTables, table: Mapping[str, Any]) -> list[str]:
-    """What the model has in a table: keys, attributes, references, and by what classes are told apart."""
+    """List the columns of the model in a table: keys, attributes, references, discriminators."""
     named = [*table["id_columns"], *(each["column"] for each in table.get("columns") or ())]
     ways = [row for row in relations.rows["ways"] if row["table"] == table["table"]]
     named += [row[end] for row in ways for end in ("near_column", "far_column")]
@@ -215,7 +216,7 @@ def cast_to_text(column: str) -> Any:
 
 
 def select_permanent(frame: DataFrame, **columns: Any) -> DataFrame:
-    """Rows that are there all the time; a column is one of the frame, by its name in a list, or a constant."""
+    """Select rows that are valid all the time; a column is a name in a list, or a constant."""
     named = {
         name: cast_to_text(each[0]) if isinstance(each, list) else F.lit(each)
         for name, each in columns.items()
@@ -236,8 +237,7 @@ class TemporalState:
     labels: DataFrame
 
     def kept(self) -> TemporalState:
-        """With links that are found once and lie where they are looked for: every round asks them, and only what it
-        asks for has to travel."""
+        """Compute links once, partitioned by the keys of the joins: each round of the closure reads them."""
         parts = int(self.edges.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
         spread = self.edges.repartition(parts, "way", "near")
         return replace(self, edges=spread.localCheckpoint(eager=False))
@@ -255,7 +255,7 @@ def build_state(rows: DataFrame, staying: Mapping[str, DataFrame], relations: Mo
 
 
 def is_valid_at(moment: str | Column = "moment") -> Column:
-    """Whether a row of a state was there in the moment of a change."""
+    """Test whether a row of a state is valid at the moment of a change."""
     when = F.col(moment) if isinstance(moment, str) else moment
     return (F.col("since") <= when) & (when < F.col("until"))
 
@@ -301,7 +301,7 @@ def _classes(known: DataFrame, staying: Mapping[str, DataFrame], relations: Mode
 
 
 def _gone(rows: DataFrame, relations: ModelTables) -> DataFrame:
-    """Rows that are known not to be there. Of others nothing is known, but who links them says that they are."""
+    """Find when rows are known to be missing; links to rows that the log does not mention are valid."""
     tables = relations.frame("tables").where(F.col("holds") == OBJECTS).select("table")
     of_objects = rows.join(tables, "table").withColumn("key", F.col("row")[0])
     ended = of_objects.where(F.col("op").isin(DELETED, MOVED)).select(

@@ -1,7 +1,7 @@
-"""What a flush changes: what will be gone when it has written, and what is there then that was not, or was another.
+"""Changes of a flush: objects and links that it removes, adds or updates.
 
-A change is told of objects and links of the model; how SQLAlchemy writes it does not matter. So rows are read and
-compared: attributes that were set may have been that already, and references that nobody set become NULL.
+Rows are read before and after and compared, whatever statements SQLAlchemy executes: an attribute may be set to the
+value it had, and references that no program set become NULL.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from tidings.objects.propagation import Change, Object
 
 OrmState = InstanceState[Any]
 LinkPair = tuple[AssociationColumns, OrmState, OrmState]
-"""Two ends of a link: where a change comes from, and where it goes to."""
+"""Association and states of a link: from where a change propagates, and to where."""
 
 
 class FlushContext(Protocol):
-    """What SQLAlchemy tells listeners about a flush; `states` says of each whether it goes, and whether it only has
-    a place in the order of things. Before the first statement that writes it has all of them: orphans, too, and those
-    whose reference becomes NULL because somebody else goes. `session.deleted` and `session.dirty` do not have these."""
+    """SQLAlchemy's context of a flush; `states` has whether an instance is deleted, and whether it is only listed.
+
+    Before the first write it has all instances, also orphans and those whose reference becomes NULL because another one
+    is deleted. `session.deleted` and `session.dirty` lack these.
+    """
 
     states: dict[OrmState, tuple[bool, bool]]
 
@@ -50,7 +52,7 @@ class MappedInstance:
     cls: str
 
     def was(self, reading: DatabaseSnapshot) -> Object:
-        """By the key that its row has until it is written."""
+        """Return the object by the key of its row before the flush."""
         identity = self.state.identity
         return self._object(reading, self._key() if identity is None else identity[0])
 
@@ -62,7 +64,7 @@ class MappedInstance:
         return self._key() is not None
 
     def _key(self) -> Any:
-        """None if it is not loaded, or if the database makes it. Asking the instance would be a query for each."""
+        """Return the loaded key, or None. Reading the attribute would emit a query for each instance."""
         mapper = self.state.mapper
         return self.state.dict.get(mapper.get_property_by_column(mapper.primary_key[0]).key)
 
@@ -72,7 +74,7 @@ class MappedInstance:
 
 @dataclass
 class FlushInstances:
-    """What is inserted, what goes, and the others, which may be updated."""
+    """Instances that are inserted, deleted, and the others, which may be updated."""
 
     new: list[MappedInstance] = field(default_factory=list)
     gone: list[MappedInstance] = field(default_factory=list)
@@ -94,8 +96,10 @@ def classify_instances(reading: DatabaseSnapshot, context: FlushContext) -> Flus
 def _replaced(
     reading: DatabaseSnapshot, found: FlushInstances, spared: list[MappedInstance]
 ) -> FlushInstances:
-    """An object that comes with the key of one that goes is the same object: SQLAlchemy updates its row, and spares
-    the one that goes as soon as it gets there, which may be before its first statement or after it."""
+    """Treat a new instance with the key of a deleted one as updated, as SQLAlchemy does.
+
+    It spares the deleted instance at some point, before or after its first statement.
+    """
     gone = {each.was(reading): each for each in (*found.gone, *spared)}
     again = {each: each.was(reading) for each in found.new if each.has_key()}
     same = {each: one for each, one in again.items() if one in gone}
@@ -108,7 +112,7 @@ def _replaced(
 
 
 def find_link_pairs(tables: MappedTables, instances: FlushInstances, which: str) -> dict[LinkPair, None]:
-    """Links in tables of links that are `added` or `deleted`. Both ends may know of one: it is told once."""
+    """Find the `added` or `deleted` links in link tables, each once even if both ends have it."""
     return dict.fromkeys(
         (each.trail, instance.state, other) if each.is_near else (each.trail, other, instance.state)
         for instance in (*instances.new, *instances.kept)
@@ -124,8 +128,10 @@ def _others(state: OrmState, key: str, which: str) -> Iterator[OrmState]:
 
 
 def find_touched_columns(context: FlushContext) -> set[AnyColumn]:
-    """Columns that may get other values, because an attribute or relationship that is kept in them was changed
-    somewhere: the one who loses a chapter writes into the chapter's row."""
+    """Find the columns that may change, because an attribute or relationship stored in them changed.
+
+    That may be in another instance: a book that loses a chapter writes to the chapter's row.
+    """
     found: set[AnyColumn] = set()
     for state in context.states:
         for key in set(state.mapper.attrs.keys()) - state.unmodified:
@@ -137,11 +143,8 @@ def find_touched_columns(context: FlushContext) -> set[AnyColumn]:
     return found
 
 
-# Values of attributes as a notification has them: fit for JSON.
-
-
 def to_json_value(value: Any) -> Any:
-    """Numbers, texts and truth stay what they are. SQLAlchemy stores an enumeration's value by its name."""
+    """Convert a value for JSON; enumerations become their names, as SQLAlchemy stores them."""
     if isinstance(value, Enum):
         return value.name
     if value is None or isinstance(value, int | str) or (isinstance(value, float) and isfinite(value)):
@@ -162,7 +165,7 @@ AttributeValues = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FlushChange:
-    """A change and what is known of it; of a link that a row has, the row and the column."""
+    """A change with its values; for a link in a row, `held` is the instance and the column."""
 
     change: Change
     cls: str
@@ -175,7 +178,7 @@ class FlushChange:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """Two objects that are linked, or were."""
+    """Two objects that are linked or unlinked."""
 
     trail: AssociationColumns
     near: Object
@@ -184,7 +187,7 @@ class LinkChange:
 
 
 class StateBeforeFlush:
-    """What will be gone: objects, links in tables of links, and links in columns that may get other values."""
+    """Objects and links that a flush will remove, including links in columns that may change."""
 
     def __init__(self, reading: DatabaseSnapshot, context: FlushContext) -> None:
         self.reading, self._context = reading, context
@@ -204,7 +207,7 @@ class StateBeforeFlush:
                 yield FlushChange(Change(ChangeKind.DELETE, self._was[each]), each.cls, before=values)
 
     def _unlinked(self) -> Iterator[FlushChange]:
-        """Of a link that goes with one of its ends, nothing more is told than the end of that object."""
+        """Yield unlinked objects; a link that goes with a deleted object is part of the deletion."""
         deleted = {each.state for each in self.instances.gone}
         found = [
             LinkChange(trail, *resolve_states(self.reading, trail, near, far))
@@ -214,8 +217,7 @@ class StateBeforeFlush:
         return build_link_changes(self.reading, ChangeKind.UNLINK, found)
 
     def _perhaps_unlinked(self) -> Iterator[FlushChange]:
-        """What references lead to. Where they will lead is known when it is written, and then it is too late to ask
-        who was concerned."""
+        """Yield links in references that may change: after the flush it is too late to find their subscribers."""
         gone = {self._was[each] for each in self.instances.gone}
         found = [
             each
@@ -236,7 +238,7 @@ class StateBeforeFlush:
 
 
 class StateAfterFlush:
-    """What is there now, compared with what was."""
+    """Objects and links after a flush, compared with those before."""
 
     def __init__(self, reading: DatabaseSnapshot, before: StateBeforeFlush) -> None:
         self.reading, self.before = reading, before
@@ -249,7 +251,7 @@ class StateAfterFlush:
         return [*self._inserted(), *self._updated(), *self._linked()]
 
     def is_so(self, each: FlushChange) -> bool:
-        """A reference that might have been unlinked is so if it leads elsewhere now."""
+        """Return whether a possible change happened: a reference was unlinked if it differs now."""
         return each.held is None or (each.held[0] in self.rows and self._differs(*each.held))
 
     def _differs(self, each: MappedInstance, column: AnyColumn) -> bool:
@@ -263,7 +265,7 @@ class StateAfterFlush:
                 yield FlushChange(Change(ChangeKind.INSERT, one), each.cls, after=values)
 
     def _updated(self) -> Iterator[FlushChange]:
-        """Only if a value is another: an update to the same value is none."""
+        """Yield updates of objects with a value that differs."""
         for each, one in self.kept.items():
             if each not in self.rows:
                 continue
@@ -277,7 +279,7 @@ class StateAfterFlush:
                 yield FlushChange(Change(ChangeKind.UPDATE, one, frozenset(changed)), each.cls, old, new)
 
     def _linked(self) -> Iterator[FlushChange]:
-        """An object that is inserted with a reference goes along it already: those there would be told twice."""
+        """Yield new links, except references of inserted objects: their insertion propagates along them already."""
         found = [
             LinkChange(trail, *resolve_states(self.reading, trail, *states))
             for trail, *states in self.before.linked
@@ -307,7 +309,7 @@ def resolve_states(
 def resolve_link_ends(
     reading: DatabaseSnapshot, trail: AssociationColumns, one: Object, value: Any
 ) -> tuple[Object, Object]:
-    """The near and the far end of a link in a row of the object `one`."""
+    """Return the near and far end of a link in a row of the object `one`."""
     if trail.leaves_its_row:
         return one, reading.object(trail.way.far_family, value)
     return reading.object(trail.way.near_family, value), one
@@ -316,7 +318,7 @@ def resolve_link_ends(
 def build_link_changes(
     reading: DatabaseSnapshot, kind: ChangeKind, found: Sequence[LinkChange]
 ) -> Iterator[FlushChange]:
-    """Changes of the objects at the far ends, where the marks of the associations admit them."""
+    """Yield changes of the objects at the far ends, if the marks of the associations admit them."""
     counted = [each for each in found if each.trail.way.limits.admits(kind)]
     classes = reading.classes([each.far for each in counted])
     for each in counted:

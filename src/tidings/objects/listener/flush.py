@@ -1,7 +1,7 @@
-"""A flush is looked at twice: before its first statement that writes, and when all is written.
+"""Two looks at a flush, before its first write and after its last, and propagation of its changes.
 
-What is deleted or unlinked is followed in the database as it was, everything else as it is afterwards. Between the two
-looks lies one flush, not one statement: SQLAlchemy orders the statements of a flush as it likes.
+Deletions and unlinked objects are propagated in the state before, everything else in the state after. Changes propagate
+level by level, all at once: the number of queries is that of the longest path.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from tidings.objects.propagation import (
 )
 
 WatchSource = Iterable[Watch] | Callable[[Connection, frozenset[Object]], Iterable[Watch]]
-"""All watches there are; or a function that is asked, with the session's connection, for those of some objects and of
-their classes. It may answer more than it was asked for."""
+"""All watches, or a function that returns those of given objects and their classes; it may return more."""
 
 
 @dataclass
 class _Walk:
-    """A change, and how far it has been followed."""
+    """A change and how far it has propagated."""
 
     change: Change
     reached: set[Object] = field(init=False)
@@ -52,14 +51,16 @@ class _Walk:
         self.reached, self.newest = {self.change.object}, {self.change.object}
 
     def leads(self, trail: AssociationColumns, one: Object) -> bool:
-        """Whether the change goes from one of its objects along a trail. What was inserted a moment ago has no links
-        but those in its own row; the others that came with it were made after it."""
+        """Return whether the change propagates from an object along an association.
+
+        An inserted object only has the links in its own row; other links in the flush are made after it.
+        """
         if one.family != trail.way.near_family or not admits_change(trail.way.limits, self.change, one):
             return False
         return self.change.kind is not ChangeKind.INSERT or one != self.change.object or trail.leaves_its_row
 
     def follow(self, goes_on: bool) -> None:
-        """One step on, or not if it has gone far enough."""
+        """Advance one step, unless the limit is reached."""
         ends = {step.to for step in self.leaving} - self.reached if goes_on else set[Object]()
         self.newest = ends
         self.reached |= ends
@@ -68,7 +69,7 @@ class _Walk:
 def trace_changes(
     reading: DatabaseSnapshot, changes: Sequence[Change], watches: WatchSource, limits: Limits
 ) -> list[PropagationResult]:
-    """What follows from each of these changes, in the database as it is now."""
+    """Propagate changes in the present state of the database."""
     walks = [_Walk(change) for change in changes]
     _reach(reading, walks, limits.steps)
     _meet(reading, walks, watches)
@@ -104,7 +105,7 @@ def _meet(reading: DatabaseSnapshot, walks: Sequence[_Walk], watches: WatchSourc
 
 
 class _Watched:
-    """Who watches objects, and who watches classes."""
+    """Watches by object and by class."""
 
     def __init__(self, reading: DatabaseSnapshot, watches: WatchSource, reached: frozenset[Object]) -> None:
         self.by_object: dict[Object, set[Object]] = {}
@@ -130,7 +131,7 @@ class _Watched:
 
 
 def check_watch(tables: MappedTables, watch: Watch) -> Watch:
-    """A slip in the name of a class would be a watch that never hears anything. Keys become texts."""
+    """Check the classes of a watch, since a mistyped one would never match, and convert its keys to text."""
     model, told = tables.model, watch.subscriber.family
     check_class(model, watch.cls)
     if told not in tables.tellable:
@@ -146,7 +147,7 @@ def check_watch(tables: MappedTables, watch: Watch) -> Watch:
 
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
-    """Of what model, for whom, how far, and whether labels are read, too."""
+    """Tables, watches and limits of a listener, and whether it reads labels."""
 
     tables: MappedTables
     watches: WatchSource
@@ -155,7 +156,7 @@ class ListenerOptions:
 
 
 class Flush:
-    """One flush, from its beginning on."""
+    """One flush."""
 
     def __init__(self, asking: ListenerOptions, context: FlushContext) -> None:
         self._asking, self._context = asking, context
@@ -165,7 +166,7 @@ class Flush:
 
     @property
     def is_writing(self) -> bool:
-        """A flush that finds nothing to do ends without a word."""
+        """Whether the flush writes; one without work ends without an event."""
         return self._context.has_work
 
     @property
@@ -177,7 +178,7 @@ class Flush:
         self._gone = self._followed(self._before.reading, self._before.happened())
 
     def look_after(self, connection: Connection, author: Object | None) -> list[ObjectChange]:
-        """All that the flush has changed."""
+        """Return all changes of the flush."""
         assert self._before is not None
         after = StateAfterFlush(DatabaseSnapshot(self._asking.tables, connection), self._before)
         found = self._followed(after.reading, after.happened())
@@ -198,7 +199,7 @@ class Flush:
 def _collect_named_objects(
     happened: Iterable[FlushChange], found: Iterable[PropagationResult]
 ) -> set[Object]:
-    """What a text about all this may name."""
+    """Collect the objects that a text about the changes may mention."""
     others = {each.other for each in happened if each.other is not None}
     reached = {one for each in found for one in each.reached}
     return others | reached | {hit.subscriber for each in found for hit in each.hits}

@@ -1,12 +1,12 @@
-"""Sessions that tell whom their changes concern, after each commit: `notice`.
+"""Session listener: after each commit, report whom its changes concern (`notice`).
 
-The events of a session, and when they come:
+The events of a session:
 
     before_flush             a flush begins
-    a statement that writes  the first one of the flush: what will be gone is looked at
-    after_flush              what is there now is compared; the changes wait for the transaction
-    after_commit             of a savepoint: they wait for the transaction around it; of a transaction: they are told
-    after_transaction_end    what waits for something that was rolled back is forgotten
+    first write              of the flush: the state before is read
+    after_flush              the state after is compared; changes wait for the transaction
+    after_commit             of a savepoint: changes wait for the enclosing transaction; of a transaction: reported
+    after_transaction_end    changes of a rolled back transaction are dropped
 """
 
 from __future__ import annotations
@@ -28,14 +28,11 @@ from tidings.objects.model.class_model import Model
 from tidings.objects.notices import ObjectChange
 from tidings.objects.propagation import UNLIMITED, Limits, Object, Watch
 
-# Where changes go after a commit: to a function, or into a store.
-
-
 ObjectLabels = Mapping[Object, str]
 
 
 class Notifier(Protocol):
-    """`Tidings`, or what stands for it."""
+    """A receiver of changes such as `Tidings`."""
 
     def tell(
         self, source: str, model: Model, noticed: Iterable[ObjectChange], labels: ObjectLabels
@@ -44,7 +41,7 @@ class Notifier(Protocol):
 
 @dataclass
 class ChangeBatch:
-    """Changes, and how people call what is in them."""
+    """Changes, and labels of the objects in them."""
 
     noticed: list[ObjectChange] = field(default_factory=list)
     labels: dict[Object, str] = field(default_factory=dict)
@@ -56,7 +53,7 @@ class ChangeBatch:
 
 @dataclass(frozen=True)
 class ChangeSink:
-    """Where notices go. A store needs labels: they are read while the objects are there."""
+    """Receiver of changes; a store needs labels, which are read while the objects exist."""
 
     tell: Callable[[Model, ChangeBatch], object]
     labelled: bool
@@ -74,7 +71,7 @@ class ChangeSink:
 
 
 AUTHOR_KEY = "tidings_author"
-"""Who makes the changes of a session, in its `info`: class and key."""
+"""Key in a session's `info` for the author of its changes: class and key."""
 
 SessionTarget = Session | type[Session] | sessionmaker[Any] | scoped_session[Any]
 
@@ -90,18 +87,16 @@ def notice(
     limits: Limits = UNLIMITED,
     bulk: Literal["refuse", "ignore"] = "refuse",
 ) -> SessionListener:
-    """Listen to sessions, and tell after each commit whom its changes of the model's objects concern.
+    """Listen to sessions, and report after each commit whom its changes of the model's objects concern.
 
     `sessions` is a session, a class of sessions, a `sessionmaker` or a `scoped_session`; `base` is the declarative base
-    whose classes are marked. `tell` is called with all changes of a transaction in a list, or is a `Tidings`, in whose
-    store they become notifications of `source`. `watches` are all `Watch` values there are, or a function that is asked
-    for those of some objects: `watches(connection, objects)`. Statements that change rows without their objects are
-    refused, unless `bulk` is `"ignore"`.
+    whose classes are marked. `tell` is called with a list of all changes of a transaction, or is a `Tidings`, in whose
+    store they become notifications of `source`. `watches` are all `Watch` values, or a function that returns those of
+    given objects: `watches(connection, objects)`. Statements that change rows without their objects are rejected,
+    unless `bulk` is `"ignore"`.
     """
     if bulk not in ("refuse", "ignore"):
-        raise InputError(
-            "what to do about bulk statements", received=printable(repr(bulk)), accepted="refuse, ignore"
-        )
+        raise InputError("unknown value of bulk", received=printable(repr(bulk)), accepted="refuse, ignore")
     tables, telling = MappedTables(base), ChangeSink.by(tell, source)
     if not callable(watches):
         for each in each_is("watches", watches, Watch):
@@ -112,7 +107,7 @@ def notice(
 
 @dataclass
 class _SessionState:
-    """What is under way in a session: its flush, and what waits for each of its transactions."""
+    """State of a session: its flush, and the changes that wait for each of its transactions."""
 
     flush: Flush | None = None
     waiting: dict[SessionTransaction, ChangeBatch] = field(default_factory=dict)
@@ -121,7 +116,7 @@ class _SessionState:
 
 
 class SessionListener:
-    """Sessions that are listened to, until `stop()`."""
+    """Listener of sessions, until `stop()`."""
 
     def __init__(
         self, sessions: SessionTarget, asking: ListenerOptions, telling: ChangeSink, refuses: bool
@@ -146,24 +141,24 @@ class SessionListener:
 
     @property
     def untold(self) -> tuple[ObjectChange, ...]:
-        """Changes that are committed and that `tell` could not tell."""
+        """Committed changes for which `tell` failed."""
         return tuple(self._untold.noticed)
 
     def tell_again(self) -> None:
-        """Tell what is untold once more; each change still has the id that it had."""
+        """Report the untold changes again, with the same ids."""
         batch, self._untold = self._untold, ChangeBatch()
         if batch.noticed:
             self._tell(batch)
 
     def stop(self) -> None:
-        """Listen no more. What transactions have changed that are still open is not told."""
+        """Stop listening; changes of open transactions are not reported."""
         if self._is_listening:
             self._is_listening = False
             for name, listener in self._listeners.items():
                 event.remove(self._sessions, name, listener)
 
     def _open(self, session: Session) -> _SessionState:
-        """In the session itself: other threads have others, and it is gone when the session is."""
+        """Return the state, which the session itself holds: it ends with the session."""
         found: _SessionState = session.info.setdefault(self, _SessionState())
         return found
 
@@ -172,7 +167,7 @@ class SessionListener:
             self._attach(session, connection)
 
     def _attach(self, session: Session, connection: Connection) -> None:
-        """Of statements that a flush writes only the connection tells."""
+        """Listen to the connection, the only source of the statements of a flush."""
         hooks = self._open(session).hooks
         if all(each is not connection for each, _ in hooks):
 
@@ -184,7 +179,7 @@ class SessionListener:
 
     def _flushing(self, session: Session, context: FlushContext, instances: Any) -> None:
         self._open(session).flush = Flush(self._asking, context)
-        if session.in_transaction():  # begun before anybody listened
+        if session.in_transaction():  # begun before the listener
             self._attach(session, self._connection(session))
 
     def _writing(self, session: Session, statement: Any) -> None:
@@ -201,14 +196,14 @@ class SessionListener:
             self._refuse(state.statement)
 
     def _refuse(self, statement: Any) -> None:
-        """Which objects it changes, and how they were, nobody here would learn."""
+        """Reject a bulk statement: the listener cannot see which objects it changes."""
         table = getattr(statement, "table", None)
         if self._refuses and getattr(table, "fullname", None) in self._asking.tables.counted:
             raise InputError(
-                "a statement that changes objects of the model without a session's knowledge of them",
+                "a bulk statement changes objects of the model without the session's instances",
                 received=f"{type(statement).__name__.upper()} {table}",
                 accepted="changes of instances: session.add, attributes, session.delete",
-                hint='triggers see such statements (tidings model triggers); bulk="ignore" lets them pass untold',
+                hint='triggers capture such statements (tidings model triggers); bulk="ignore" allows them unreported',
             )
 
     def _connection(self, session: Session) -> Connection:
@@ -240,7 +235,7 @@ class SessionListener:
         return Object(self.model.family(said[0]), str(said[1]))
 
     def _committed(self, session: Session) -> None:
-        """A savepoint that is released is a commit, too, but nothing outside is sure yet."""
+        """Handle a commit; a released savepoint still waits for its enclosing transaction."""
         opened, nested = self._open(session), session.get_nested_transaction()
         transaction = nested or session.get_transaction()
         batch = None if transaction is None else opened.waiting.pop(transaction, None)
@@ -252,7 +247,7 @@ class SessionListener:
             opened.waiting.setdefault(_enclosing_transaction(nested), ChangeBatch()).take(batch)
 
     def _ended(self, session: Session, transaction: SessionTransaction) -> None:
-        """Told here and not in `after_commit`: there an error would leave the session half committed."""
+        """Report changes here, not in `after_commit`: an error there would leave the session half committed."""
         opened = self._open(session)
         opened.waiting.pop(transaction, None)
         if transaction.parent is not None:
@@ -272,15 +267,15 @@ class SessionListener:
             if not isinstance(error, Exception):
                 raise
             raise NotTold(
-                "the changes are committed, but nobody was told of them",
+                "the changes are committed, but could not be reported",
                 noticed=batch.noticed,
                 received=printable(f"{type(error).__name__}: {error}", 200),
-                hint="they are kept: tell_again() of the listener",
+                hint="the listener keeps them: call tell_again()",
             ) from error
 
 
 def _enclosing_transaction(nested: SessionTransaction) -> SessionTransaction:
-    """The savepoint or transaction in which a savepoint is."""
+    """Return the savepoint or transaction around a savepoint."""
     above = nested.parent
     while above is not None and above.parent is not None and not above.nested:
         above = above.parent
@@ -292,7 +287,7 @@ def _check_sessions(sessions: Any) -> Any:
     is_class = isinstance(sessions, type) and issubclass(sessions, Session)
     if not is_class and not isinstance(sessions, Session | sessionmaker | scoped_session):
         raise InputError(
-            "nothing that can be listened to",
+            "not a session",
             received=printable(repr(sessions)),
             accepted="a Session, a class of sessions, a sessionmaker or a scoped_session",
         )

@@ -1,6 +1,6 @@
-"""What a database holds at a moment, asked for many objects at once: their rows, links, classes and labels.
+"""State of a database for the session listener: a model's tables in SQLAlchemy, and rows, links, classes and labels.
 
-The paper's aspect asks object by object, and that is what made it slow (section 5.1).
+Queries are for many objects at once. The paper's aspect queries object by object, which made it slow (section 5.1).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ class AssociationColumns:
 
     @property
     def reference(self) -> AnyColumn | None:
-        """The column that is a foreign key; None in a table of links."""
+        """The foreign key column; None in a link table."""
         name = self.way.relation.reference
         return None if name is None else self.far if self.far.name == name else self.near
 
     @property
     def leaves_its_row(self) -> bool:
-        """Whether the object itself says where it leads: only such links does an object have when it is inserted."""
+        """Whether the object's own row has the link: only such links exist when the object is inserted."""
         return self.reference is self.far
 
 
 @dataclass(frozen=True, slots=True)
 class LinkCollection:
-    """A relationship whose collection is written to a table of links that propagates."""
+    """A relationship whose collection is stored in the link table of a propagating association."""
 
     key: str
     trail: AssociationColumns
     is_near: bool
-    """Whether the object that has the collection is the one from which changes go to the others."""
+    """Whether changes propagate from the object with the collection."""
 
 
 class MappedTables:
-    """A declarative base and its model."""
+    """Tables, columns and mappers of a declarative base's model."""
 
     def __init__(self, base: Any) -> None:
         self.mapped: MappedModel = read_sqlalchemy(base)
@@ -74,25 +74,25 @@ class MappedTables:
         return self.mapped.model
 
     def class_of(self, mapper: Mapper[Any]) -> str | None:
-        """None if the model has no such class: a session may have others, of other bases."""
+        """Return the class of a mapper; None if it is of another base."""
         name = mapper.class_.__name__
         return name if self.mappers.get(name) is mapper else None
 
     @cached_property
     def keys(self) -> Mapping[Table, AnyColumn]:
-        """The key of each table of objects."""
+        """Key column of each table of objects."""
         return {self.key(name).table: self.key(name) for name in self.model.classes}
 
     @cached_property
     def counted(self) -> frozenset[str]:
-        """The tables in which any row is an object, or a link that counts as a change."""
+        """Tables whose rows are objects, or links that count as changes."""
         return frozenset(
             {table.fullname for table in self.keys} | {each.near.table.fullname for each in self.propagating}
         )
 
     @cached_property
     def tellable(self) -> frozenset[str]:
-        """Classes that are subscribers, and those above them: by any of these somebody may be named."""
+        """Subscriber classes and their ancestors: a subscriber may be named by any of them."""
         subscribers = filter(self.model.is_subscriber, self.model.classes)
         return frozenset(above.name for name in subscribers for above in self.model.lineage(name))
 
@@ -101,12 +101,11 @@ class MappedTables:
         return self.column(table.name, table.key)
 
     def column(self, table: str, name: str) -> AnyColumn:
-        """By its name in the database; in a table of SQLAlchemy it may have another one."""
+        """Find a column by its name in the database; SQLAlchemy may call it differently."""
         return next(each for each in self._tables[table].columns if each.name == name)
 
     def discriminator(self, cls: str) -> tuple[AnyColumn, AnyColumn] | None:
-        """Key and discriminator, in a table that has both: of a class below others that may be the table of a class
-        above it."""
+        """Return key and discriminator of the table that has both, which may be that of an ancestor."""
         said = self.mapped.tables[cls].discriminator
         if said is None:
             return None
@@ -114,14 +113,14 @@ class MappedTables:
         return next((key, each) for key in above for each in key.table.columns if each.name == said.column)
 
     def members(self, family: str) -> list[str]:
-        """Classes before those below them."""
+        """List a class and its descendants, ancestors first."""
         return sorted(self._view.members(family), key=lambda each: len(list(self.model.lineage(each))))
 
     def _lineage_tables(self, cls: str) -> Iterator[Table]:
         return (self.key(each.name).table for each in self.model.lineage(cls))
 
     def _attributes(self, cls: str) -> Iterator[tuple[str, AnyColumn]]:
-        """What counts as an attribute, inherited ones too: values, and references that do not propagate."""
+        """Yield attributes, inherited ones included, and references that do not propagate."""
         for each in self.model.lineage(cls):
             table = self.mapped.tables[each.name]
             yield from ((name, self.column(table.name, column)) for name, column in table.columns.items())
@@ -131,7 +130,7 @@ class MappedTables:
             yield reference.name, self.column(link.table, link.column)
 
     def _references(self, cls: str) -> Iterator[tuple[AssociationColumns, AnyColumn]]:
-        """Columns of the object's rows in which a link that propagates is."""
+        """Yield the columns of the object's rows with propagating links."""
         names = {each.name for each in self.model.lineage(cls)}
         for trail in self.propagating:
             link = self.mapped.link(trail.way.relation.association)
@@ -139,7 +138,7 @@ class MappedTables:
                 yield trail, self.column(link.table, link.column)
 
     def _collections(self, cls: str) -> Iterator[LinkCollection]:
-        """Both directions of an association are among them, if the program has both."""
+        """Yield collections in link tables, in both directions if the program has both."""
         for each in self.mappers[cls].relationships:
             if each.secondary is None or each.viewonly:
                 continue
@@ -154,7 +153,7 @@ class MappedTables:
 
 
 def _all(mapper: Mapper[Any]) -> Iterator[Table]:
-    """The tables of a class and of its links."""
+    """Yield the tables of a class and of its links."""
     yield from (each for each in mapper.tables if isinstance(each, Table))
     for relationship in mapper.relationships:
         if isinstance(relationship.secondary, Table):
@@ -162,13 +161,13 @@ def _all(mapper: Mapper[Any]) -> Iterator[Table]:
 
 
 KEYS_PER_QUERY = 500
-"""Keys in one statement: older versions of SQLite take 999 values."""
+"""Keys in one statement: older versions of SQLite accept 999 parameters."""
 
 SnapshotRow = dict[AnyColumn, Any]
 
 
 class DatabaseSnapshot:
-    """The database as a connection sees it at one moment: what was asked once is not asked again."""
+    """The database as a connection sees it at one moment; results are cached."""
 
     def __init__(self, tables: MappedTables, connection: Connection) -> None:
         self.tables, self.connection = tables, connection
@@ -178,7 +177,7 @@ class DatabaseSnapshot:
         self._classes: dict[Object, str] = {}
 
     def object(self, family: str, key: Any) -> Object:
-        """Its key is a text: as the database stores it, which is not always how Python writes it (a UUID in SQLite)."""
+        """Return the object of a key, as text in the database's form, which may differ from Python's (UUIDs)."""
         if family not in self._texts:
             dialect = self.connection.dialect
             stored = self.tables.key(family).type.dialect_impl(dialect)
@@ -189,7 +188,7 @@ class DatabaseSnapshot:
         return made
 
     def links(self, trail: AssociationColumns, objects: Iterable[Object]) -> Mapping[Object, set[Object]]:
-        """Where a trail leads from each of these objects."""
+        """Find the objects that each object is linked to."""
         known = self._links.setdefault(trail, {})
         asked = [one for one in objects if one not in known]
         known.update((one, set()) for one in asked)
@@ -199,7 +198,7 @@ class DatabaseSnapshot:
         return known
 
     def rows(self, classes: Mapping[Object, str]) -> Mapping[Object, SnapshotRow]:
-        """What counts in the rows of objects, if their classes are known; those that are not there are left out."""
+        """Read attributes and references of objects of known classes; missing objects are left out."""
         found: dict[Object, SnapshotRow] = {}
         for table, key in self.tables.keys.items():
             objects = [one for one, cls in classes.items() if table in self.tables.tables_of[cls]]
@@ -219,7 +218,7 @@ class DatabaseSnapshot:
         yield from (column for _, column in self.tables.references[cls])
 
     def classes(self, objects: Iterable[Object]) -> Mapping[Object, str]:
-        """The lowest class of which there is a row; objects without any are left out."""
+        """Find the deepest class with a row of each object; missing objects are left out."""
         asked: dict[str, list[Object]] = {}
         for one in objects:
             if one not in self._classes:
@@ -230,7 +229,7 @@ class DatabaseSnapshot:
         return self._classes
 
     def _rows_of(self, cls: str, objects: Sequence[Object]) -> Iterator[Object]:
-        """Those that have a row of the class: a table with several classes says in a column of which."""
+        """Yield the objects with a row of the class; a shared table has a discriminator."""
         family, said = self.tables.model.family(cls), self.tables.mapped.tables[cls].discriminator
         place = None if cls == family else self.tables.discriminator(cls)
         key, *kept = (self.tables.key(cls),) if place is None else place
@@ -239,8 +238,7 @@ class DatabaseSnapshot:
                 yield self.object(family, its_key)
 
     def labels(self, objects: Iterable[Object]) -> Mapping[Object, str]:
-        """By which people know them: the label of their class, or their key if there is none. What is not there, is
-        not in it."""
+        """Return the label of each object, or its key if its class has none; missing objects are left out."""
         found: dict[Object, str] = {}
         named: dict[AnyColumn, list[Object]] = {}
         for one, cls in self._known(objects).items():
@@ -260,7 +258,7 @@ class DatabaseSnapshot:
         return {one: classes[one] for one in asked if one in classes}
 
     def _has_key(self, one: Object) -> bool:
-        """Who watches is named by a text, which may be the key of nobody, or of a type that no text is made into."""
+        """Convert the key of a watching subscriber; a text may not convert to the type of the key."""
         if one not in self._keys:
             try:
                 self._keys[one] = self.tables.key(one.family).type.python_type(one.key)

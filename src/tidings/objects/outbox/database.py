@@ -1,4 +1,7 @@
-"""A database by its address: that of SQLite or of PostgreSQL, whose driver is an extra."""
+"""Connections to databases with triggers, by URL: SQLite, or PostgreSQL, whose driver is an extra.
+
+They use the drivers directly. A store's connection would change settings of the user's database.
+"""
 
 from __future__ import annotations
 
@@ -22,38 +25,38 @@ DATABASE_URL_FORMS = "sqlite:///path/to/database.db or postgresql://user@host/da
 CONNECT_TIMEOUT_SECONDS = 10
 SchemaObjectKey = tuple[SchemaObjectKind, str]
 InstalledObjects = Mapping[SchemaObjectKey, tuple[str | None, str | None]]
-"""What is there: of each the table that it is on, and its mark."""
+"""Installed objects: the table of each, and its mark."""
 
 
 class Away(InputError):
-    """A database that cannot be opened, or not be used any more."""
+    """A database that cannot be opened or used."""
 
 
 class ObjectDatabase(OutboxReader, WatchTable, ObjectLookup, ValueReader):
-    """An open database: what of ours is in it, and what is asked of that."""
+    """An open database: installed objects, outbox, watches, and lookup of the user's objects."""
 
     @abstractmethod
     def found(self) -> InstalledObjects:
-        """Everything whose name begins with tidings_, but of tables any: they may be somebody else's."""
+        """Return all indexes, functions and triggers whose names begin with tidings_, on any table."""
 
     @abstractmethod
     def run(self, statements: Sequence[str]) -> None:
-        """All of them or none."""
+        """Execute statements in one transaction."""
 
     def count(self, table: str) -> int:
         return int(self.ask(f"SELECT count(*) FROM {quote_name(table)}")[0][0])
 
 
 def redact_url(url: str) -> str:
-    """What may be shown of an address: nothing of it before an @ or after a ?, where a password may be, too."""
+    """Remove what may contain a password: everything before `@` and after `?`."""
     return url.partition("?")[0].rpartition("@")[2]
 
 
 @contextmanager
 def open_sqlite(url: str) -> Iterator[ObjectDatabase]:
-    """A file that is there: SQLite would make a new one, and nothing would ever be changed in it.
+    """Open an existing file: SQLite would create a new one, in which nothing ever changes.
 
-    SQLite takes any bytes for a text. One that is none must not keep the others from being told.
+    SQLite stores any bytes as text. Text that is not UTF-8 must not block the notifications of other changes.
     """
     path = Path(url.partition(":///")[2])
     try:
@@ -73,7 +76,7 @@ def open_sqlite(url: str) -> Iterator[ObjectDatabase]:
 
 
 class SqliteDatabase(ObjectDatabase):
-    """SQLite keeps the text of a trigger as it was written."""
+    """A SQLite file; SQLite stores the text of a trigger unchanged."""
 
     dialect: Dialect = SqliteDialect()
     refusal = sqlite3.IntegrityError
@@ -120,27 +123,27 @@ class SqliteDatabase(ObjectDatabase):
 
 
 def _numbered(values: Sequence[str]) -> dict[str, str]:
-    """For SQLite, $1 is a parameter of the name 1."""
+    """Name parameters for SQLite, to which $1 is a parameter called 1."""
     return {str(number): value for number, value in enumerate(values, 1)}
 
 
 SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
-"""What an address begins with, and which database it is then."""
+"""Dialects by the scheme of a URL."""
 
 POSTGRESQL_EXTRA = "pip install 'tidings[postgresql]'"
 
 
 def detect_dialect(url: str) -> str:
-    """Which database is at an address; any other is refused."""
-    there = SCHEMES.get(urlsplit(url).scheme.partition("+")[0])
-    if there is None:
-        shown = redact_url(url)
-        raise InputError("no database can be at this address", received=shown, accepted=DATABASE_URL_FORMS)
-    return there
+    """Return the dialect of a database URL, or raise if it is not supported."""
+    dialect = SCHEMES.get(urlsplit(url).scheme.partition("+")[0])
+    if dialect is None:
+        received = redact_url(url)
+        raise InputError("not a supported database URL", received=received, accepted=DATABASE_URL_FORMS)
+    return dialect
 
 
 def open_database(url: str) -> AbstractContextManager[ObjectDatabase]:
-    """The database, until the end of a `with`."""
+    """Open a database for the length of a `with` block."""
     if detect_dialect(url) == "sqlite":
         return open_sqlite(url)
     try:
@@ -153,11 +156,11 @@ def open_database(url: str) -> AbstractContextManager[ObjectDatabase]:
 
 
 def get_database_name(url: str) -> str:
-    """What people call the database at an address: the name without its folder and its ending."""
+    """Return the name of a database: without folder and suffix."""
     return PurePosixPath(unquote(urlsplit(url).path)).stem
 
 
 def has_password(url: str) -> bool:
-    """Whether somebody who reads the address could log in."""
+    """Return whether a URL contains a password."""
     parts = urlsplit(url)
     return parts.password is not None or "password" in parse_qs(parts.query)

@@ -1,7 +1,7 @@
-"""Installing triggers is a migration: what is missing is made, what differs is made anew, what is left over goes.
+"""Installation of triggers as a migration: create what is missing, replace what differs, drop what is left over.
 
-Nothing is touched whose name does not begin with tidings_, and no table is ever made anew: watches are in them, and
-changes that nobody has read yet.
+Only objects whose names begin with tidings_ are touched, and tables are never recreated: they hold watches, and changes
+that are not read yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.objects.triggers.generator import generate_schema
 
 
 class InstallationState(Enum):
-    """How something that is installed differs from what the model says."""
+    """How an installed object differs from the generated one."""
 
     MISSING = "missing"
     DIFFERENT = "different"
@@ -31,7 +31,7 @@ class InstallationState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """One thing that installing would change; `piece` is None if it is left over."""
+    """An object that installing would change; `piece` is None if it is left over."""
 
     state: InstallationState
     what: SchemaObjectKind
@@ -67,7 +67,7 @@ def find_differences(
 
 
 def _columns(site: ObjectDatabase, table: SchemaObject) -> Iterator[SchemaDifference]:
-    """A table of an earlier version keeps what is in it, and gets what it lacks."""
+    """Find the columns that a table of an earlier version lacks; its rows are kept."""
     there = site.columns(table.name) if table.later else []
     for piece in table.later:
         if piece.name not in there:
@@ -77,7 +77,7 @@ def _columns(site: ObjectDatabase, table: SchemaObject) -> Iterator[SchemaDiffer
 def install_triggers(
     site: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
-    """What was changed, all in one transaction."""
+    """Install triggers in one transaction, and return what changed."""
     _check(site, mapped)
     found = find_differences(site, mapped, limits)
     gone = [each for each in found if each.state is not InstallationState.MISSING and not _is_replaced(each)]
@@ -88,8 +88,11 @@ def install_triggers(
 
 
 def _is_replaced(each: SchemaDifference) -> bool:
-    """A function of PostgreSQL that a trigger calls cannot be dropped, but it can be replaced. With the others it is
-    the other way round: what they return may be of another type now."""
+    """Return whether an object is replaced instead of dropped and created.
+
+    PostgreSQL cannot drop a function that a trigger calls. Other functions are dropped, since their return type may
+    differ.
+    """
     of_trigger = each.piece is not None and "RETURNS trigger" in each.piece.sql
     return each.what is SchemaObjectKind.FUNCTION and each.state is InstallationState.DIFFERENT and of_trigger
 
@@ -101,13 +104,13 @@ def _make(each: SchemaDifference) -> str:
 
 
 def remove_triggers(site: ObjectDatabase) -> tuple[int, int]:
-    """Take everything of ours away, the outbox with it; gives the number of triggers and of watches that went."""
+    """Drop everything that is installed, with the outbox; return the numbers of triggers and of watches."""
     found = site.found()
     everything = [SchemaDifference(InstallationState.LEFT_OVER, *key, found[key][0]) for key in found]
     names = [piece.name for piece in site.dialect.tables() if piece.what is SchemaObjectKind.TABLE]
     tables = site.tables(names)
     watches = site.count("tidings_watches") if "tidings_watches" in tables else 0
-    # Tables that refer to others were made after them, and go before them.
+    # Tables that refer to others were created after them, and are dropped before them.
     site.run([*_drops(site, everything), *(f"DROP TABLE {name}" for name in reversed(tables))])
     return sum(each.what is SchemaObjectKind.TRIGGER for each in everything), watches
 
@@ -129,9 +132,9 @@ def _folded(site: ObjectDatabase, name: str) -> str:
 
 
 def _check(site: ObjectDatabase, mapped: MappedModel) -> None:
-    """A trigger that names a column that is not there would only fail later, and with it whoever changes a row.
+    """Raise if columns of the model are missing: their triggers would make the user's statements fail later.
 
-    Names are quoted where they are used: for SQLite large letters make no difference then, for PostgreSQL they do.
+    Quoted names are case-sensitive in PostgreSQL, but not in SQLite.
     """
     missing = [
         f"{printable(table)}.{printable(column)}"
@@ -144,8 +147,8 @@ def _check(site: ObjectDatabase, mapped: MappedModel) -> None:
         raise InputError(
             f"the database lacks {plural(len(missing), 'column')} of the model",
             received=shorten_list(missing),
-            accepted="tables as `tidings model show` tells them",
-            hint="tagged values say where things lie: <<stored {table = ..., key = ...}>>",
+            accepted="the tables and columns that `tidings model show` lists",
+            hint="tagged values set tables and columns: <<stored {table = ..., key = ...}>>",
         )
 
 

@@ -1,4 +1,4 @@
-"""By which names people know objects, and which object they mean by one: looked up in the user's own tables."""
+"""Lookup of objects in the user's tables: by key or label, their labels, and their current values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,14 @@ from tidings.objects.propagation import Object
 from tidings.objects.triggers.dialect import Dialect
 
 MAX_KEYS_PER_QUERY = 10_000
-"""So many keys are in one question."""
+"""Maximum number of keys in one query."""
 
 
 class ObjectLookup(DatabaseConnection):
     """Objects and their labels: `Course:2` is DataStructures."""
 
     def labels(self, mapped: MappedModel, objects: Collection[Object]) -> Mapping[Object, str]:
-        """By which value people know them: that of the label of their class, or their key if there is none.
-
-        Objects that are gone are not in it.
-        """
+        """Return the label of each object, or its key if its class has none; deleted objects are left out."""
         self.need_outbox()
         found: dict[Object, str] = {}
         for family, keys in _by_family(mapped.model, objects):
@@ -45,7 +42,7 @@ class ObjectLookup(DatabaseConnection):
             return [(key, label) for key, label in self.ask(names.where(names.reads_as_one_of("$1")), asked)]
 
     def find(self, mapped: MappedModel, cls: str, word: str) -> str:
-        """The key of the object of a class that somebody names: by its key, or by its label if only one has it."""
+        """Find an object by its key, or by its label if that is unique, and return its key."""
         found = self.find_if_any(mapped, cls, word)
         if found is not None:
             return found
@@ -54,7 +51,7 @@ class ObjectLookup(DatabaseConnection):
         raise _unknown(mapped.model, cls, word, [str(label) for _, label in near if label])
 
     def find_if_any(self, mapped: MappedModel, cls: str, word: str) -> str | None:
-        """The same; None if there is no such object. A label that several have is refused."""
+        """Like `find`, but return None if there is no such object; an ambiguous label is rejected."""
         self.need_outbox()
         check_class(mapped.model, cls)
         names = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
@@ -74,7 +71,7 @@ class ObjectLookup(DatabaseConnection):
 
 
 def check_class(model: Model, cls: str) -> None:
-    """Refused if the model has no such class."""
+    """Raise if the model has no such class."""
     if cls not in model.classes:
         known = list(model.classes)
         hint = did_you_mean(cls, known)
@@ -102,7 +99,7 @@ def _unknown(model: Model, cls: str, word: str, labels: list[str]) -> InputError
 
 
 def _by_family(model: Model, objects: Collection[Object]) -> Iterator[tuple[str, list[str]]]:
-    """Some keys at a time, of families that the model still has: the outbox may be older."""
+    """Yield keys in batches, for the families that the model still has: the outbox may be older."""
     keys: dict[str, set[str]] = {}
     for each in objects:
         keys.setdefault(each.family, set()).add(str(each.key))
@@ -130,7 +127,7 @@ class _LabelQueries:
         return f"{self._key} IN (SELECT {typed} FROM ({self.dialect.listed(keys)}) AS listed)"
 
     def reads_as_one_of(self, keys: str) -> str:
-        """No index helps here."""
+        """Compare keys as text, which cannot use an index."""
         return f"{self.dialect.kept(self._key)} IN ({self.dialect.listed(keys)})"
 
     def has_key(self, key: str) -> str:
@@ -147,7 +144,7 @@ class _LabelQueries:
         return f"t.{quote_name(self.view.mapped.tables[self.family].key)}"
 
     def _label(self) -> str:
-        """Classes below may have labels of their own; that of the lowest that an object is of counts."""
+        """Build the expression of a label: subclasses may have their own, and the deepest class counts."""
         below = self.view.below(self.family)
         cases = "".join(f" WHEN {self.is_a(cls)} THEN {self._value(cls)}" for cls in below)
         last = self._value(self.family)
@@ -166,18 +163,15 @@ class _LabelQueries:
         return f"(SELECT {value} FROM {quote_name(table.name)} AS o WHERE {key} = {self._key})"
 
 
-# The values that objects have now, read from the user's own tables.
-
-
 ValuesByKey = Mapping[str, Mapping[str, Any]]
-"""By key, the values of attributes by name, fit for JSON."""
+"""By key, the values of attributes by name, for JSON."""
 
 
 class ValueReader(DatabaseConnection):
-    """Rows as objects."""
+    """Reader of the current values of objects."""
 
     def values(self, mapped: MappedModel, cls: str, keys: Collection[str]) -> ValuesByKey:
-        """Of objects of a class. Those that are gone are not in it, and neither is a class that the model has not."""
+        """Read the values of objects of a class; deleted objects, and classes not in the model, have none."""
         found: dict[str, dict[str, Any]] = {}
         if cls in mapped.model.classes:
             asked, family = json.dumps(sorted(keys)), mapped.model.family(cls)

@@ -1,4 +1,4 @@
-"""A database of PostgreSQL that triggers are installed in. Apart, because its driver may not be there."""
+"""Connection to PostgreSQL databases with triggers; a module of its own, because its driver is an extra."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_postgresql(url: str) -> Iterator[ObjectDatabase]:
         ) from error
 
 
-# Triggers of a partitioned table are on its partitions, too, where they come and go with it.
+# Triggers of a partitioned table are inherited by its partitions, and dropped with it.
 _TRIGGERS = """
 SELECT 'trigger', t.tgname,
     CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END,
@@ -45,7 +45,7 @@ FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgname LIKE 'tidings\\_%'
     AND EXISTS (SELECT 1 FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = current_schema()::regnamespace)
 """
-# A function for keys keeps the type that the column had when it was made.
+# A function for keys keeps the type that the column had when the function was created.
 _FUNCTIONS = """
 SELECT 'function', p.proname, NULL,
     CASE WHEN said IS NULL OR a.atttypid = p.prorettype THEN p.prosrc ELSE 'of another type' END
@@ -53,8 +53,8 @@ FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its colu
     LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(said[1]) AND a.attname = replace(said[2], '""', '"')
 WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
 """
-# An index lies in the schema of its table. In another schema it is ours if a function of ours speaks of the table:
-# tables of the same names, with such indexes, may be in any schema.
+# An index is in the schema of its table. In another schema it is ours if one of our functions mentions the table: any
+# schema may have tables of the same names with such indexes.
 _INDEXES = """
 SELECT 'index', i.relname,
     CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END, NULL
@@ -75,7 +75,7 @@ FROM unnest(current_schemas(false)) WITH ORDINALITY AS schemas (name, place)
 
 
 class PostgresqlDatabase(ObjectDatabase):
-    """What is ours is in the schema that comes first in the search path."""
+    """A PostgreSQL database; our objects are in the first schema of the search path."""
 
     dialect: Dialect = PostgresqlDialect()
     refusal = psycopg.errors.CheckViolation
@@ -111,7 +111,7 @@ class PostgresqlDatabase(ObjectDatabase):
         return [str(row[0]) for row in self._connection.execute(query, (quote_name(table),)).fetchall()]
 
     def run(self, statements: Sequence[str]) -> None:
-        """Functions keep the search path: "$user" in it would be another schema for everybody who changes a row."""
+        """Execute statements with a fixed search path, which functions keep: "$user" in it depends on the user."""
         with self._connection.transaction():
             self._connection.execute(_PIN_SEARCH_PATH)
             for statement in statements:

@@ -1,7 +1,7 @@
-"""What is in the outbox, read as it was written: oldest changes first, with all that follows from them.
+"""Tables of the outbox: changes with their consequences, oldest first, and watches.
 
-Nothing is marked as read. Whoever has written a change down elsewhere lets it be forgotten, and reads the next ones. A
-cursor over ids would lose changes: in PostgreSQL, a transaction that began earlier may end later.
+Nothing is marked as read. A reader deletes the changes that it has stored elsewhere, and reads the next ones. A cursor
+over ids would lose changes: in PostgreSQL, a transaction that began earlier may commit later.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ INSTALL_COMMAND = "`tidings model triggers MODEL --install URL`"
 
 
 class DatabaseConnection(ABC):
-    """Values stand as $1, $2 in a statement, which both databases understand, and so never in its text.
+    """An open connection, the same for both drivers; statements have parameters $1, $2.
 
-    `refusal` is what the driver raises where a trigger of ours refuses something, `unfit` where a text cannot be a
-    value of a column's type.
+    `refusal` is the exception of the driver if one of our triggers rejects a row, `unfit` if a text is not a value of a
+    column's type.
     """
 
     dialect: Dialect
@@ -49,22 +49,22 @@ class DatabaseConnection(ABC):
 
     @abstractmethod
     def do(self, sql: str, *values: str) -> int:
-        """How many rows it made, changed or took away."""
+        """Execute a statement, and return the number of affected rows."""
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """All that is asked meanwhile is of one moment, and nothing is changed."""
+        """Open a read-only transaction, so that all queries in it see one state."""
 
     @abstractmethod
     def columns(self, table: str) -> list[str]:
-        """Those of a table; none if there is no such table."""
+        """List the columns of a table; none if there is no such table."""
 
     def tables(self, names: Sequence[str]) -> list[str]:
-        """Which of these tables are there."""
+        """Return those of the tables that exist."""
         return [name for name in names if self.columns(name)]
 
     def need_outbox(self) -> None:
-        """Refused where none is installed, instead of the database's word about a table that nobody has heard of."""
+        """Raise if no outbox is installed: the database's own error would name an unknown table."""
         columns = self.columns("tidings_changes")
         if not columns:
             raise InputError("this database has no outbox", hint=f"{INSTALL_COMMAND} installs it")
@@ -76,17 +76,17 @@ class DatabaseConnection(ABC):
 
 
 MAX_ROWS = 50_000
-"""Of what follows from changes so much is held at once, unless it follows from a single one."""
+"""Maximum number of consequences in memory, unless a single change has more."""
 
 OutboxRow = tuple[Any, ...]
 RowsByChange = Mapping[int, list[OutboxRow]]
 
 
 class OutboxReader(DatabaseConnection):
-    """An outbox that is read and emptied."""
+    """Reader of the outbox."""
 
     def changes(self, most: int) -> list[ObjectChange]:
-        """The oldest changes, at most so many, and fewer if very much follows from them; none if there are none."""
+        """Read the oldest changes, at most `most`, and fewer if they have very many consequences."""
         self.need_outbox()
         with self.snapshot():
             found = self.ask(
@@ -97,9 +97,9 @@ class OutboxReader(DatabaseConnection):
         return [_build_object_change(row, *(each.get(row[0], []) for each in found_in)) for row in rows]
 
     def forget(self, ids: Iterable[str]) -> int:
-        """Changes that were written down elsewhere go, with what followed from them; gives how many went.
+        """Delete changes with their consequences, and return their number.
 
-        Their moments are compared, too: an outbox that was made anew since has other changes of these numbers.
+        The time of a change is compared, too: an outbox that was reinstalled has other changes with the same numbers.
         """
         self.need_outbox()
         all = sorted(set(ids))
@@ -110,7 +110,7 @@ class OutboxReader(DatabaseConnection):
         return self.do(f"DELETE FROM tidings_changes WHERE {these}", json.dumps(all))
 
     def _counts(self, changes: Collection[OutboxRow]) -> list[int]:
-        """How many rows follow from each change."""
+        """Count the consequences of each change."""
         counted: dict[int, int] = {}
         for table in ("reached", "steps", "hits"):
             for change, count in self._of(
@@ -141,7 +141,7 @@ _CUTS = "SELECT change, what, most, found FROM tidings_cuts"
 
 
 def _id(dialect: Dialect) -> str:
-    """The number alone would be that of another change once the outbox was removed and installed anew."""
+    """Build the expression of a change's id: the number alone is reused once the outbox is reinstalled."""
     return f"{_at(dialect)} || '/' || CAST(id AS text)"
 
 
@@ -150,7 +150,7 @@ def _at(dialect: Dialect) -> str:
 
 
 def _fitting(counts: Iterable[int]) -> int:
-    """How many of the changes are held at once: at least one, or nothing would ever be read on."""
+    """Return how many of the changes fit into `MAX_ROWS`: at least one, or reading would never advance."""
     return max(1, sum(total <= MAX_ROWS for total in accumulate(counts)))
 
 
@@ -191,21 +191,21 @@ def _json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-# Who watches what: rows of a table, which programs may write themselves, and whoever has a command or a page.
-
-
 _SAME = "subscriber_class = $1 AND subscriber_key = $2 AND class = $3"
 _ONE = f"{_SAME} AND key = $4"
 _ALL = f"{_SAME} AND key IS NULL"
 
 
 class WatchTable(DatabaseConnection):
-    """Subscribers are named by a class and a key here: `Object("Student", "3")`, also if a student is a person."""
+    """Table of watches, which programs may also write themselves.
+
+    A subscriber is named by its own class and key here: `Object("Student", "3")`, even if a student is a person.
+    """
 
     def watch(self, subscriber: Object, cls: str, key: str | None = None) -> bool:
-        """From now on they are told about an object, or with no key about all of a class; False if they were already.
+        """Watch an object, or without a key all objects of a class; False if the subscriber watched it before.
 
-        That there is such an object is not asked: one may watch what is yet to come.
+        The object need not exist yet.
         """
         self.need_outbox()
         values, same = _values(subscriber, cls, key)
@@ -222,13 +222,13 @@ class WatchTable(DatabaseConnection):
             raise _refused(str(error).partition("\n")[0], subscriber, cls) from error
 
     def unwatch(self, subscriber: Object, cls: str, key: str | None = None) -> bool:
-        """False if they did not watch it; of what was inserted twice, both go."""
+        """Stop watching, and return whether the subscriber watched it; duplicate rows are deleted, too."""
         self.need_outbox()
         values, same = _values(subscriber, cls, key)
         return bool(self.do(f"DELETE FROM tidings_watches WHERE {same}", *values))
 
     def watches(self, subscriber: Object | None = None) -> list[Watch]:
-        """Of all, or of one of them."""
+        """List all watches, or those of one subscriber."""
         self.need_outbox()
         query = "SELECT DISTINCT subscriber_class, subscriber_key, class, key FROM tidings_watches"
         mine = "" if subscriber is None else " WHERE subscriber_class = $1 AND subscriber_key = $2"
@@ -243,7 +243,7 @@ def _values(subscriber: Object, cls: str, key: str | None) -> tuple[tuple[str, .
 
 
 def _refused(message: str, subscriber: Object, cls: str) -> InputError:
-    """The trigger knows the model that it was made from: `tidings_watches.class: the model has Student, Course`."""
+    """Parse the message of the trigger, which names the classes: `tidings_watches.class: the model has A, B`."""
     column, _, said = message.partition(": ")
     what, received = ("no such class can be watched", cls)
     if column.endswith("subscriber_class"):

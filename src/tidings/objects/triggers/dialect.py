@@ -1,6 +1,7 @@
-"""The outbox: what changed, what was reached, by which steps, who is told, where that ended; and who watches what.
+"""Protocol of the SQL dialects, objects to install, and the schema of the outbox.
 
-Keys are texts, whatever they are in the user's tables: somebody who watches '1' hears of 1.
+Everything that SQLite and PostgreSQL share is written once, in the generator. Keys in the outbox are texts, whatever
+their type in the user's tables: a watch of '1' matches 1.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tidings.objects.model.relational_view import DirectedAssociation, Relationa
 
 
 class SchemaObjectKind(Enum):
-    """What is installed, in the order in which it can be."""
+    """Kinds of installed objects, in the order of their creation."""
 
     TABLE = "table"
     COLUMN = "column"
@@ -25,10 +26,10 @@ class SchemaObjectKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaObject:
-    """One thing to install: its name, the table that it is on if it is on one, and the statements that make it.
+    """An object to install: its name, its table if it has one, and the SQL that creates it.
 
-    `mark` is what a database that has it tells about it; None where it is enough that it is there. A table is: what
-    people have in it cannot be made anew. `later` are columns that a table of an earlier version gets then.
+    `mark` identifies its version in a database; None if it only has to exist, as a table does: its rows cannot be
+    recreated. `later` are columns that are added to a table of an earlier version.
     """
 
     what: SchemaObjectKind
@@ -41,9 +42,9 @@ class SchemaObject:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """`AFTER UPDATE ON "course"`, when something is so, does some statements. `why` is its comment.
+    """A trigger: its moment (`AFTER UPDATE ON "course"`), condition and statements. `why` is its comment.
 
-    Without its `key` a row is no object: SQLite takes such rows, and PostgreSQL where a key is only unique.
+    Rows whose `key` is NULL are not objects: SQLite allows them, and PostgreSQL if the key is only unique.
     """
 
     name: str
@@ -57,9 +58,9 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class DistanceColumn:
-    """What a recursive query says beside family and key: nothing, or how far an object is if steps are limited.
+    """Fragments of a recursive query for the distance of an object, if steps are limited; empty otherwise.
 
-    One that is reached on several ways is there once for each distance up to the limit.
+    An object that is reached on several paths has one row for each distance up to the limit.
     """
 
     column: str = ""
@@ -70,14 +71,14 @@ class DistanceColumn:
 
 
 def build_distance_column(most: int | None) -> DistanceColumn:
-    """Without a limit there must be none: rows of a circle would never be the same again."""
+    """Build the fragments. Without a limit there must be none: rows in a cycle would always be new."""
     if most is None:
         return DistanceColumn()
     return DistanceColumn(", distance", ", 0", ", r.distance + 1", f" AND r.distance < {most}", "DISTINCT ")
 
 
 class Dialect(Protocol):
-    """How a database says it."""
+    """SQL that differs between databases."""
 
     @property
     def name(self) -> str: ...
@@ -86,59 +87,56 @@ class Dialect(Protocol):
     def title(self) -> str: ...
 
     def tables(self) -> Sequence[SchemaObject]:
-        """The outbox: what changed, what was reached by which steps, who is told, where it ended; who watches what."""
+        """Return the tables of the outbox: changes, reached objects, steps, hits, truncations; watches."""
 
     def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
-        """What the rest needs beside the tables."""
+        """Return the objects that triggers need besides the tables."""
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]: ...
 
     def kept(self, value: str) -> str:
-        """A key as the outbox keeps it."""
+        """Convert a key to its form in the outbox."""
 
     def typed(self, family: str) -> str:
-        """The key of the reached object `r` as tables of its family have it."""
+        """Convert the key of the reached object `r` to the type of its family's tables."""
 
     def key(self, family: str, said: str) -> str:
-        """A text as a key of the type that the tables of a family have."""
+        """Convert a text to a key of a family's type."""
 
     def differs(self, old: str, new: str) -> str: ...
 
     def value(self, value: str) -> str:
-        """A value of any type, fit for JSON."""
+        """Convert a value of any type to one for JSON."""
 
     def shown(self, value: str) -> str:
-        """A value of any type as a text."""
+        """Convert a value of any type to text."""
 
     def moment(self, column: str) -> str:
-        """A moment as a text, the same for everybody who asks."""
+        """Convert a timestamp to text, independent of the session's time zone."""
 
     def listed(self, parameter: str) -> str:
-        """A query for each `value` of a JSON array of texts."""
+        """Build a query for each `value` of a JSON array of texts."""
 
     def names(self, name: str) -> str:
-        """All names of a group as a JSON array."""
+        """Aggregate the names of a group to a JSON array."""
 
     def object(self, name: str, value: str) -> str:
-        """All values of a group by name, as a JSON object."""
+        """Aggregate the values of a group by name to a JSON object."""
 
     def touches(self, attributes: Collection[str]) -> str:
-        """Whether the change NEW has one of these attributes."""
+        """Test whether the change NEW has one of the attributes."""
 
     def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], most: int | None) -> str:
-        """A query for the family and key of all that is reached from NEW, by so many steps at most.
-
-        Each way has its condition.
-        """
+        """Build a query for family and key of all objects reached from NEW; each way has its condition."""
 
     def author(self) -> str:
-        """Family and key of who makes the change, as the program has said it; NULL if it has not."""
+        """Build the expressions of the author's family and key; NULL if the program has set none."""
 
     def by_code_points(self, value: str) -> str:
-        """A text as it is ordered everywhere in the same way."""
+        """Order a text by code points, independent of the database's collation."""
 
     def refuse(self, condition: str, message: str) -> str:
-        """A statement that ends the user's one if something is so."""
+        """Build a statement that aborts the user's statement under a condition."""
 
 
 _TABLES = {
@@ -210,7 +208,7 @@ _INDEXES = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """What a database calls the types of the outbox. `by_key` follows a table that is sought by its key only."""
+    """A database's types for the outbox; `by_key` follows a table that is only read by its key."""
 
     text: str
     number: str
@@ -225,7 +223,7 @@ class ColumnTypes:
 
 
 def build_outbox_schema(types: ColumnTypes) -> Iterator[SchemaObject]:
-    """The tables, then their indexes."""
+    """Yield the tables, then their indexes."""
     for name, columns in _TABLES.items():
         sql = f"CREATE TABLE {name} {columns.format_map(types.words())};"
         yield SchemaObject(SchemaObjectKind.TABLE, name, sql, later=tuple(_build_added_columns(name, types)))

@@ -1,6 +1,6 @@
-"""The trigger on the outbox: what else counts as changed, and who is told. The paper's algorithm, once for all tables.
+"""Trigger on the outbox that propagates a change and finds its subscribers: the paper's algorithm, once.
 
-A trigger for each table with all of it in its body, as in the paper, would be the same text many times over.
+The paper generates a trigger with the whole algorithm for each table, which repeats the same text many times.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CLEANUP_TRIGGER = Trigger(
     ),
     "With a change goes all that followed from it.",
 )
-"""No foreign keys: SQLite heeds them only where it is told to, and PostgreSQL would check each row that is told."""
+"""No foreign keys: SQLite only enforces them if configured to, and PostgreSQL would check each row of a hit."""
 
 
 def _reached(view: RelationalView, dialect: Dialect, most: int | None) -> str:
@@ -62,7 +62,7 @@ def _reached(view: RelationalView, dialect: Dialect, most: int | None) -> str:
 def _steps(view: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
     once = (
         "" if len(view.propagating()) > 1 else "DISTINCT "
-    )  # a union has no row twice, though links may be there twice
+    )  # UNION removes duplicates, which duplicate links cause
     arms = [
         f"SELECT {once}NEW.id, r.family, r.key, {quote_literal(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
         f"FROM {REACHED_TABLE} CROSS JOIN {quote_name(way.relation.table)} AS l\n"
@@ -81,7 +81,7 @@ def _steps(view: RelationalView, dialect: Dialect, most: int | None) -> Iterator
 
 
 def _steps_that_lead_farther(most: int) -> Iterator[str]:
-    """They begin at what is farthest away, so they are few beside the others."""
+    """Count and delete the steps beyond the limit: they start at the farthest objects, so they are few."""
     to = "r.change = NEW.id AND r.family = to_family AND r.key = to_key"
     farther = (
         f"FROM tidings_steps\nWHERE change = NEW.id AND NOT EXISTS (SELECT 1 FROM {REACHED_TABLE} WHERE {to})"
@@ -114,11 +114,11 @@ def _hits(view: RelationalView, dialect: Dialect, most: int | None) -> Iterator[
 
 SUBSCRIBER_COLUMNS = "subscriber_family, subscriber_key"
 HITS_CTE = "tidings_found"
-"""Whatever a query calls its parts, a table of the user's may be called so, too, unless it is a name of ours."""
+"""Our prefix, since a table of the user may have any other name."""
 
 
 def _of_the_first(dialect: Dialect, union: str, most: int) -> str:
-    """In an order that does not depend on the language that a database is set to."""
+    """Select the hits of the first subscribers, in an order independent of the database's collation."""
     order = ", ".join(dialect.by_code_points(each) for each in SUBSCRIBER_COLUMNS.split(", "))
     ranked = f"{_with_hits(union)}\nSELECT {HITS_CTE}.*, dense_rank() OVER (ORDER BY {order}) AS place FROM {HITS_CTE}"
     return f"SELECT {HIT_COLUMNS} FROM (\n{indent_sql(ranked)}\n) AS ranked\nWHERE place <= {most};"
@@ -129,7 +129,7 @@ def _with_hits(union: str) -> str:
 
 
 def _cut(what: str, most: int, count: str, above: int) -> str:
-    """A row that says that a limit was reached, if a query finds more than it may."""
+    """Insert a row for a limit that was reached, if a query counts more than allowed."""
     return (
         "INSERT INTO tidings_cuts (change, what, most, found)\n"
         f"SELECT NEW.id, {quote_literal(what)}, {most}, counted.found FROM (\n{indent_sql(count)}\n) AS counted\n"
@@ -181,14 +181,14 @@ def _far(dialect: Dialect, way: DirectedAssociation) -> str:
 
 
 def _condition(dialect: Dialect, way: DirectedAssociation) -> str:
-    """Whether a link leads on from the reached object `r`."""
+    """Build the test whether a link leads on from the reached object `r`."""
     near = f"l.{quote_name(way.near)} = {dialect.typed(way.near_family)}"
     joined = f"r.family = {quote_literal(way.near_family)} AND {near}"
     return " AND ".join((joined, f"l.{quote_name(way.far)} IS NOT NULL", *_limits(dialect, way.limits)))
 
 
 def _limits(dialect: Dialect, limits: MarkLimits) -> Iterator[str]:
-    """Kinds count at each step; attributes where the change began, since what is changed by reference has none."""
+    """Build the limits of a mark. Kinds apply at each step, attributes only to the object that was updated."""
     if limits.kinds is not None:
         yield f"NEW.kind IN ({quote_literals(each.value for each in ChangeKind if each in limits.kinds)})"
     if limits.attributes is not None:
@@ -196,7 +196,7 @@ def _limits(dialect: Dialect, limits: MarkLimits) -> Iterator[str]:
 
 
 def _watched(view: RelationalView, dialect: Dialect) -> Trigger:
-    """A slip in the name of a class would be a watch that never hears anything."""
+    """Build the trigger that checks classes of watches: a mistyped class would never match."""
     model = view.model
     tellable = [name for name in model.classes if model.is_subscriber(name)]
     told = quote_literals(tellable) or "NULL"
@@ -215,7 +215,7 @@ def _watched(view: RelationalView, dialect: Dialect) -> Trigger:
 
 
 def generate_indexes(view: RelationalView) -> Iterator[SchemaObject]:
-    """From an object to its links without looking at all of them: what a change costs follows whom it concerns."""
+    """Generate indexes from objects to their links, so that a change costs as much as it reaches."""
     seen: set[tuple[str, str]] = set()
     for way in (*view.propagating(), *view.implicit()):
         table, column, reference = way.relation.table, way.near, way.relation.reference

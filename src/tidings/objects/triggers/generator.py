@@ -1,4 +1,4 @@
-"""From a mapped model to SQL: an outbox, triggers that write down what changed, and one that finds out who is told."""
+"""Generation of SQL from a mapped model: the outbox, triggers that capture changes, and the fan-out trigger."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tidings.objects.triggers.dialect import Dialect, SchemaObject, SchemaObject
 from tidings.objects.triggers.fanout_trigger import generate_fanout_triggers, generate_indexes
 
 AFTER_UPDATE, BEFORE_UPDATE = "AFTER UPDATE", "BEFORE UPDATE"
-"""Of any column: which ones count is a condition. `UPDATE OF title` is not heard where a statement names another column
-and a trigger of the user's sets the title (PostgreSQL), or the title is generated from it (SQLite)."""
+"""Of any column; a condition selects columns. `UPDATE OF title` does not fire if a statement sets another column and
+the user's trigger sets the title (PostgreSQL), or if the title is generated from it (SQLite)."""
 
 
 def generate_capture_triggers(view: RelationalView, dialect: Dialect) -> Iterator[Trigger]:
@@ -104,7 +104,7 @@ def _last_change(dialect: Dialect, rows: ObjectTable, key: str) -> str:
 
 
 def _all_values(dialect: Dialect, rows: ObjectTable, row: str) -> str:
-    """The values of a row by the names of their attributes; NULL if the class has none."""
+    """Build the JSON object of a row's attributes; NULL if the class has none."""
     if not rows.columns:
         return "NULL"
     values = "\n    UNION ALL ".join(
@@ -115,7 +115,7 @@ def _all_values(dialect: Dialect, rows: ObjectTable, row: str) -> str:
 
 
 def _links(view: RelationalView, dialect: Dialect, way: DirectedAssociation) -> Iterator[Trigger]:
-    """What is linked or unlinked along a propagating association changes the object that it leads to."""
+    """Generate triggers for links of a propagating association: they change the object that it leads to."""
     table, reference = way.relation.table, way.relation.reference
     columns = [way.near, way.far] if reference is None else [reference]
     when = " OR ".join(
@@ -148,7 +148,7 @@ def _linked(view: RelationalView, dialect: Dialect, way: DirectedAssociation) ->
 
 
 def _unlinked(view: RelationalView, dialect: Dialect, way: DirectedAssociation) -> str:
-    """Of what goes with an object that is deleted, the end of the object has told already."""
+    """Build the change of an unlinked object; links that go with a deleted object are part of the deletion."""
     near, far = f"OLD.{quote_name(way.near)}", f"OLD.{quote_name(way.far)}"
     both = f"{view.exists(way.near_class, near)}\n    AND {view.exists(way.far_class, far)}"
     return _link(view, dialect, way, ChangeKind.UNLINK, "OLD", both)
@@ -174,7 +174,7 @@ def _link(
 def generate_schema(
     mapped: MappedModel, dialect: Dialect, limits: Limits = UNLIMITED
 ) -> tuple[SchemaObject, ...]:
-    """All that is to be installed, in an order in which it can be."""
+    """Generate everything to install, in the order of creation."""
     view = RelationalView(mapped)
     pieces = [*dialect.tables(), *generate_indexes(view), *dialect.helpers(view)]
     for trigger in (
@@ -187,7 +187,7 @@ def generate_schema(
 
 
 def _check_names(pieces: list[SchemaObject]) -> None:
-    """`a_b` with links and the column `b` of `a` would share a name, and one of the two would go missing."""
+    """Raise if names collide: the link table `a_b` and the column `b` of `a` would share a name."""
     counted = Counter((piece.what, piece.name) for piece in pieces)
     for (what, name), count in counted.items():
         if count > 1:
@@ -196,7 +196,7 @@ def _check_names(pieces: list[SchemaObject]) -> None:
 
 
 def render_script(mapped: MappedModel, dialect: Dialect, source: str, limits: Limits = UNLIMITED) -> str:
-    """All of it as a text that people can read, and `sqlite3` and `psql` can run."""
+    """Render a readable script that `sqlite3` and `psql` can run."""
     return "\n".join((*_head(mapped, dialect, source), *_statements(mapped, dialect, limits)))
 
 

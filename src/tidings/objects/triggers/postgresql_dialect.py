@@ -1,4 +1,4 @@
-"""Triggers as PostgreSQL has them: each calls a function, and a recursive query has one recursive part."""
+"""PostgreSQL dialect: each trigger calls a function, and a recursive query has one recursive part."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ POSTGRESQL_TYPES = ColumnTypes(
     identity="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     moment="timestamptz NOT NULL DEFAULT clock_timestamp()",
 )
-"""Keys are turned back from texts by helpers: see `helpers`."""
+"""Functions convert keys back from text: see `helpers`."""
 
 
 @dataclass(frozen=True)
 class PostgresqlDialect:
-    """What is said so in PostgreSQL only."""
+    """SQL of PostgreSQL."""
 
     name: str = "postgresql"
     title: str = "PostgreSQL"
@@ -48,9 +48,9 @@ class PostgresqlDialect:
         return tuple(build_outbox_schema(POSTGRESQL_TYPES))
 
     def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
-        """From a text to a key of the type that the table has, so that its index is used.
+        """Build functions that convert a text to a key of the table's type, so that its index is used.
 
-        Comparing the column as a text would read the whole table, and the model does not know the type.
+        Comparing the column as text would read the whole table, and the model does not know the type.
         """
         found = [_author(view)]
         for family in view.families():
@@ -62,10 +62,10 @@ class PostgresqlDialect:
         return found
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]:
-        """A function finds the outbox where it was installed, whatever search_path whoever changes a row has.
+        """Build a trigger and its function, which finds the outbox whatever the search path of the session is.
 
-        PostgreSQL does not keep the text of a trigger, so a comment on it says what it was made from. That a row has
-        a key is asked in the function: no column's type can be changed that the condition of a trigger names.
+        PostgreSQL does not store the text of a trigger, so a comment has a hash of it. The function checks that a row
+        has a key: the type of a column in a trigger's condition could not be changed.
         """
         row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
         unless = [f"IF {trigger.key} IS NULL THEN RETURN {row}; END IF;"] if trigger.key else []
@@ -89,14 +89,14 @@ class PostgresqlDialect:
         return f"{value}::text"
 
     def typed(self, family: str) -> str:
-        """CASE, because PostgreSQL may look at conditions in any order: the key of another family may be no number."""
+        """Use CASE: PostgreSQL may evaluate conditions in any order, and a key of another family may not convert."""
         return f"CASE WHEN r.family = {quote_literal(family)} THEN {self.key(family, 'r.key')} END"
 
     def key(self, family: str, said: str) -> str:
         return f"{_key_of(family)}({said})"
 
     def differs(self, old: str, new: str) -> str:
-        """As texts: not every type can be compared (json)."""
+        """Compare as text: not every type can be compared (json)."""
         return f"{old}::text IS DISTINCT FROM {new}::text"
 
     def value(self, value: str) -> str:
@@ -152,7 +152,7 @@ def _key_of(family: str) -> str:
 
 
 def _author(view: RelationalView) -> SchemaObject:
-    """Reads what a program has set for its transaction. What nobody has set is NULL, and afterwards an empty text."""
+    """Build the function that reads the author of a transaction; unset is NULL, and an empty text afterwards."""
     classes = view.model.classes
     message = f"tidings.author: Class:key, of a class of the model: {', '.join(classes)}; received "
     body = f"""

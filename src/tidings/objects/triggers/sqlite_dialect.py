@@ -1,4 +1,4 @@
-"""Triggers as SQLite has them: statements between BEGIN and END, and a recursive query only inside another query."""
+"""SQLite dialect: statements between BEGIN and END, and recursive queries only inside another query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SQLITE_TYPES = ColumnTypes(
     moment="TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
     by_key=" WITHOUT ROWID",
 )
-"""A text that is compared with a column of numbers is taken for the number that it says, and its index is used."""
+"""SQLite converts a text that is compared with a numeric column, and uses its index."""
 
 AUTHOR = """-- Who makes the changes of a transaction: inserted at its begin, deleted at its end.
 CREATE TABLE tidings_author (
@@ -43,7 +43,7 @@ CREATE TABLE tidings_author (
 
 @dataclass(frozen=True)
 class SqliteDialect:
-    """What is said so in SQLite only."""
+    """SQL of SQLite."""
 
     name: str = "sqlite"
     title: str = "SQLite"
@@ -55,7 +55,7 @@ class SqliteDialect:
         )
 
     def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
-        """Who is said to change things next takes the place of whoever was, and is known by the family."""
+        """Build the trigger of the author's table: a new author replaces the previous one."""
         classes = view.model.classes
         message = f"tidings_author.class: the model has {', '.join(classes)}"
         statements = (
@@ -67,7 +67,7 @@ class SqliteDialect:
         return self.trigger(Trigger("tidings_author_said", moment, "tidings_author", statements, why))
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]:
-        """Comments stand inside: what is before CREATE, SQLite does not keep."""
+        """Build a trigger; comments are inside, since SQLite does not store text before CREATE."""
         has_key = f"{trigger.key} IS NOT NULL" if trigger.key else ""
         when = f"({trigger.when})" if trigger.when and has_key else trigger.when
         conditions = " AND ".join(filter(None, (has_key, when)))
@@ -89,7 +89,7 @@ class SqliteDialect:
         return f"{old} IS NOT {new}"
 
     def value(self, value: str) -> str:
-        """JSON has no bytes, because of which SQLite would refuse the user's own update, and no infinite numbers."""
+        """Convert blobs and infinite numbers, which JSON lacks: SQLite would reject the user's update."""
         finite = f"typeof({value}) <> 'real' OR abs({value}) < 9e999"
         return (
             f"CASE WHEN typeof({value}) = 'blob' THEN hex({value}) WHEN {finite} THEN {value}"
