@@ -395,7 +395,7 @@ def test_what_cannot_be_told_is_committed_and_kept(school: School) -> None:
     with school.sessions() as session:
         course = session.get_one(Course, 1)
         course.title = "More"
-        with pytest.raises(NotTold, match=r"committed, but nobody was told.*nobody there") as caught:
+        with pytest.raises(NotTold, match=r"committed, but could not be reported.*nobody there") as caught:
             session.commit()
         assert isinstance(caught.value.__cause__, ConnectionError)
         assert course.title == "More"
