@@ -20,10 +20,10 @@ from benchmarks.scale import Scale
 from benchmarks.workloads.graph_documents import Written, written
 from benchmarks.workloads.graph_patterns import GraphSubscriptions
 from benchmarks.workloads.graphs import FIGURE_9E, Table1, graphs
-from tidings.graphs.atoms import GraphReader
-from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.atoms import AtomReader
 from tidings.graphs.model import Graph
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.index.index import Index
 
@@ -59,7 +59,7 @@ def run(bench: Bench, scale: Scale) -> None:
     """Every syntax by itself."""
     table = replace(Table1(), subscriptions=ASKED, subscription=FIGURE_9E)
     drawn = graphs(table, scale.graph_publications)
-    reader = GraphReader(_paths(drawn.subscriptions), Taxonomy())
+    reader = AtomReader(_paths(drawn.subscriptions), Taxonomy())
     for document in written(drawn.publications, scale.graph_publications):
         reading = Reading(f"{NAME}, {document.name}", Bodies(document))
         parser = Parsing("pyoxigraph" if document.syntax else "lxml")
@@ -91,7 +91,7 @@ class Decoding(_Reads):
 
     role = "ours"
 
-    def __init__(self, name: str, reader: GraphReader | None = None) -> None:
+    def __init__(self, name: str, reader: AtomReader | None = None) -> None:
         self.name, self._reader = name, reader
 
     def match(self) -> None:

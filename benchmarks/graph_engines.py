@@ -14,10 +14,10 @@ import pyoxigraph as ox
 from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
 from research.graphs.algorithm import GraphAlgorithm
-from tidings.graphs.atoms import GraphReader
+from tidings.graphs.atoms import AtomReader
 from tidings.graphs.explanation import Explainer
-from tidings.graphs.gql.gql_tree import Pattern, PatternEdge, Variable
 from tidings.graphs.model import Graph, Term, TermKind
+from tidings.graphs.patterns.pattern_tree import Pattern, PatternEdge, Variable
 from tidings.graphs.rdf.multipart import n_triples
 from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
 from tidings.matching.compiler.pipeline import compile_columns
@@ -78,7 +78,7 @@ class GraphIndex(Engine):
         self._parts = []
 
     def give(self, events: Published) -> None:
-        reader = GraphReader(self.index.graph_paths, self._taxonomy)
+        reader = AtomReader(self.index.graph_paths, self._taxonomy)
         self._atoms = reader.atoms(events.graphs)
 
     def match(self) -> Counts:

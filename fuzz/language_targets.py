@@ -15,7 +15,7 @@ from tidings.events.schema.event_schema import EventSchema, SchemaParts
 from tidings.events.schema.extension import extend
 from tidings.events.schema.files import dump, load, load_text, parts_of_text
 from tidings.events.tree import show_tree
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.language import Context
@@ -38,7 +38,7 @@ from tidings.service.subscription_lines import parse_subscription_line
 SHOWN: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
     "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
-    "gql": lambda text: gql_parser.show(gql_parser.parse(text)),
+    "gql": lambda text: pattern_parser.show(pattern_parser.parse(text)),
 }
 
 SPARQL = encoded(

@@ -29,10 +29,10 @@ from tidings.errors import DecodeProblem, InputError, TidingsError
 from tidings.events import json_decoder
 from tidings.events.json_columns import split_lines
 from tidings.events.schema.files import load
-from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.rdf.media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE
 from tidings.graphs.rdf.multipart import n_triples
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.graphs.taxonomy_files import taxonomy_in
 from tidings.kinds import kind_of
 from tidings.metadata.documents import DocumentReader

@@ -44,13 +44,11 @@ from tidings.feeds.outbound import sanitize
 from tidings.feeds.outbound.entries import summarize_publication
 from tidings.feeds.outbound.formats import negotiate_format
 from tidings.feeds.outbound.writers import render_opml
-from tidings.graphs.feed_formats.dates import date_term, instant, written
-from tidings.graphs.feed_formats.feed import days, hours, minutes
-from tidings.graphs.feed_formats.feed_parser import Feed
-from tidings.graphs.feed_formats.html import SCHEMES, plain_text
-from tidings.graphs.model import XSD, literal
-from tidings.graphs.rdf.limits import Limits
-from tidings.graphs.values import meaning
+from tidings.graphs.model import XSD, literal, meaning
+from tidings.graphs.rdf.rdf_errors import Limits
+from tidings.graphs.syndication.feed import Feed, parse_days, parse_hours, update_interval
+from tidings.graphs.syndication.item_graph import date_term, instant, written
+from tidings.graphs.syndication.markup import SCHEMES, plain_text
 from tidings.kinds import media_types
 from tidings.metadata.change_sets import changes_from_json, state_from_json
 from tidings.metadata.log import page_from_json
@@ -316,7 +314,7 @@ def summarise(data: bytes) -> None:
 def read_facts(data: bytes) -> None:
     """What a feed says about when to ask for it again."""
     period, often, hour, day = texts_of(data, 4)
-    minutes(period, often), hours([hour]), days([day])
+    update_interval(period, often), parse_hours([hour]), parse_days([day])
 
 
 def _targets() -> Iterator[Target]:

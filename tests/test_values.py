@@ -12,11 +12,11 @@ from tidings.events import json_decoder
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.graphs import explanation
-from tidings.graphs.atoms import GraphReader
-from tidings.graphs.feed_formats.dates import date_term, instant
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.atoms import AtomReader
 from tidings.graphs.model import XSD, literal
+from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.syndication.item_graph import date_term, instant
 from tidings.graphs.taxonomy import merged
 from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.language import Context
@@ -147,8 +147,8 @@ def test_graphs_digits_beyond_microseconds_count(text: str, held: tuple[bool, ..
     for value, expected in zip((NOON, AFTER_NOON[0], "2016-12-31T23:59:60Z"), held, strict=True):
         body = f'<urn:a> <urn:at> "{value}"^^<{XSD}dateTime> .'.encode()
         graph = rdf_decoder.decode(body, "text/turtle")
-        assert bool(explanation.Explainer(graph, merged()).explain(gql_parser.parse(text))) is expected
-        found = index.match(GraphReader(index.graph_paths, merged()).atoms([graph]))
+        assert bool(explanation.Explainer(graph, merged()).explain(pattern_parser.parse(text))) is expected
+        found = index.match(AtomReader(index.graph_paths, merged()).atoms([graph]))
         assert bool(list(found.pairs())) is expected
 
 
@@ -156,7 +156,7 @@ def test_graph_subscriptions_between_microseconds_are_refused() -> None:
     constants = ("2004-05-31T12:00:00.0000001Z", f'"2016-12-31T23:59:60Z"^^<{XSD}dateTime>')
     for constant in constants:
         with pytest.raises(SubscriptionError, match="compared to the microsecond"):
-            gql_parser.parse(f"SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = {constant}")
+            pattern_parser.parse(f"SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = {constant}")
 
 
 def test_metadata_instants_between_microseconds_are_no_values() -> None:

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable
 from tidings.graphs.model import XSD, Graph, Term, iri, literal
+from tidings.graphs.patterns.pattern_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable
 
 EXAMPLE = "http://example.org/"
 VALUE = "value"

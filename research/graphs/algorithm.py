@@ -9,12 +9,12 @@ from typing import Protocol
 
 from research.events.algorithm import deep_size
 from tidings.graphs.explanation import OF_VALUES, Explainer
-from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern
 from tidings.graphs.model import TYPE, Edge, Graph, Term, iri
+from tidings.graphs.patterns.pattern_tree import Constraint, ConstraintKind, Pattern
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy
 
 Bindings = frozenset[tuple[Term, ...]]
-"""The terms of the variables of `gql_tree.selected(pattern)`, in that order."""
+"""The terms of the variables of `pattern_tree.selected(pattern)`, in that order."""
 
 
 class GraphAlgorithm(Protocol):
@@ -101,7 +101,7 @@ class Constraints:
 
     def _class_holds(self, asked: ConstraintKind, term: Term, of: Term) -> bool:
         places, below = (
-            self._walk.taxonomy.stands_at(term, self._types.get(term, ())),
+            self._walk.taxonomy.classes_of(term, self._types.get(term, ())),
             self._walk.is_descendant,
         )
         if asked in (ConstraintKind.AT_CLASS, ConstraintKind.NOT_AT_CLASS):

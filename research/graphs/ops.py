@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from research.events.algorithm import deep_size
 from research.graphs.algorithm import Bindings, Constraints, TaxonomyWalk, entail_edges
-from tidings.graphs.gql.gql_tree import Pattern, PatternEdge, Variable, selected
 from tidings.graphs.model import Edge, Graph, Term
+from tidings.graphs.patterns.pattern_tree import Pattern, PatternEdge, Variable, selected
 from tidings.graphs.taxonomy import Taxonomy
 
 Node = Term | Variable

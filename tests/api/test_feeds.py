@@ -16,7 +16,7 @@ from tests.support.servers.feeds_server import served
 from tests.support.stores.notified_store import Told
 from tidings.feeds.outbound.formats import FORMATS
 from tidings.feeds.outbound.personal_feeds import PAGE
-from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.model import Subscription
 from tidings.store.encoding import MatchRow
 

@@ -25,7 +25,7 @@ from tidings.feeds.inbound import websub
 from tidings.feeds.inbound.poller import Poller
 from tidings.feeds.outbound.addresses import create_feed_urls
 from tidings.feeds.sql.polled_feeds import PolledFeed
-from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.operations.http_client import HttpResponse
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import format_instant

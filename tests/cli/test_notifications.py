@@ -38,7 +38,7 @@ def test_what_was_acknowledged_is_not_shown_again(tidings: Call, tmp_path: Path)
     assert shown(tidings, "--unread") == []
     assert shown(tidings) == ["#1", "#2", "#3", "#4"]
     with Tidings(home) as service:
-        assert service.store.acknowledgements.standing("ana").acknowledged == 4
+        assert service.store.acknowledgements.cursor("ana").acknowledged == 4
 
 
 @pytest.mark.parametrize("words", [(), ("--follow", "--limit", "1")], ids=["at once", "following"])

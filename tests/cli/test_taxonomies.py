@@ -166,7 +166,7 @@ def test_what_is_no_base(tidings: Tidings, name: str, base: str) -> None:
     feed = '<rss version="2.0"><channel><title>News</title><item><link>/1</link></item></channel></rss>'
     done = tidings("publish", write(name, PAGES.get(name, feed)), "--base", base)
     assert done.exit_code == 2
-    assert "not a base" in done.stderr and f"received '{base}'" in done.stderr
+    assert "invalid base" in done.stderr and f"received '{base}'" in done.stderr
 
 
 @pytest.mark.parametrize("what", ['{"price": 1}', "<lot/>", "-", "lots.jsonl"])

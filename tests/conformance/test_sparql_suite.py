@@ -11,7 +11,7 @@ import rdflib
 
 from tests.conformance.suites import rdf_suite, unexplained
 from tidings.errors import InputError, NotSupported, SubscriptionError, SyntaxProblem
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.queries.sparql import ResourceGraph
 from tidings.metadata.schema.model import Schema
 
@@ -73,7 +73,7 @@ def test_subscriptions_accept_no_query_that_is_wrong() -> None:
 
 def _is_pattern(text: str) -> bool:
     try:
-        gql_parser.parse(text)
+        pattern_parser.parse(text)
     except SubscriptionError:
         return False
     return True

@@ -26,8 +26,8 @@ from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_columns import atoms_of, decode_documents
 from tidings.documents.xml_decoder import DEFAULT, decode
 from tidings.errors import DecodeProblem, TidingsError
-from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.objects.readers.xmi_reader import read_xmi
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]

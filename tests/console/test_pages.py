@@ -36,7 +36,7 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert "Whose notifications?" in visitor.get("/console/notifications").text
     assert "of ana" in visitor.get("/console/notifications", subscriber="ana").text
     assert visitor.post("/console/notifications/acknowledge", upto="2", subscriber="ana").status_code == 303
-    assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 2
+    assert place.tidings.store.acknowledgements.cursor("ana").acknowledged == 2
     assert visitor.post("/console/notifications/acknowledge", upto="99", subscriber="ana").status_code == 422
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
 
@@ -73,7 +73,7 @@ def test_notifications_are_read_up_to_one(place: Place) -> None:
         [upto] = re.findall(r'name="upto" value="(\d+)"', lee.get(path).text)
         assert upto == "2" and "Mark as read up to here" in lee.get(path).text
     assert lee.post("/console/notifications/acknowledge", upto=upto).status_code == 303
-    assert store.acknowledgements.standing("lee").acknowledged == 2
+    assert store.acknowledgements.cursor("lee").acknowledged == 2
     assert "Mark as read" not in lee.get("/console/notifications/2/inside").text, "it is"
     assert "Mark as read up to here" in lee.get("/console/notifications/3/inside").text
 

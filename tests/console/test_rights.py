@@ -57,10 +57,10 @@ def test_console_shows_nothing_of_other_subscribers(place: Place) -> None:
     mine = given | {"subscriber": "bo", "subscription": place.table}
     assert place.bo.post("/console/destinations", **mine).status_code == 422
     assert place.bo.post("/console/destinations/quiet-hours", subscriber="ana").status_code == 403
-    before = place.tidings.store.acknowledgements.standing("ana")
+    before = place.tidings.store.acknowledgements.cursor("ana")
     refused = place.bo.post("/console/notifications/acknowledge", upto="1", subscriber="ana")
     assert refused.status_code == 403
-    assert place.tidings.store.acknowledgements.standing("ana") == before
+    assert place.tidings.store.acknowledgements.cursor("ana") == before
     assert "You have no rules" in place.bo.get("/console/browse/rules").text
     assert "memory" in place.ana.get("/console/browse/rules").text
 

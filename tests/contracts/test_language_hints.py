@@ -17,7 +17,7 @@ from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
 from tidings.graphs import explanation
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.kinds import LANGUAGES
@@ -55,7 +55,7 @@ def _document_matches(text: str, body: str) -> bool:
 def _graph_matches(text: str, body: str) -> bool:
     return bool(
         explanation.Explainer(rdf_decoder.decode(body.encode(), "text/turtle"), merged()).explain(
-            gql_parser.parse(text)
+            pattern_parser.parse(text)
         )
     )
 

@@ -12,13 +12,13 @@ from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
 from tidings.events import predicates
 from tidings.events.tree import show_tree
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.rules import rule_parser
 
 SHOWN: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
     "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
-    "gql": lambda text: gql_parser.show(gql_parser.parse(text)),
+    "gql": lambda text: pattern_parser.show(pattern_parser.parse(text)),
     "rules": lambda text: rule_parser.format_rule(rule_parser.parse_rule(text)),
     "queries": lambda text: rule_parser.format_rule(rule_parser.parse_query(text)),
 }

@@ -10,13 +10,13 @@ from tidings.core.language_hints import hint_to_language, hint_to_name
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
 from tidings.events import predicates
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.rules import rule_parser
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "predicates": predicates.parse,
     "xpath": xpath_parser.parse,
-    "gql": gql_parser.parse,
+    "gql": pattern_parser.parse,
     "rules": rule_parser.parse_rule,
 }
 TEXTS = {
@@ -107,7 +107,7 @@ def test_hint_to_language_other_texts_have_none(named: str, text: str) -> None:
         ("xpath", "price == 5", None),
         ("xpath", "//a[b == 1]", None),
         ("gql", "SELEKT ?x WHERE (?x, dc:title, ?t)", "did you mean SELECT?"),
-        ("gql", "SELECT ?x WHERE (?x, dc:title, oak)", "a string stands in quotes: 'oak'"),
+        ("gql", "SELECT ?x WHERE (?x, dc:title, oak)", "write a string in quotes: 'oak'"),
     ],
 )
 def test_parse_error_in_named_language_keeps_its_hint(language: str, text: str, hint: str | None) -> None:

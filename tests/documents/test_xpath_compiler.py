@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.documents.model import show_node
-from tidings.documents.twig_words import read_twig
-from tidings.documents.twigs import DOCUMENT, Twig
+from tidings.documents.twigs import DOCUMENT, Twig, read_twig
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import TooLarge
 from tidings.matching.compiler.blocks import unpack

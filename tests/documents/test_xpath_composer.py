@@ -9,13 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.strategies.xpaths import DECLARATIONS, Writer, branching, expressions
-from tidings.documents.twig_words import read_twig
-from tidings.documents.twigs import Twig
+from tidings.documents.twigs import Twig, read_twig
 from tidings.documents.xpath.xpath_parser import DEFAULT
 from tidings.documents.xpath.xpath_tree import Expression, show
-from tidings.documents.xpath_bulk import COMPOSED_FROM, XPathLanguage, cut
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.documents.xpath_composer import Composer
+from tidings.documents.xpath_language import COMPOSED_FROM, XPathLanguage, cut
 from tidings.errors import SubscriptionError
 from tidings.matching.compiler.blocks import unpack_irregular
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context

@@ -252,7 +252,7 @@ class Scene(ExitStack):
             told = oracle.notifications(store, self.everybody)
             for each in self.streams:
                 if isinstance(each, Follower):
-                    assert store.acknowledgements.standing(each.who).acknowledged >= each.acknowledged
+                    assert store.acknowledgements.cursor(each.who).acknowledged >= each.acknowledged
             assert list(store.dead_letters.read()) == []
         oracle.check_lasting(told, taken, self.lasting)
         certain = sum(

@@ -1,9 +1,4 @@
-"""What a match of a graph is: against two engines of others, the paper's figures, and what is said of a match.
-
-The engines are rdflib and pyoxigraph, asked in SPARQL. They are not of one mind about what cannot be compared: rdflib
-has an order for everything. A case counts where the two agree, and most do. HYPOTHESIS_PROFILE=fuzz, or
-ORACLE_EXAMPLES=n with `--timeout 0`, asks them more.
-"""
+"""Graph patterns against the naive matcher: matches, reasons, and bindings as SPARQL 1.1 JSON results."""
 
 from __future__ import annotations
 
@@ -29,12 +24,41 @@ from tests.support.strategies.graphs import (
     typed_graphs,
 )
 from tidings.errors import BudgetExceeded
-from tidings.graphs.explanation import MOST_BINDINGS, SHOWN, Explainer, bindings, explain, matches
-from tidings.graphs.gql.gql_parser import parse
-from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, selected
-from tidings.graphs.model import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.graphs.explanation import (
+    MOST_BINDINGS,
+    MOST_TEXT,
+    SHOWN,
+    Explainer,
+    bindings,
+    explain,
+    matches,
+    results_of,
+)
+from tidings.graphs.model import (
+    RDFS,
+    STRING,
+    TYPE,
+    XSD,
+    Edge,
+    Graph,
+    Term,
+    TermKind,
+    blank,
+    equal,
+    iri,
+    literal,
+    meaning,
+)
+from tidings.graphs.patterns.pattern_parser import parse
+from tidings.graphs.patterns.pattern_tree import (
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    selected,
+)
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, taxonomy_of
-from tidings.graphs.values import equal, meaning
 from tidings.model import Reason
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", settings.default.max_examples))
@@ -595,3 +619,23 @@ def test_the_order_of_edges_in_a_pattern_does_not_matter(graph: Graph, data: st.
     select = selected(pattern)
     turned = Pattern(select, pattern.edges[::-1], pattern.constraints[::-1])
     assert bindings(pattern, graph) == bindings(turned, graph)
+
+
+PATTERN = parse("SELECT ?o WHERE (?s, <urn:p>, ?o)")
+
+
+def results(*texts: str) -> tuple[int, str | None]:
+    """How many bindings are shown of a graph with these literals, and the note."""
+    graph = Graph(tuple(Edge(iri(f"urn:{n}"), iri("urn:p"), literal(text)) for n, text in enumerate(texts)))
+    found = results_of(PATTERN, Explainer(graph).bindings(PATTERN))
+    return len(found["results"]["bindings"]), found.get("note")
+
+
+def test_results_of_short_values_show_all_bindings() -> None:
+    assert results("a", "b") == (2, None)
+
+
+def test_results_of_long_values_show_as_many_bindings_as_fit() -> None:
+    half = "x" * (MOST_TEXT // 2)
+    assert results("a" + half[1:], "b" + half[1:], "c") == (2, "more than 2 bindings")
+    assert results("x" * (MOST_TEXT + 1)) == (0, "more than 0 bindings")

@@ -71,11 +71,11 @@ def test_several_parents() -> None:
 def test_where_a_node_stands() -> None:
     page, other = iri("urn:page"), iri("urn:other")
     taxonomy = made(below(B, A), [Edge(page, iri(TYPE), B)])
-    assert taxonomy.stands_at(page) == {page, B}
-    assert taxonomy.stands_at(page, [C]) == {page, B, C}
-    assert taxonomy.stands_at(B) == {B}
-    assert taxonomy.stands_at(other) == frozenset() and taxonomy.stands_at(other, [C]) == {C}
-    assert taxonomy.stands_at(literal("B")) == frozenset()
+    assert taxonomy.classes_of(page) == {page, B}
+    assert taxonomy.classes_of(page, [C]) == {page, B, C}
+    assert taxonomy.classes_of(B) == {B}
+    assert taxonomy.classes_of(other) == frozenset() and taxonomy.classes_of(other, [C]) == {C}
+    assert taxonomy.classes_of(literal("B")) == frozenset()
 
 
 def test_properties() -> None:
@@ -97,7 +97,7 @@ def test_a_circle_is_refused_and_written_out(of: str, name: str) -> None:
     with pytest.raises(SchemaError) as refused:
         made(below(A, B, of=of), below(B, C, of=of), below(C, D, of=of), below(D, B, of=of))
     problem = refused.value
-    assert (problem.what, problem.where) == ("the taxonomy runs in a circle", name)
+    assert (problem.what, problem.where) == ("the taxonomy has a cycle", name)
     assert problem.received == "<urn:B> → <urn:C> → <urn:D> → <urn:B>"
 
 
@@ -123,7 +123,9 @@ def test_blank_nodes_of_two_files_are_two() -> None:
 def test_what_is_no_taxonomy_is_left_out() -> None:
     title = Edge(A, iri("http://purl.org/dc/elements/1.1/title"), literal("A"))
     assert made([title]) == Taxonomy()
-    with pytest.raises(SchemaError, match=r"a literal is no class and no property \(<urn:A> subClassOf\)"):
+    with pytest.raises(
+        SchemaError, match=r"a literal cannot be a class or a property \(<urn:A> subClassOf\)"
+    ):
         made(below(A, literal("B")))
 
 

@@ -12,8 +12,8 @@ from tests.support.strategies.broken_metadata import URI, broken, document_edges
 from tests.support.strategies.metadata import document_graph, resources, schemas
 from tidings.errors import TidingsError
 from tidings.graphs.model import Edge, Graph, Term, TermKind
-from tidings.graphs.rdf.limits import Limits
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.rdf.rdf_errors import Limits
 from tidings.graphs.rdf.statements import statements
 from tidings.metadata import documents
 from tidings.metadata.documents import Document, DocumentReader, check_uri

@@ -70,11 +70,11 @@ def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "store.db") as database:
             database.execute("INSERT INTO tidings_migrations VALUES (999, 'later', '')")
         answer = httpx.get(f"{service.url}/readyz")
-        assert "the store is of version 999" in answer.json()["checks"]["store"]
+        assert "the store has version 999" in answer.json()["checks"]["store"]
         with sqlite3.connect(tmp_path / "store.db") as database:
             database.execute("DELETE FROM tidings_migrations WHERE version >= 24")
         answer = httpx.get(f"{service.url}/readyz")
-        assert answer.status_code == 503 and "works with version" in answer.json()["checks"]["store"]
+        assert answer.status_code == 503 and "this Tidings needs version" in answer.json()["checks"]["store"]
 
 
 def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from tests.parsers import parser_hooks as hooks
 from tests.support.paths import ROOT
 from tidings.documents.kind import check_document
 from tidings.errors import DecodeProblem, Overloaded
-from tidings.graphs.feed_formats import feed_parser
 from tidings.graphs.kind import check_graph
 from tidings.graphs.model import RDF, Graph
 from tidings.graphs.rdf import multipart, rdf_decoder, statements
+from tidings.graphs.syndication import feed_parser
 from tidings.parsers import xml_parser
 from tidings.parsers.parser_pool import MODULES, Lane, Limits, ParserPool, isolated
 from tidings.parsers.xml_bytes import CODECS, ENCODINGS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import DecodeProblem
-from tidings.graphs.feed_formats.json_feed import JsonFeed
+from tidings.graphs.syndication.json_feed import JsonFeed
 from tidings.parsers.strict_json import BATCHED, MOST_VALUES, has_more_values
 
 LEAVES = st.none() | st.integers(0, 99) | st.text('a[{,"\\\\:]}', max_size=6)

@@ -22,10 +22,10 @@ from tidings.api.xml_rpc import service_methods
 from tidings.console.pages import highlight_publication
 from tidings.documents.xml_decoder import decode
 from tidings.errors import DecodeProblem, InputError
-from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.graphs.model import RDF
 from tidings.graphs.rdf.rdf_decoder import decode as decode_graph
 from tidings.graphs.rdf.statements import statements
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.model import Publication
 from tidings.objects.readers.xmi_reader import draft_xmi
 from tidings.parsers import xml_parser

@@ -1,14 +1,25 @@
-"""Twigs as branches: paths, tests, and the points where they meet."""
+"""Twigs as branches (paths, tests, meeting points), and templates that give what the compiler gives."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 
+from tests.relational.corpus import is_taken
+from tests.support.strategies.xpaths import expressions
 from tidings.documents.model import Axis, NodeKind
 from tidings.documents.twigs import DOCUMENT, TwigNode, ValueTest
+from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath.xpath_tree import ValueOperator
-from tidings.relational.branches import Alternative, Branch, alternative_of
-from tidings.relational.templates import alternatives_of
+from tidings.errors import SubscriptionError
+from tidings.relational.branches import (
+    Alternative,
+    Branch,
+    Templates,
+    alternative_of,
+    alternatives_of,
+    predicate_sets_of,
+)
 
 CHILD, BELOW = Axis
 
@@ -99,3 +110,72 @@ def _shown(branch):
 
 def test_alternatives_of_an_or():
     assert [len(each.branches) for each in alternatives_of("/a/b = 1 or (/a/c = 2 and /a/d = 3)")] == [1, 2]
+
+
+ALIKE = [
+    ("/a/b = 'v' and /a/c > 5", '/a/b = "w w" and /a/c > .25', 1),
+    ("/a/b = 5 or /a/b = 5", "/a/b = 5 or /a/b = 6", 1),
+    ("/a/b > - 5", "/a/b > - 6", 1),
+    ("/a/b5 = 1", "/a/b6 = 1", 2),
+    ("/a/b > -5", "/a/b > -6", 2),
+    (
+        "/a/b\u00b75",
+        "/a/b\u00b76",
+        1,
+    ),  # the shape is the same, and has no template: the numbers are part of names
+    ("/a/b < '5'", "/a/b < '6'", 1),
+    ("declare namespace p = 'urn:x'; /p:a", "declare namespace p = 'urn:y'; /p:a", 1),
+    ("/a/b = ''", "/a/b = 'v'", 1),
+    ("/a/b != 987654321000.5", "/a/b != -987654321000.5", 2),
+    ("contains(/a/b, 'v') and not(/a/c = 'w')", "contains(/a/b, 'x') and not(/a/c = 'y')", 1),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "shapes"), ALIKE)
+def test_texts_of_one_shape(first, second, shapes):
+    templates = Templates()
+    for text in (first, second, first):
+        assert same(templates.predicate_sets_of(text), predicate_sets_of(text))
+    assert len(templates.known) == shapes
+
+
+def same(one, other):
+    """Alternatives that are the same twice may be there twice."""
+    return {(tuple(p), exact) for p, exact in one} == {(tuple(p), exact) for p, exact in other}
+
+
+@pytest.mark.parametrize(
+    "text", ["/a[2]", "contains(/a, '')", "/a = " + "9" * 400, "/a < 'x'", "/a[", "/a and 5"]
+)
+def test_what_the_compiler_refuses_is_refused(text):
+    templates = Templates()
+    for _ in range(2):
+        with pytest.raises(SubscriptionError) as said:
+            predicate_sets_of(text)
+        with pytest.raises(SubscriptionError) as here:
+            templates.predicate_sets_of(text)
+        assert here.value.facts() == said.value.facts()
+
+
+def test_texts_that_are_too_long():
+    templates = Templates()
+    templates.predicate_sets_of("/a = 'v'")
+    with pytest.raises(SubscriptionError, match="long"):
+        templates.predicate_sets_of(f"/a = '{'v' * 20_000}'")
+
+
+@given(expressions().map(xpath_parser.show).filter(is_taken))
+def test_templates_mean_what_the_compiler_means(text):
+    """Sorting by literals may put predicates in another order, which means the same."""
+    templates = Templates()
+    for _ in range(2):
+        found, expected = templates.predicate_sets_of(text), predicate_sets_of(text)
+        assert {_unordered(each) for each in found} == {_unordered(each) for each in expected}
+
+
+def _unordered(asked):
+    """What an alternative asks, whatever the order in which its branching points are numbered."""
+    shown = sorted(
+        (p.path, p.op, str(p.value), str(p.number), p.info.count("&"), bool(p.info)) for p in asked.predicates
+    )
+    return tuple(dict.fromkeys(shown)), asked.exact

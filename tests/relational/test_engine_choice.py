@@ -1,4 +1,4 @@
-"""Which engine a request gets: as asked for, else by what the file and the memory are like."""
+"""Choice of the engine: as requested, else by the sizes of the file and the memory, with the reason."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ import json
 import pytest
 
 from tidings.errors import InputError
-from tidings.relational.engine_choice import asked_for, choose_engine, free_memory
-from tidings.relational.planner import Engine
+from tidings.relational.branches import predicate_sets_of
+from tidings.relational.engine_choice import (
+    Choice,
+    Engine,
+    Sizes,
+    asked_for,
+    choose,
+    choose_engine,
+    free_memory,
+    sizes_of,
+)
 from tidings.relational.tables import Layout, Plan
 from tidings.spark.batch.job import BatchRequest
 
@@ -34,7 +43,7 @@ def test_a_small_file_is_not_opened(request_of):
     choice = choose_engine(request, memory=1_000_000)
     size = request.subscriptions.stat().st_size
     assert choice.engine is Engine.INDEX
-    assert choice.why == f"index: {size} bytes of subscriptions are little where 1.0 MB are free"
+    assert choice.why == f"index: {size} bytes of subscriptions fit where 1.0 MB are free"
 
 
 def test_a_large_file_is_judged_by_what_it_asks(request_of):
@@ -46,14 +55,17 @@ def test_a_large_file_is_judged_by_what_it_asks(request_of):
 
 def test_other_languages_are_the_indexs(request_of):
     choice = choose_engine(request_of("price < 5", language="predicates"), memory=10)
-    assert choice.why == "index: the other engine knows XPath only, and not all subscriptions are XPaths"
+    assert (
+        choice.why
+        == "index: the relational engine only supports XPath, and some subscriptions are not XPaths"
+    )
 
 
 def test_choose_engine_relational_with_other_languages_is_refused_at_once(request_of):
     request = request_of("price < 5", "price < 6", language="predicates")
     for engine, plan in ((Engine.RELATIONAL, None), (None, Plan.SHARE)):
         with pytest.raises(
-            InputError, match="matches XPaths only; received 2 subscriptions of 2 in other languages"
+            InputError, match="only supports XPath; received 2 subscriptions of 2 in other languages"
         ):
             choose_engine(request, engine, plan)
 
@@ -83,7 +95,7 @@ def test_what_contradicts_itself_is_refused(request_of, engine, plan, unroll):
 def test_names(request_of):
     request = request_of(*TEXTS)
     assert asked_for(request, "relational", "share-bucket", None).layout.plan is Plan.SHARE_BUCKET
-    assert asked_for(request, "index", None, None).why == "index: as asked for"
+    assert asked_for(request, "index", None, None).why == "index: as requested"
     with pytest.raises(InputError, match=r"no such plan.*accepted: share, share-bucket, unroll"):
         asked_for(request, None, "unrol", None)
     with pytest.raises(InputError, match=r"no such engine.*accepted: index, relational"):
@@ -92,3 +104,64 @@ def test_names(request_of):
 
 def test_some_memory_is_free():
     assert free_memory() > 1_000_000
+
+
+GB = 1_000_000_000
+MIXED = Sizes(100_000_000, 5.0, 8, 0.0, 0.5)
+
+
+def test_what_fits_into_memory_is_indexed():
+    choice = choose(Sizes(1_000_000, 5.0, 5, 0.0, 0.5), 8 * GB)
+    assert choice == Choice(
+        Engine.INDEX,
+        "index: 1,000,000 subscriptions take about 420 MB in an index, which is less than half of the 8.0 GB that"
+        " are free",
+    )
+
+
+def test_what_does_not_fit_is_joined():
+    choice = choose(MIXED, 8 * GB)
+    assert (choice.engine, choice.layout) == (Engine.RELATIONAL, Layout(Plan.UNROLL, unroll=6))
+    assert choice.why == (
+        "relational, unroll: 5.0 predicates each, so rows of 6 hold most subscriptions; 100,000,000 subscriptions"
+        " take about 42 GB in an index, more than half of the 8.0 GB that are free"
+    )
+
+
+PLANS = [
+    (
+        Sizes(10, 3.0, 4, 0.8, 0.0),
+        Plan.SHARE_BUCKET,
+        "80% of the subscriptions have no equality to begin with",
+    ),
+    (Sizes(10, 7.2, 10, 0.1, 0.2), Plan.SHARE, "with 7.2 predicates each, unrolled rows would not hold them"),
+    (
+        Sizes(10, 1.5, 3, 0.0, 0.95),
+        Plan.SHARE,
+        "95% of the subscriptions begin with a predicate that others have",
+    ),
+    (Sizes(10, 4.0, 4, 0.0, 0.95), Plan.UNROLL, "4.0 predicates each, so rows of 4 hold most subscriptions"),
+]
+
+
+@pytest.mark.parametrize(("sizes", "plan", "why"), PLANS)
+def test_plans_by_what_subscriptions_look_like(sizes, plan, why):
+    choice = choose(sizes, GB, Engine.RELATIONAL)
+    assert choice.layout is not None and choice.layout.plan is plan
+    assert f"relational as requested, {plan.value}: {why}" in choice.why
+
+
+def test_what_is_asked_for_is_kept_to():
+    assert choose(MIXED, 1, Engine.INDEX) == Choice(Engine.INDEX, "index: as requested")
+    choice = choose(MIXED, 1_000 * GB, plan=Plan.SHARE)
+    assert (choice.engine, choice.why) == (Engine.RELATIONAL, "relational, share: as requested")
+
+
+def test_sizes_of_a_sample():
+    texts = ["/a/b = 'v' and /a/c > 1", "/a/b = 'v'", "/a/c > 1 or /a/d < 2", "not(/a)"]
+    sizes = sizes_of([predicate_sets_of(text) for text in texts], 400)
+    assert sizes == Sizes(400, 5 / 4, 2, 0.5, 0.5)
+
+
+def test_sizes_of_nothing():
+    assert choose(sizes_of([], 0), GB).engine is Engine.INDEX

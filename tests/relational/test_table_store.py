@@ -10,9 +10,8 @@ import pytest
 from tests.relational.test_plans import found, table
 from tidings.errors import IdTaken, InputError
 from tidings.relational import table_store
-from tidings.relational.compaction import compact
 from tidings.relational.known_paths import KnownPaths
-from tidings.relational.table_store import TableStore
+from tidings.relational.table_store import TableStore, compact
 from tidings.relational.tables import TABLES, Layout, Plan, path_id
 
 LAYOUTS = [Layout(Plan.SHARE), Layout(Plan.SHARE_BUCKET, buckets=2), Layout(Plan.UNROLL, unroll=2)]
@@ -67,7 +66,7 @@ def test_removing_writes_a_tombstone_and_nothing_else(store):
     assert {name: after[name] for name in before} == before
     assert new.startswith("tombstone/")
     assert pq.read_table(f"{store.version.folder}/{new}")["subscription"].to_pylist() == ["s1", "s4"]
-    assert sorted(store.alive()) == ["s2", "s3"]
+    assert sorted(store.live_ids()) == ["s2", "s3"]
 
 
 def test_an_id_can_be_used_again_after_it_was_removed(store):
@@ -76,7 +75,7 @@ def test_an_id_can_be_used_again_after_it_was_removed(store):
         store.add(None, table({"s1": TEXTS["s2"]}))
     store.remove(["s1"])
     store.add(None, table({"s1": TEXTS["s2"]}))
-    assert store.alive(["s1"]) == ["s1"]
+    assert store.live_ids(["s1"]) == ["s1"]
 
 
 def test_removing_nobody_changes_nothing(store):
@@ -201,7 +200,7 @@ def test_garbage(session, tmp_path, layout):
     store.learn([*TAGS, "/x/y"])
     store.remove(["s1", "s4", "s5"])
     compact(session, store)
-    assert sorted(store.alive()) == ["s2", "s3"]
+    assert sorted(store.live_ids()) == ["s2", "s3"]
     assert {row["linearpath"] for row in rows(store, "query_linear_path")} == {
         *{"/a/b", "/a//c", "/a/d"},
         *{"//b/c", "//b/d"},

@@ -14,14 +14,13 @@ from tidings.documents.model import NodeKind, show_steps, steps_of
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.relational.branch_check import EVERYTHING, BpPosition, BranchNode, Relation, brpred, converted
-from tidings.relational.checkpointed import checkpointed_tables
+from tidings.relational.branches import alternatives_of, predicate_sets_of
 from tidings.relational.matching import check, matching, predicates_of, probes_of_batch
-from tidings.relational.plans import candidates, sax_parse_result
+from tidings.relational.plans import candidates, checkpointed_tables, sax_parse_result
 from tidings.relational.reader import SPARK_SCHEMA, WantedPaths, rows_of, stage
-from tidings.relational.rows import Rows
+from tidings.relational.shred import Rows
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import ROOT, Layout, Plan, brinfo_id, chain_id, path_id, sub_id
-from tidings.relational.templates import alternatives_of, asked_by
 
 SUBSCRIPTION = '/a//b[.//c/d/text()="v1" AND p//q/text()="v2"]/x[@y="v3"]//z/text() = "v4"'
 """Figure 3.2, subscription 5. The paper writes `[//c/d...` and `[/p//q...` for what stands below b; in XPath 1.0 these
@@ -297,7 +296,7 @@ def test_the_first_b_is_not_the_parent_of_x():
 
 def test_figure_4_1_predicate_unroll():
     rows = Rows(Layout(Plan.UNROLL, unroll=4), 1)
-    rows.add("5", SUBSCRIPTION, asked_by(SUBSCRIPTION))
+    rows.add("5", SUBSCRIPTION, predicate_sets_of(SUBSCRIPTION))
     (row,) = rows.tables()["predicate_unroll"].to_pylist()
     columns = ["sub_id", *(f"{name}{n}" for n in range(1, 5) for name in ("path", "op", "value")), "final"]
     assert drawn([row], *columns) == figure(PREDICATE_UNROLL)

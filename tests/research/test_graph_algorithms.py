@@ -15,9 +15,9 @@ from research.graphs.ops import Ops, Structure
 from tests.support.strategies.effort import share
 from tests.support.strategies.graphs import patterns, taxonomies, typed_graphs
 from tidings.graphs.explanation import bindings
-from tidings.graphs.gql.gql_parser import parse
-from tidings.graphs.gql.gql_tree import Pattern, selected
 from tidings.graphs.model import TYPE, XSD, Edge, Graph, Term, iri, literal
+from tidings.graphs.patterns.pattern_parser import parse
+from tidings.graphs.patterns.pattern_tree import Pattern, selected
 from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 Make = Callable[[Taxonomy], GraphAlgorithm]

@@ -97,7 +97,7 @@ def test_what_is_withheld_says_nothing(tidings: Tidings) -> None:
         "publication": None,
     }
     assert "acme" not in json.dumps(told).lower()
-    [(_, news)] = [(one.sequence, one) for one in tidings.store.heads.told([("ana", 1)])]
+    [(_, news)] = [(one.sequence, one) for one in tidings.store.heads.read([("ana", 1)])]
     assert (news.kind, news.publication) == ("withheld", "")
 
 

@@ -21,7 +21,7 @@ from tidings.spark.stream.query import _explained
 RESTARTS = 3
 IN_SPARK = """Query tidings terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when
     head = self.head()
-tidings.errors.StoreError: the store says: connection refused
+tidings.errors.StoreError: the database reports: connection refused
 SQLSTATE: 38000"""
 BUSY = """Query tidings terminated with exception: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
 org.apache.spark.SparkException: Python worker failed to connect back."""
@@ -59,7 +59,7 @@ def test_its_own_failures_are_enough_at_some_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "passing",
     [
-        StoreError("the store says: database or disk is full"),
+        StoreError("the database reports: database or disk is full"),
         OSError(errno.ENOSPC, "No space left on device"),
         _explained(StreamingQueryException(IN_SPARK)),
         _explained(StreamingQueryException(IN_JAVA)),

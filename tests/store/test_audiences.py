@@ -139,8 +139,8 @@ class History(RuleBasedStateMachine):
                 whole = ("matched", publication, 1, {"secret": publication})
                 assert shown == (whole if seen else (WITHHELD, "", 0, None))
             for id in {subscription for _, subscription in pairs}:
-                last, _ = self.store.entries.last(who, id)
-                entries = self.store.entries.read(who, id, 1, last)
+                last, _ = self.store.numbered_notifications.last(who, id)
+                entries = self.store.numbered_notifications.read(who, id, 1, last)
                 own = [one for one in read if one.subscription == id]
                 assert [one.notification for one in reversed(entries)] == own
 

@@ -79,7 +79,7 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:
     newer = MIGRATIONS[-1].version + 1
     migrate(store.database, (*MIGRATIONS, Migration(newer, "of next year", ())))
     with pytest.raises(
-        StoreError, match=f"the store is of version {newer}, .* use the newer Tidings"
+        StoreError, match=f"the store has version {newer}, .* use the newer Tidings"
     ) as refused:
         open_store(url)
     password = make_url(url).password
@@ -206,11 +206,11 @@ def test_a_lost_race_is_run_again(store: Store) -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "this is no store address"),
-        ("ana:secret@nowhere", "this is no store address"),
-        ("mysql://ana:secret@host/db", "no store can live at this address"),
-        ("sqlite://", "no store can live at this address"),
-        ("sqlite:///:memory:", "no store can live at this address"),
+        ("nonsense", "invalid store address"),
+        ("ana:secret@nowhere", "invalid store address"),
+        ("mysql://ana:secret@host/db", "unsupported store address"),
+        ("sqlite://", "unsupported store address"),
+        ("sqlite:///:memory:", "unsupported store address"),
         ("postgresql://ana:secret@127.0.0.1:1/db", "is the server running"),
         ("postgresql://ana:secret@no-such-host.invalid/db", "is the host's name right"),
     ],
@@ -267,7 +267,7 @@ def test_whoever_waits_to_write_leaves_connections_to_readers(
         for _ in range(1 if store.database.is_sqlite else WRITE_CONNECTIONS):
             waiting.enter_context(store.database._turn())
         assert store.journal.head() == 0
-        with pytest.raises(StoreError, match="too many want to write at once"):
+        with pytest.raises(StoreError, match="too many concurrent writers"):
             store.journal.append([])
     assert store.journal.append([]) == []
 

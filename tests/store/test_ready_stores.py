@@ -59,6 +59,6 @@ def test_at_an_address_that_is_refused_there_is_nothing_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError, match="no store can live at this address"):
+    with pytest.raises(StoreError, match="unsupported store address"):
         open_ready("sqlite:///:memory:")
     assert list(tmp_path.iterdir()) == []

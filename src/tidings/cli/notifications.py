@@ -68,7 +68,7 @@ def notifications(
         )
     with at.open() as tidings:
         subscriber = find_subscriber(tidings.store, subscriber, out)
-        after = tidings.store.acknowledgements.standing(subscriber).acknowledged if unread else after
+        after = tidings.store.acknowledgements.cursor(subscriber).acknowledged if unread else after
         has_rules = tidings.store.metadata.has_rules(subscriber)
         known = has_rules or bool(tidings.subscriptions(subscriber))
         last = tidings.store.notifications.last_sequence(subscriber)

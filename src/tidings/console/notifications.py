@@ -131,7 +131,7 @@ class NotificationPages:
         found = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
         last = max(newest, *(notification.sequence for notification in found), 0)
         return NotificationWindow(
-            whose, found[::-1], last, self._store.acknowledgements.standing(whose).acknowledged
+            whose, found[::-1], last, self._store.acknowledgements.cursor(whose).acknowledged
         )
 
     def _values(self, visitor: Visitor, window: NotificationWindow) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class NotificationPages:
         if not found or found[0].sequence != sequence:
             raise Absent("there is no such notification", received=str(sequence))
         notification = found[0]
-        read = self._store.acknowledgements.standing(whose).acknowledged
+        read = self._store.acknowledgements.cursor(whose).acknowledged
         publication = (
             self._store.journal.find(notification.publication) if notification.kind == MATCHED else None
         )
@@ -176,4 +176,4 @@ class NotificationPages:
     def _known(self) -> list[str]:
         """Return some subscribers with notifications or a token, as suggestions."""
         holders = {each.subscriber for each in self._store.tokens.list() if each.subscriber}
-        return sorted(holders.union(self._store.notifications.told(MOST_KNOWN)))[:MOST_KNOWN]
+        return sorted(holders.union(self._store.notifications.subscribers(MOST_KNOWN)))[:MOST_KNOWN]

@@ -15,7 +15,7 @@ from tidings.errors import Absent, InputError, OverLimit, pointing
 from tidings.model import Notification, Publication, Reason
 from tidings.store import names
 from tidings.store.encoding import format_instant, utc_now
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 from tidings.store.store import Store
 
 TEST = "tidings.test"
@@ -113,7 +113,9 @@ class Destinations:
         found = self.store.subscriptions.find(id)
         rule = self.store.metadata.rules_named([id]).get(id)
         owners = {found.subscriber if found else None, rule.owner if rule else None}
-        if subscriber not in owners and not self.store.entries.is_object_source(subscriber, id):
+        if subscriber not in owners and not self.store.numbered_notifications.is_object_source(
+            subscriber, id
+        ):
             raise Absent("there is no such subscription", received=id)
 
 
@@ -132,6 +134,6 @@ def _build_sample(destination: Destination) -> Message:
         format_instant(utc_now()),
     )
     message = build_message(
-        SubscriptionEntry(0, notification.time, notification), publication, len(publication.body)
+        NumberedNotification(0, notification.time, notification), publication, len(publication.body)
     )
     return replace(message, event=message.event | {"type": TEST})

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from tidings.cloud_events import cloud_event, text_of
 from tidings.model import Notification, Publication
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 
 TYPE = "tidings.digest"
 
@@ -28,7 +28,7 @@ Publications = Mapping[str, Publication]
 class Item:
     """A notification of a message; `sequences` includes those of folded duplicates."""
 
-    entry: SubscriptionEntry
+    entry: NumberedNotification
     publication: Publication | None
     sequences: tuple[int, ...]
 
@@ -51,7 +51,7 @@ class Message:
         return text_of(self.event)
 
 
-def build_message(entry: SubscriptionEntry, publication: Publication | None, largest: int) -> Message:
+def build_message(entry: NumberedNotification, publication: Publication | None, largest: int) -> Message:
     """Build the message of one notification."""
     notification = entry.notification
     item = Item(entry, publication, (notification.sequence,))
@@ -61,7 +61,7 @@ def build_message(entry: SubscriptionEntry, publication: Publication | None, lar
 
 
 def build_digest(
-    entries: Sequence[SubscriptionEntry], publications: Publications, first: int, last: int, max_bytes: int
+    entries: Sequence[NumberedNotification], publications: Publications, first: int, last: int, max_bytes: int
 ) -> Message:
     """Build a digest. Its items share `max_bytes` of publications equally."""
     items = fold_duplicates(entries, publications)
@@ -85,9 +85,9 @@ def build_digest(
     return Message(id, first, last, notifications[0].subscription, ids, items, event, is_digest=True)
 
 
-def fold_duplicates(entries: Sequence[SubscriptionEntry], publications: Publications) -> tuple[Item, ...]:
+def fold_duplicates(entries: Sequence[NumberedNotification], publications: Publications) -> tuple[Item, ...]:
     """Make items of entries in order, with duplicates at the place of the first one."""
-    groups: dict[object, list[SubscriptionEntry]] = {}
+    groups: dict[object, list[NumberedNotification]] = {}
     for entry in entries:
         groups.setdefault(_duplicate_key(entry.notification, publications), []).append(entry)
     return tuple(

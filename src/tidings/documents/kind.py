@@ -32,7 +32,7 @@ class Documents(Kind):
     sample = Part(XML, b"<nothing/>")
 
     def language(self, name: str) -> Language:
-        from tidings.documents.xpath_bulk import XPathLanguage
+        from tidings.documents.xpath_language import XPathLanguage
 
         return XPathLanguage()
 

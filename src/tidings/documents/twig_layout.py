@@ -1,5 +1,5 @@
 """Layout of the twigs of many texts as words, with the tests they imply: the array form of `xpath_compiler`,
-`linear_paths` and `twig_words`.
+`linear_paths` and `twigs`.
 
 The nodes of all texts are stored text by text, parents before children, in the order in which they were written. In a
 twig the most selective branches come last: level by level, the children of each node are sorted, and the total size of
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidings.documents.linear_paths import Steps, exists_shape, value_shape
 from tidings.documents.model import Axis, show_steps
-from tidings.documents.twig_words import (
+from tidings.documents.twigs import (
     DESCENDANT,
     INNER,
     IS_NUMBER,

@@ -9,13 +9,18 @@ decoders are tested against this one.
 
 A document is read twice: first to check the limits, with a parser that stores nothing and stops at the first
 violation, and then to build the nodes.
+
+`read_elements` gives elements with their line instead, for readers that report where a document is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from lxml import etree
 
 from tidings.core.limits import check_limits, limits_from, over_limit
 from tidings.core.suggest import printable
@@ -203,3 +208,34 @@ def _node(element: Element, parent: Node | None) -> Node:
 def _add_text(node: Node, text: str | None) -> None:
     if text is not None:
         node.children.append(Node(NodeKind.TEXT, "", text, node))
+
+
+@dataclass(frozen=True, slots=True)
+class XmlElement:
+    """An element: namespace and name, attributes as `{namespace}name`, text, and the line where it begins."""
+
+    namespace: str
+    name: str
+    attributes: Mapping[str, str]
+    text: str
+    children: tuple[XmlElement, ...]
+    line: int
+
+
+def read_elements(body: bytes, limits: Limits = DEFAULT) -> XmlElement:
+    """Parse a document; it is refused where `xml_decoder.decode` refuses it: declarations, entities, limits."""
+    if len(body) > limits.document:
+        raise beyond("document", limits, received=f"{len(body):,} bytes")
+    return _element(checked_tree(as_utf8(body), limits))
+
+
+def _element(element: etree._Element) -> XmlElement:
+    name = etree.QName(element)
+    return XmlElement(
+        name.namespace or "",
+        name.localname,
+        {str(key): str(value) for key, value in element.attrib.items()},
+        (element.text or "").strip(),
+        tuple(_element(child) for child in element if isinstance(child.tag, str)),
+        element.sourceline or 0,  # type: ignore[arg-type]  # the stubs leave it open
+    )

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from tidings.documents.linear_paths import tests_of
 from tidings.documents.model import Axis, NodeKind
-from tidings.documents.twig_words import MOST_TESTS
-from tidings.documents.twigs import DOCUMENT, Twig, TwigNode, ValueTest
+from tidings.documents.twigs import DOCUMENT, MOST_TESTS, Twig, TwigNode, ValueTest
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath.xpath_tree import And, Expression, Not, Or, Path, PathTest, Step, ValueOperator
 from tidings.errors import CheckProblem, TooLarge

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from tidings.documents.model import TEXT, Axis, LinearStep, NodeKind, xpath_number
 from tidings.documents.twig_layout import Places, TwigTrees, irregular_tests, lay_out
-from tidings.documents.twig_words import IS_NUMBER, MOST_TESTS, OPERATORS
+from tidings.documents.twigs import IS_NUMBER, MOST_TESTS, OPERATORS
 from tidings.documents.xpath.xpath_parser import DEFAULT
 from tidings.documents.xpath.xpath_tokens import NAME
 from tidings.documents.xpath.xpath_tree import ValueOperator

@@ -1,4 +1,4 @@
-"""Graphs as atoms: each edge under the keys that somebody asks about, and the edges themselves for the join."""
+"""Graphs as atoms: each edge under the keys that subscriptions use, and the edges themselves for the join."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import numpy.typing as npt
 
 from tidings.atoms import MAX_DOUBLE, AtomKind, Atoms, Edges
 from tidings.graphs.keys import ANY, Key, Related, TermMeaning, path_of, term_meaning, term_text
-from tidings.graphs.model import TYPE, Edge, Graph, Term, TermKind
+from tidings.graphs.model import TYPE, Edge, Graph, Term, TermKind, meaning
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.graphs.values import meaning
 from tidings.values import INT64_MAX, INT64_MIN, split_number
 
 Integers = npt.NDArray[Any]
 
 PLACES = 3
-NOBODY = -1
-"""In place of a path: no subscription looks there."""
+UNUSED = -1
+"""In place of a path that no subscription uses."""
 
 _KEYS = tuple(Key)
 _PLACE = {key: place for place, key in enumerate(_KEYS)}
-_HELD = {
+_KEYS_OF = {
     (Key.SUBJECT, Related.AT): (Key.SUBJECT_AT, Key.SUBJECT_BELOW, Key.SUBJECT_ABOVE),
     (Key.SUBJECT, Related.BELOW): (Key.SUBJECT_BELOW,),
     (Key.SUBJECT, Related.ABOVE): (Key.SUBJECT_ABOVE,),
@@ -32,11 +31,11 @@ _HELD = {
     (Key.OBJECT, Related.BELOW): (Key.OBJECT_BELOW,),
     (Key.OBJECT, Related.ABOVE): (Key.OBJECT_ABOVE,),
 }
-"""Under which keys a class is found that an end stands to in some way."""
+"""The keys of a class, by the end of an edge and the relation of its term to the class."""
 
 
-class GraphReader:
-    """Turns graphs into atoms. `wanted` are the paths that subscriptions look at; there are atoms of no others."""
+class AtomReader:
+    """Converts graphs to atoms. `wanted` are the paths that subscriptions use; others have no atoms."""
 
     def __init__(self, wanted: Iterable[str], taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
@@ -53,52 +52,49 @@ class GraphReader:
         return batch.finish()
 
     def implied(self, edges: Sequence[Edge]) -> Sequence[Edge]:
-        """Edges, and those that their properties imply, each once."""
+        """Add the edges that superproperties imply; each edge is returned once."""
         if not self._taxonomy.properties:
             return edges
         above = self._taxonomy.super_properties
-        return tuple(
-            dict.fromkeys(
-                Edge(subject, each, value) for subject, property, value in edges for each in above(property)
-            )
-        )
+        implied = (Edge(edge.subject, name, edge.object) for edge in edges for name in above(edge.property))
+        return tuple(dict.fromkeys(implied))
 
     def related(self, term: Term, types: Sequence[Term]) -> list[tuple[Related, Term]]:
-        """How a term stands to classes: at which it stands, and which are strictly above and below those."""
+        """Return the classes of a term, and the classes strictly above and below them."""
         if not types and not self._taxonomy.statements:
             return []
-        places = self._taxonomy.stands_at(term, types)
-        found = self._related.get(places)
-        if found is None:
-            found = self._related[places] = list(_relations(places, self._taxonomy))
-        return found
+        classes = self._taxonomy.classes_of(term, types)
+        related = self._related.get(classes)
+        if related is None:
+            related = self._related[classes] = list(_relations(classes, self._taxonomy))
+        return related
 
     def paths_of(self, property: str) -> list[int]:
-        """By key, the number of the path that edges with a property stand under."""
-        found = self._of_properties.get(property)
-        if found is None:
-            found = [self._numbers.get(path_of(key, property), NOBODY) for key in _KEYS]
-            self._of_properties[property] = found
-        return found
+        """Return, by key, the number of the path for edges with a property."""
+        paths = self._of_properties.get(property)
+        if paths is None:
+            paths = [self._numbers.get(path_of(key, property), UNUSED) for key in _KEYS]
+            self._of_properties[property] = paths
+        return paths
 
 
-def _relations(places: frozenset[Term], taxonomy: Taxonomy) -> Iterator[tuple[Related, Term]]:
-    yield from ((Related.AT, each) for each in sorted(places))
-    above = {each for place in places for each in taxonomy.ancestors(place) if each != place}
+def _relations(classes: frozenset[Term], taxonomy: Taxonomy) -> Iterator[tuple[Related, Term]]:
+    yield from ((Related.AT, each) for each in sorted(classes))
+    above = {each for term in classes for each in taxonomy.ancestors(term) if each != term}
     yield from ((Related.BELOW, each) for each in sorted(above))
-    below = {each for place in places for each in taxonomy.descendants(place) if each != place}
+    below = {each for term in classes for each in taxonomy.descendants(term) if each != term}
     yield from ((Related.ABOVE, each) for each in sorted(below))
 
 
-class _Found:
-    """What terms are found by at one end of edges, term after term: a key, and an atom without its path."""
+class _TermEntries:
+    """The index entries of each term at one end of edges: a key, and an atom without its path."""
 
     def __init__(self) -> None:
         self.starts = [0]
         self.entries: list[tuple[int, int, int, int]] = []
 
     def of_edges(self, ends: Integers) -> tuple[Integers, Integers]:
-        """The entries of all terms at the ends of edges: the number of each entry, and of its edge."""
+        """Return the entries of the terms at the ends of edges: the number of each entry and of its edge."""
         starts = np.array(self.starts, np.int64)
         counts = starts[ends + 1] - starts[ends]
         edge = np.repeat(np.arange(len(ends)), counts)
@@ -107,9 +103,9 @@ class _Found:
 
 
 class _Batch:
-    """Terms and edges while they are collected."""
+    """Terms and edges under construction."""
 
-    def __init__(self, reader: GraphReader) -> None:
+    def __init__(self, reader: AtomReader) -> None:
         self._reader, self._text = reader, bytearray()
         self._edge_starts = [0]
         self._edges: list[int] = []
@@ -119,7 +115,7 @@ class _Batch:
         self._properties: dict[int, str] = {}
 
     def add(self, graph: Graph) -> None:
-        """A graph. What a node's types are, its own publication may say: then it is a term of its own there."""
+        """Add a graph. A node whose types its publication states is a separate term in that publication."""
         edges = self._reader.implied(graph.edges)
         types: dict[Term, list[Term]] = {}
         for subject, property, value in edges:
@@ -139,9 +135,9 @@ class _Batch:
         self._edge_starts.append(len(numbers) // PLACES)
 
     def _new(self, term: Term, own: dict[Term, int]) -> int:
-        """A term whose types the publication does not say. Blank nodes are its own all the same."""
-        kept = own if term.kind is TermKind.BLANK else self._known
-        number = kept[term] = self._enter(term)
+        """Add a term without types in its publication. Blank nodes are separate in any case."""
+        numbers = own if term.kind is TermKind.BLANK else self._known
+        number = numbers[term] = self._enter(term)
         self._relate(number, self._reader.related(term, ()), own)
         return number
 
@@ -151,7 +147,7 @@ class _Batch:
         return len(self._terms) - 1
 
     def _relate(self, number: int, related: Sequence[tuple[Related, Term]], own: dict[Term, int]) -> None:
-        """What a term stands at, above and below; those are terms, too."""
+        """Record the classes at, above and below a term; they are terms, too."""
         for relation, each in related:
             other = own.get(each)
             if other is None:
@@ -176,38 +172,38 @@ class _Batch:
         )
 
     def _atoms(self, edges: Integers) -> tuple[Integers, Integers, Integers]:
-        """The atoms of all edges, edge by edge: paths, what they are found by, and edges."""
+        """Return the atoms of all edges, edge by edge: paths, index entries, and edges."""
         own, anywhere = self._paths()
-        found: list[tuple[Integers, Integers, Integers]] = []
-        for end, kept in zip((0, 2), self._found(), strict=True):
-            which, edge = kept.of_edges(edges[:, end])
-            entries = np.array(kept.entries, np.int64).reshape(-1, 4)[which]
+        parts: list[tuple[Integers, Integers, Integers]] = []
+        for end, index in zip((0, 2), self._term_entries(), strict=True):
+            which, edge = index.of_edges(edges[:, end])
+            entries = np.array(index.entries, np.int64).reshape(-1, 4)[which]
             for paths in (own[edges[edge, 1], entries[:, 0]], anywhere[entries[:, 0]]):
-                wanted = np.flatnonzero(paths != NOBODY)
-                found.append((paths[wanted], entries[wanted], edge[wanted]))
-        path, entries, edge = (np.concatenate(column) for column in zip(*found, strict=True))
+                used = np.flatnonzero(paths != UNUSED)
+                parts.append((paths[used], entries[used], edge[used]))
+        path, entries, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(edge, kind="stable")
         return path[order], entries[order], edge[order]
 
     def _paths(self) -> tuple[Integers, Integers]:
-        """By key, the paths of edges with a property, by its number among the terms, and of all edges."""
-        own = np.full((len(self._terms), len(_KEYS)), NOBODY)
+        """Return, by key, the paths for each property (by its term number) and for any property."""
+        own = np.full((len(self._terms), len(_KEYS)), UNUSED)
         for number, property in self._properties.items():
             own[number] = self._reader.paths_of(property)
         return own, np.array(self._reader.paths_of(ANY))
 
-    def _found(self) -> tuple[_Found, _Found]:
-        """What terms are found by as subjects and as objects, for keys that somebody wants."""
-        wanted, subjects, objects = self._reader.keys, _Found(), _Found()
+    def _term_entries(self) -> tuple[_TermEntries, _TermEntries]:
+        """Return the index entries of terms as subjects and as objects, for keys in use."""
+        wanted, subjects, objects = self._reader.keys, _TermEntries(), _TermEntries()
         for term, classes in zip(self._terms, self._classes, strict=True):
-            for key, found in ((Key.SUBJECT, subjects), (Key.OBJECT, objects)):
-                if key in wanted:
-                    found.entries.append((_PLACE[key], AtomKind.STRING, term.text, term.length))
+            for end, index in ((Key.SUBJECT, subjects), (Key.OBJECT, objects)):
+                if end in wanted:
+                    index.entries.append((_PLACE[end], AtomKind.STRING, term.text, term.length))
                 for relation, other in classes:
                     text, length = self._terms[other][:2]
-                    for held in _HELD[key, relation]:
-                        if held in wanted:
-                            found.entries.append((_PLACE[held], AtomKind.STRING, text, length))
+                    for key in _KEYS_OF[end, relation]:
+                        if key in wanted:
+                            index.entries.append((_PLACE[key], AtomKind.STRING, text, length))
             if term.means > TermMeaning.NODE:
                 objects.entries.extend(_value(term))
             subjects.starts.append(len(subjects.entries))
@@ -238,7 +234,7 @@ class _Batch:
 
 
 def _value(term: _Written) -> Iterator[tuple[int, int, int, int]]:
-    """What an object is found by if it is a value."""
+    """Yield the index entries of an object by its value."""
     if term.means in (TermMeaning.STRING, TermMeaning.LANGUAGE):
         yield _PLACE[Key.TEXT], AtomKind.STRING, term.string, term.string_length
     if term.means is TermMeaning.STRING:
@@ -252,7 +248,7 @@ def _value(term: _Written) -> Iterator[tuple[int, int, int, int]]:
 
 
 class _Written(NamedTuple):
-    """A term as `atoms.Edges` has it."""
+    """A term in the columns of `atoms.Edges`."""
 
     text: int
     length: int
@@ -280,10 +276,10 @@ def _write(term: Term, text: bytearray) -> _Written:
 
 
 def _payload(term: _Written) -> tuple[AtomKind, int]:
-    """A number as an atom: an integer where 64 bits hold it. Infinity has no code: it is the largest double."""
+    """Encode a number: as an integer if 64 bits hold it, infinity as the largest double."""
     if term.rest or (abs(term.number) < 2.0**53 and term.number.is_integer()):
         whole = int(term.number) + term.rest
         if INT64_MIN <= whole <= INT64_MAX:
             return AtomKind.INTEGER, whole
-    held = math.copysign(min(abs(term.number), MAX_DOUBLE), term.number)
-    return AtomKind.DOUBLE, int(np.float64(held).view(np.int64))
+    finite = math.copysign(min(abs(term.number), MAX_DOUBLE), term.number)
+    return AtomKind.DOUBLE, int(np.float64(finite).view(np.int64))

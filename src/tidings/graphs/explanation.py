@@ -15,7 +15,8 @@ from itertools import accumulate, islice, product, takewhile
 from typing import Any, NamedTuple
 
 from tidings.errors import BudgetExceeded
-from tidings.graphs.gql.gql_tree import (
+from tidings.graphs.model import STRING, TYPE, Edge, Graph, Term, TermKind, compare, equal, scalar, text_of
+from tidings.graphs.patterns.pattern_tree import (
     Constraint,
     ConstraintKind,
     Pattern,
@@ -26,9 +27,7 @@ from tidings.graphs.gql.gql_tree import (
     show_edge,
     variables,
 )
-from tidings.graphs.model import STRING, TYPE, Edge, Graph, Term, TermKind
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.graphs.values import compare, equal, scalar, text_of
 from tidings.model import Reason
 from tidings.values import Scalar
 
@@ -279,7 +278,7 @@ class _Published:
         if of_values is not None:
             return of_values(term, constraint.operands)
         typed = [edge.object for edge in self.under.get((term, _TYPE, None), [])]
-        places = self.taxonomy.stands_at(term, typed)
+        places = self.taxonomy.classes_of(term, typed)
         return _OF_CLASSES[constraint.asked](self.taxonomy, places, constraint.operands[0])
 
 

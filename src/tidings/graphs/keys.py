@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-from tidings.graphs.model import STRING, Term, TermKind
-from tidings.graphs.values import Meaning
+from tidings.graphs.model import STRING, Meaning, Term, TermKind
 
 ANY = "*"
 """In place of a property: edges with any property."""

@@ -61,7 +61,7 @@ class Graphs(Kind):
     sample = Part(TURTLE, b"")
 
     def language(self, name: str) -> Language:
-        from tidings.graphs.gql_bulk import GqlLanguage
+        from tidings.graphs.pattern_language import GqlLanguage
 
         return GqlLanguage()
 
@@ -97,7 +97,7 @@ class Graphs(Kind):
         return GraphReader(environment)
 
     def summarize(self, publication: Publication, about: Sequence[str] = ()) -> PublicationSummary:
-        from tidings.graphs.summary import summarize_graph
+        from tidings.graphs.reader import summarize_graph
 
         return summarize_graph(publication, about)
 

@@ -1,9 +1,8 @@
-"""Patterns of many texts as words, with the tests they imply: the array form of `gql_compiler` and
-`pattern_words`.
+"""Layout of many patterns as words and tests: the array form of `pattern_compiler` and `pattern_words`.
 
-The edges of all patterns stand one pattern after the other, as they were written. In what order they are joined is
-found out in rounds: each takes from every pattern the best edges that are left, up to the first that binds a variable,
-because from there on more is known of the others.
+The edges of all patterns are one array, in the order of the texts. The join order is computed in rounds: each takes
+from every pattern the best remaining edges, up to the first that binds a variable, because that changes the ranks of
+the others.
 """
 
 from __future__ import annotations
@@ -29,27 +28,30 @@ from tidings.matching.compiler.plan import Flags, IrregularTest, Operands, Sizes
 Integers = npt.NDArray[Any]
 
 MOST_VARIABLES = 64
-"""Which variables are bound is a number of so many bits."""
+"""The bound variables of a pattern are the bits of one 64-bit number."""
 
 SUBJECT_IS, OBJECT_IS, EXISTS = range(3)
-"""What an edge itself says, among what may be said of one; constraints say the others."""
+"""Numbers of the tests that an edge itself implies; those of constraints follow."""
 SAID_BITS = 10
 NO_OPERAND = 0
 
 _PLACES = 3
 _WORTH = np.array([WORTH_OF_ENDS, WORTH_OF_PROPERTY, WORTH_OF_ENDS])
 _JOINED, _RANK_BITS, _AT_BITS = 8, 4, 12
-"""An edge's rank: whether it shares a variable with those before, and how much is known of it, 7 at the most."""
+"""An edge's rank: whether it shares a variable with earlier edges, and the weight of its bound ends, at most 7."""
 _BEST, _AT_MASK = (1 << _RANK_BITS) - 1, (1 << _AT_BITS) - 1
 
 
 class PatternTable(NamedTuple):
-    """Patterns as numbers: where the edges of each begin; by edge its subject, property and object, each the number of
-    a string or -1 minus that of a variable's name, of which there are `names`.
+    """Patterns as numbers.
 
-    What constraints say of edges, by test: the edge, which test it is, its operand. `unsaid` are patterns of which they
-    say less than is asked. The words of constraints, one pattern after the other, how many words and how many
-    constraints each pattern has, and where the variables belong in: place, pattern, variable.
+    `first` is the first edge of each pattern. `codes` are subject, property and object of each edge: the number of a
+    string, or -1 minus the number of a variable's name, of which there are `names`.
+
+    `edge`, `said` and `operand` are the tests of constraints; `unsaid` are the patterns with constraints that tests do
+    not express completely. `words` encodes the constraints of all patterns; `sizes` and `constraints` count the words
+    and constraints of each pattern. `asked_at`, `asked_of` and `asked` tell where a variable's number goes: word,
+    pattern, variable.
     """
 
     first: Integers
@@ -68,7 +70,7 @@ class PatternTable(NamedTuple):
 
     @property
     def pattern(self) -> Integers:
-        """By edge, its pattern."""
+        """The pattern of each edge."""
         return np.repeat(np.arange(len(self.first)), self.edges)
 
     @property
@@ -77,8 +79,7 @@ class PatternTable(NamedTuple):
 
 
 class Tests(NamedTuple):
-    """Tests by what they ask, of edges with which property (0 for all, else its number plus one), their operands, and
-    the pattern that each belongs to."""
+    """Tests: their shape, which includes the property (0 for any, else its number plus one), operand and pattern."""
 
     shape: Integers
     operand: Integers
@@ -95,7 +96,7 @@ class PatternLayout(NamedTuple):
 
 
 def lay_out(given: PatternTable) -> PatternLayout:
-    """The words and tests of all patterns."""
+    """Compute the words and tests of all patterns."""
     pattern = given.pattern
     variables = _Variables.of(given, pattern)
     tests, exact = _tests(given, pattern)
@@ -105,8 +106,10 @@ def lay_out(given: PatternTable) -> PatternLayout:
 
 
 class _Variables(NamedTuple):
-    """The variables of each pattern numbered in the order in which they are written: by place of an edge, -1 for what
-    is none; of those that are asked about. How many there are, and in how many places.
+    """The variables of each pattern, numbered in the order of the text.
+
+    `number` is by end of an edge, -1 for a constant; `asked` is by constraint; `counts` and `occurrences` are by
+    pattern.
     """
 
     number: Integers
@@ -155,9 +158,9 @@ def _words(given: PatternTable, pattern: Integers, variables: _Variables) -> tup
 
 
 def _joined_in_order(given: PatternTable, pattern: Integers, number: Integers) -> tuple[Integers, Flags]:
-    """By edge, the how-manieth of its pattern it is, and whether it begins a part of its own.
+    """Return the join position of each edge in its pattern, and whether it begins a new part.
 
-    As `graph_words` says: next comes the one of which most is known, constants and variables that are bound by then.
+    As in `pattern_words`: the next edge is the one with the most constants and bound variables.
     """
     bits = np.where(number < 0, 0, 1 << number.astype(np.uint64)).astype(np.uint64)
     binds, constants = np.bitwise_or.reduce(bits, axis=1), (number < 0) @ _WORTH
@@ -169,25 +172,25 @@ def _joined_in_order(given: PatternTable, pattern: Integers, number: Integers) -
         known = constants[left] + ((bits[left] & seen[:, None]) != 0) @ _WORTH
         worth = _JOINED * ((binds[left] & seen) != 0) + known
         owner, left, worth = _best_first(pattern[left], worth, left, given.first)
-        news = (binds[left] & ~bound[owner]) != 0
-        earlier = sum_before(owner, news.astype(np.int64))
+        binding = (binds[left] & ~bound[owner]) != 0
+        earlier = sum_before(owner, binding.astype(np.int64))
         place = sum_before(owner, np.ones(len(owner), np.int64))
-        taken = earlier == 0
-        rank[left[taken]] = (placed[owner] + place)[taken]
-        begins[left[taken]] = worth[taken] < _JOINED
-        placed += np.bincount(owner[taken], minlength=len(placed))
-        last = taken & news
+        chosen = earlier == 0
+        rank[left[chosen]] = (placed[owner] + place)[chosen]
+        begins[left[chosen]] = worth[chosen] < _JOINED
+        placed += np.bincount(owner[chosen], minlength=len(placed))
+        last = chosen & binding
         bound[owner[last]] |= binds[left[last]]
-        left = left[~taken]
+        left = left[~chosen]
     return rank, begins
 
 
 def _best_first(
     owner: Integers, worth: Integers, edge: Integers, first: Integers
 ) -> tuple[Integers, Integers, Integers]:
-    """Edges by pattern, those that are worth most first, of equal ones the one that was written first.
+    """Sort edges by pattern, then by weight, then by their order in the text.
 
-    One number has all of it: to sort numbers takes a third of the time of sorting by several columns.
+    Sorting one combined number takes a third of the time of sorting several columns.
     """
     key = (owner << _RANK_BITS | _BEST - worth) << _AT_BITS | (edge - first[owner])
     key.sort()
@@ -196,7 +199,7 @@ def _best_first(
 
 
 def _tests(given: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
-    """The tests of all patterns, and of each pattern whether its edges and constraints are said by one test each."""
+    """Return the tests of all patterns, and for each pattern whether one test per edge expresses it completely."""
     subject, property, object = given.codes.T
     of_subject, of_object = np.flatnonzero(subject >= 0), np.flatnonzero(object >= 0)
     edge = np.concatenate((of_subject, of_object, given.edge))
@@ -223,19 +226,19 @@ def _tests(given: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
 def irregular_tests(
     tests: Tests, read: Callable[[int, Integers], tuple[Any, Operands]]
 ) -> tuple[IrregularTest, ...]:
-    """Each test with the patterns it stands in, once for each operand; `read` gives its shape and its operands."""
+    """Group tests by shape, each pattern once per group; `read` returns the shape and operands of numbers."""
     order = np.lexsort((tests.operand, tests.pattern, tests.shape))
     shape, operand, pattern = (column[order] for column in tests)
-    news = np.ones(len(order), np.bool_)
-    news[1:] = (np.diff(shape) != 0) | (np.diff(pattern) != 0)
-    kept = news.copy()
-    kept[1:] |= np.diff(operand) != 0
-    group = np.cumsum(news)[kept]
-    shape, operand, pattern = shape[kept], operand[kept], pattern[kept]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (np.diff(shape) != 0) | (np.diff(pattern) != 0)
+    distinct = begins.copy()
+    distinct[1:] |= np.diff(operand) != 0
+    group = np.cumsum(begins)[distinct]
+    shape, operand, pattern = shape[distinct], operand[distinct], pattern[distinct]
     again = sum_before(group, np.ones(len(group), np.int64))
     order = np.lexsort((again, shape))
     starts = np.flatnonzero(np.diff(shape[order], prepend=-1) | np.diff(again[order], prepend=-1))
     return tuple(
-        IrregularTest(*read(int(shape[held[0]]), operand[held]), pattern[held].astype(np.int32))
-        for held in np.split(order, starts[1:])
+        IrregularTest(*read(int(shape[rows[0]]), operand[rows]), pattern[rows].astype(np.int32))
+        for rows in np.split(order, starts[1:])
     )

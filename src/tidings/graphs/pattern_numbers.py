@@ -1,7 +1,7 @@
-"""Patterns of graphs taken one after the other, and kept as numbers until `graph_layout` writes all of them at once.
+"""Graph patterns as numbers: rows of term and variable numbers, from which `pattern_layout` writes all of them at once.
 
-Hardly two patterns have the same shape, and comparing the tests of each with each other took most of the time in which
-they were compiled. Here nothing is kept of a pattern but the numbers of its terms and variables.
+Hardly two patterns have the same shape, and comparing the tests of all of them took most of the compile time. So only
+the numbers of their terms and variables are stored.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.atoms import Aspect
-from tidings.graphs.gql.gql_tree import Constraint, Pattern, Variable
-from tidings.graphs.gql_compiler import EndTest, end_test_of, shape_of
 from tidings.graphs.keys import ANY, Key, path_of, term_text
 from tidings.graphs.model import Term
+from tidings.graphs.pattern_compiler import EndTest, end_test_of, shape_of
 from tidings.graphs.pattern_layout import (
     MOST_VARIABLES,
     NO_OPERAND,
@@ -28,6 +27,7 @@ from tidings.graphs.pattern_layout import (
     lay_out,
 )
 from tidings.graphs.pattern_words import constraint_words
+from tidings.graphs.patterns.pattern_tree import Constraint, Pattern, Variable
 from tidings.matching.compiler.blocks import operands_of
 from tidings.matching.compiler.plan import (
     IrregularClauses,
@@ -40,20 +40,20 @@ from tidings.matching.compiler.plan import (
 from tidings.values import Kind
 
 Form = tuple[Key, Aspect, Relation, Kind | None]
-"""A test but for the property and the operand."""
+"""A test without its property and operand."""
 
 _OF_EDGES: tuple[Form, ...] = (
     (Key.SUBJECT, Aspect.VALUE, Relation.EQ, Kind.STRING),
     (Key.OBJECT, Aspect.VALUE, Relation.EQ, Kind.STRING),
     (Key.OBJECT, Aspect.VALUE, Relation.EXISTS, None),
 )
-"""What edges say themselves, by the numbers that `graph_layout` has for it."""
+"""The tests that edges themselves imply, by their numbers in `pattern_layout`."""
 
 _SAID = (1 << SAID_BITS) - 1
 
 
 class PatternNumbers:
-    """Takes pattern after pattern. Terms get the numbers that the strings of the twigs have."""
+    """Collects patterns. Terms are numbered as strings of the twig writer."""
 
     def __init__(self, twigs: TwigWriter) -> None:
         self._twigs = twigs
@@ -69,7 +69,7 @@ class PatternNumbers:
         self._asked_at, self._asked_of, self._asked = array("q"), array("i"), array("i")
 
     def add(self, row: int, pattern: Pattern) -> bool:
-        """Take the pattern of a row; whether it has no more variables than are taken."""
+        """Add the pattern of a row; return False if it has too many variables."""
         edges = pattern.edges
         subjects = [self._code(edge.subject) for edge in edges]
         properties = [self._code(edge.property) for edge in edges]
@@ -89,7 +89,7 @@ class PatternNumbers:
         return code
 
     def variable(self, name: str) -> int:
-        """The number of a variable: less than zero."""
+        """Return the number of a variable, which is negative."""
         return -1 - self.names.setdefault(name, len(self.names))
 
     def put(
@@ -100,7 +100,7 @@ class PatternNumbers:
         objects: Sequence[int],
         constraints: Sequence[Constraint],
     ) -> None:
-        """Take the edges of a row by their ends. Variables that are asked about stand in some of them."""
+        """Add the edges of a row by their ends. Constrained variables must occur in some of them."""
         if len({*zip(subjects, properties, objects, strict=True)}) < len(subjects):
             once = dict.fromkeys(zip(subjects, properties, objects, strict=True))
             subjects, properties, objects = zip(*once, strict=True)
@@ -122,36 +122,34 @@ class PatternNumbers:
         self._asked.append(variable)
         self._words.extend(constraint_words(constraint, 0, self.string))
         edge, is_subject = _first_edge(variable, subjects, objects)
-        said = end_test_of(constraint, is_subject) if edge >= 0 else None
-        if said is None or not said.whole:
+        test = end_test_of(constraint, is_subject) if edge >= 0 else None
+        if test is None or not test.whole:
             self._unsaid.append(pattern)
-        if said is not None:
+        if test is not None:
             self._edge.append(len(self._subject) + edge)
-            self._say(said)
+            self._add_test(test)
 
-    def _say(self, said: EndTest) -> None:
-        form = (said.key, said.aspect, said.relation, said.kind)
+    def _add_test(self, test: EndTest) -> None:
+        form = (test.key, test.aspect, test.relation, test.kind)
         self._said.append(self._forms.setdefault(form, len(self._forms)))
         if _is_term(form):
-            self._operand.append(self.string(str(said.operand)))
+            self._operand.append(self.string(str(test.operand)))
         else:
-            self._operand.append(self._operands.setdefault((said.kind, said.operand), len(self._operands)))
+            self._operand.append(self._operands.setdefault((test.kind, test.operand), len(self._operands)))
 
     def finish(self, strings: pa.Array[Any]) -> IrregularClauses:
-        """Write all patterns; gives their clauses. `strings` are all by their numbers."""
+        """Write all patterns and return their clauses; `strings` are all strings by number."""
         if not self._rows:
             return IrregularClauses()
         laid = lay_out(self._numbered())
         first = self._twigs.add_part(laid.words, laid.sizes, laid.exact)
         rows = np.array(self._rows, np.int32)
         twigs = np.arange(first, first + len(rows), dtype=np.int32)
-        return IrregularClauses(rows, irregular_tests(laid.tests, self._reading(strings)), twigs)
-
-    def _reading(self, strings: pa.Array[Any]) -> _Reading:
-        return _Reading(list(self._forms), [operand for _, operand in self._operands], strings)
+        lookup = _TestLookup(list(self._forms), [operand for _, operand in self._operands], strings)
+        return IrregularClauses(rows, irregular_tests(laid.tests, lookup), twigs)
 
     def _numbered(self) -> PatternTable:
-        """The columns as arrays."""
+        """Return the columns as arrays."""
         codes = np.empty((len(self._subject), 3), np.int64)
         codes[:, 0], codes[:, 1], codes[:, 2] = self._subject, self._property, self._object
         rest = (
@@ -167,7 +165,7 @@ class PatternNumbers:
 
 
 def _first_edge(variable: int, subjects: Sequence[int], objects: Sequence[int]) -> tuple[int, bool]:
-    """The first edge at whose end a variable stands, and whether it is its subject; -1 for a property."""
+    """Return the first edge with the variable at an end, and whether it is the subject; -1 for a property."""
     for edge, (subject, object) in enumerate(zip(subjects, objects, strict=True)):
         if variable in (object, subject):
             return edge, object != variable
@@ -175,18 +173,18 @@ def _first_edge(variable: int, subjects: Sequence[int], objects: Sequence[int]) 
 
 
 def _is_term(form: Form) -> bool:
-    """Whether the operand is a term as it is written, which patterns have among their strings."""
+    """Return whether the operand is a term, which is among the patterns' strings."""
     return form[1:] == (Aspect.VALUE, Relation.EQ, Kind.STRING)
 
 
-class _Reading:
-    """What the numbers of tests and operands stand for."""
+class _TestLookup:
+    """Translates the numbers of tests and operands."""
 
     def __init__(self, forms: Sequence[Form], operands: Sequence[Operand], strings: pa.Array[Any]) -> None:
         self._forms, self._operands, self._strings = forms, operands, strings
 
     def __call__(self, shape: int, operand: Integers) -> tuple[TestShape, Operands]:
-        """A test by its number, and operands of it by theirs."""
+        """Return the shape of a test and its operands by their numbers."""
         form, property = self._forms[shape & _SAID], shape >> SAID_BITS
         key, aspect, relation, kind = form
         name = self._strings[property - 1].as_py().decode()[1:-1] if property else ANY

@@ -12,10 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, variables
 from tidings.graphs.keys import TermMeaning, term_meaning, term_text
-from tidings.graphs.model import Term
-from tidings.graphs.values import meaning
+from tidings.graphs.model import Term, meaning
+from tidings.graphs.patterns.pattern_tree import (
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    variables,
+)
 from tidings.matching.compiler.plan import split_double, split_integer
 from tidings.values import split_number
 

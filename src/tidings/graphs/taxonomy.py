@@ -40,7 +40,7 @@ class Taxonomy:
             self, "properties", _above(_pairs(self.statements, SUBPROPERTY), (), "subPropertyOf")
         )
 
-    def stands_at(self, term: Term, types_in_publication: Iterable[Term] = ()) -> frozenset[Term]:
+    def classes_of(self, term: Term, types_in_publication: Iterable[Term] = ()) -> frozenset[Term]:
         """Return the classes of a node, including itself if the taxonomy knows it as a class or an instance."""
         itself = (term,) if term in self.classes or term in self.types else ()
         return self.types.get(term, frozenset()).union(types_in_publication, itself)
@@ -103,7 +103,7 @@ def _counts(edge: Edge) -> bool:
         name = edge.property.text.rpartition("#")[2]
         where = f"{_shown(edge.subject)} {name}"
         raise SchemaError(
-            "a literal is no class and no property", where=where, received=repr(edge.object.text)
+            "a literal cannot be a class or a property", where=where, received=repr(edge.object.text)
         )
     return edge.property.text == TYPE or edge.subject != edge.object
 
@@ -142,11 +142,11 @@ def _above(parents: Mapping[Term, frozenset[Term]], more: Iterable[Term], name: 
 
 def _cycle(path: list[Term], name: str) -> SchemaError:
     return SchemaError(
-        "the taxonomy runs in a circle",
+        "the taxonomy has a cycle",
         where=name,
         received=" → ".join(map(_shown, path)),
-        accepted="nothing that is above itself",
-        hint="one of these statements must go",
+        accepted="a hierarchy without cycles",
+        hint="remove one of these statements",
     )
 
 

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 PROGRAM = Path(__file__).with_name("parser_worker.py")
 MODULES = (
-    "tidings.graphs.feed_formats.feed_parser",
+    "tidings.graphs.syndication.feed_parser",
     "tidings.documents.kind",
     "tidings.graphs.kind",
     "tidings.graphs.rdf.rdf_decoder",

@@ -1,7 +1,7 @@
-"""BrPred: whether the branches of a subscription meet in the same elements (section 3.5).
+"""BrPred: the check that the branches of a subscription meet in the same elements (section 3.5).
 
-A branch has found nodes; each node's tag path says where the branching points may stand in it, its id path which nodes
-stand there. So every branch gives a relation from branching points to node ids. The branches meet if the natural join
+A branch has found nodes. The tag path of a node gives the possible positions of the branching points, its id path the
+nodes there. So every branch is a relation from branching points to node ids, and the branches meet if the natural join
 of these relations is not empty.
 """
 
@@ -22,7 +22,7 @@ from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath.xpath_tree import Expression
 from tidings.errors import DecodeProblem
 from tidings.relational.linear_match import positions
-from tidings.relational.versions import Version
+from tidings.relational.tables import Version
 
 _POINT = re.compile(r"bp#(\d+)=(\d+)")
 _ARRAY = re.compile(r"\{([^}]*)\}")
@@ -37,7 +37,7 @@ class BranchNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BpPosition:
-    """Branching points and where they may stand in a tag path: `{bp#1,bp#2},{2,4},{3,4}` of figure 3.11."""
+    """Branching points and their possible positions in a tag path: `{bp#1,bp#2},{2,4},{3,4}` of figure 3.11."""
 
     points: tuple[int, ...]
     arrays: tuple[tuple[int, ...], ...]
@@ -54,7 +54,7 @@ class BpPosition:
         )
 
     def relation(self, idpath: str) -> Relation:
-        """The node ids at the branching points of an id path (figure 3.14)."""
+        """Return the node ids at the branching points of an id path (figure 3.14)."""
         ids = idpath.split(".")
         return Relation(self.points, frozenset(tuple(ids[at - 1] for at in array) for array in self.arrays))
 
@@ -70,7 +70,7 @@ class Relation:
         return Relation(self.points, self.rows | other.rows)
 
     def join(self, other: Relation) -> Relation:
-        """The natural join: equal at the points that both have."""
+        """Return the natural join: equal at common points."""
         common = [point for point in self.points if point in other.points]
         mine, theirs = [self.points.index(p) for p in common], [other.points.index(p) for p in common]
         new = [i for i, point in enumerate(other.points) if point not in common]
@@ -85,7 +85,7 @@ EVERYTHING = Relation((), frozenset({()}))
 
 
 def bp_position(linear: str, info: str, tag: str) -> BpPosition:
-    """Where the branching points of a linear path stand in a tag path (`bp_pos_udf` of figure 3.10)."""
+    """Return the positions of a linear path's branching points in a tag path (`bp_pos_udf` of figure 3.10)."""
     numbered = [(int(number), int(step)) for number, step in _POINT.findall(info)]
     arrays = positions(linear, tag, tuple(step for _, step in numbered))
     return BpPosition(tuple(number for number, _ in numbered), arrays)
@@ -98,7 +98,7 @@ Positions = Mapping[tuple[int, int], BpPosition]
 def converted(
     infos: Sequence[int], branches: Iterable[Iterable[BranchNode]], known: Positions
 ) -> list[Relation]:
-    """The relation of each branch: that of every node it has found, together."""
+    """Return the relation of each branch: the union over the nodes it has found."""
     relations = []
     for info, found in zip(infos, branches, strict=True):
         nodes = iter(found)
@@ -111,7 +111,7 @@ def converted(
 
 
 def brpred(infos: Sequence[int], branches: Iterable[Iterable[BranchNode]], known: Positions) -> bool:
-    """Whether the branches meet: the natural join of their relations is not empty."""
+    """Return whether the branches meet: the natural join of their relations is not empty."""
     joined = EVERYTHING
     for relation in converted(infos, branches, known):
         joined = joined.join(relation)
@@ -120,10 +120,8 @@ def brpred(infos: Sequence[int], branches: Iterable[Iterable[BranchNode]], known
     return True
 
 
-# What happens to candidates in Spark's tasks: the branch check, and the verification of what joins cannot say.
-#
-# Both are functions for `mapInArrow`. The branch check reads TagPath_BrInfo once for each worker, as `brpred_udf`
-# does (section 3.5.2). Verification asks the definition of matching.
+# Functions for `mapInArrow`: the branch check, and verification with the reference matcher of what joins cannot decide.
+# The branch check reads TagPath_BrInfo once per worker, like `brpred_udf` (section 3.5.2).
 
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
@@ -131,12 +129,12 @@ Stage = Callable[[Iterable[Any]], Iterator[Any]]
 CHECKED = "event_id string, subscription string, text string"
 PAIRS = "event_id string, subscription string"
 TEXTS = 10_000
-"""How many parsed texts a worker keeps."""
+"""Maximum number of parsed texts that a worker caches."""
 
 
 @lru_cache(maxsize=2)
 def _positions(version: Version) -> Positions:
-    """Kept, because a worker process runs many tasks."""
+    """Cached, because a worker process runs many tasks."""
     rows = version.rows("tagpath_brinfo")
     keys = zip(rows["tagpath_id"].to_pylist(), rows["brinfo_id"].to_pylist(), strict=True)
     return dict(zip(keys, map(BpPosition.read, rows["bp_position"].to_pylist()), strict=True))
@@ -183,13 +181,13 @@ def _everywhere(version: Version) -> list[tuple[str, str]]:
 
 
 def verify_everywhere(version: Version) -> Stage:
-    """Documents (publication, body) in; their matches with the subscriptions that the joins have no hold on out."""
+    """Documents (publication, body) in; matches with the subscriptions that joins cannot select out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         asked = _everywhere(version)
         for batch in batches:
             for event_id, body in zip(*batch.columns, strict=True):
-                with suppress(DecodeProblem):  # it is among the rejects: whoever parses all documents says so
+                with suppress(DecodeProblem):  # reported among the rejects when all documents are parsed
                     yield _pairs(event_id.as_py(), _matching(body.as_py(), asked))
 
     return run

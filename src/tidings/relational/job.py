@@ -1,9 +1,9 @@
-"""The batch job by joins: a file of XPaths, files of XML, Parquet out. Request and result are those of `spark.batch`.
+"""Batch job of the relational engine: a file of XPaths, files of XML, Parquet out.
 
-    summary = run(session, Request("subs.jsonl", "documents/", "matches.parquet"), Layout(Plan.UNROLL))
+    summary = run(session, BatchRequest("subs.jsonl", "documents/", "matches.parquet"), Layout(Plan.UNROLL))
 
-The driver takes the subscriptions apart into tables beside the result, matches all documents with them in one batch,
-and moves what was written into place.
+Request and result are those of `spark.batch`. The driver shreds the subscriptions into tables beside the result,
+matches all documents with them in one batch, and moves the output into place.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
+from tidings.relational.branches import LANGUAGE
 from tidings.relational.matching import Outcome, matching
 from tidings.relational.reader import read_documents
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout
-from tidings.relational.templates import LANGUAGE
 from tidings.spark.batch.job import (
     BatchListener,
     BatchRequest,
@@ -48,7 +48,7 @@ REJECTS = "rejects-00000-relational.jsonl"
 def run(
     session: SparkSession, request: BatchRequest, layout: Layout, listener: BatchListener | None = None
 ) -> BatchSummary:
-    """Match all documents with all subscriptions. `listener` hears when the tables are written."""
+    """Match all documents with all subscriptions; `listener` is notified when the tables are written."""
     began = perf_counter()
     check_request(request)
     out = Location.of(request.out)
@@ -72,7 +72,7 @@ def run(
 
 @contextmanager
 def _tables_folder(request: BatchRequest, work: Location) -> Iterator[Path]:
-    """Where the tables stand while the job runs: in a folder that all executors see."""
+    """Create a folder for the tables that all executors see, and remove it after the job."""
     place = (request.segments or Path(work.path)).absolute() / f"tables-{uuid4().hex[:8]}"
     try:
         yield place
@@ -95,20 +95,20 @@ def _build(
 
 
 def _others(subscriptions: Any) -> Iterator[Reject]:
-    """Subscriptions in other languages: the tables hold paths only."""
+    """Yield rejects for subscriptions in other languages."""
     others = subscriptions.filter(pc.not_equal(subscriptions["language"], LANGUAGE))
     for row in others.select(["id", "language"]).to_pylist():
         problem = SubscriptionError(
-            "the relational engine does not know this language",
+            "the relational engine does not support this language",
             received=repr(row["language"]),
             accepted=LANGUAGE,
-            hint="--engine index knows all languages",
+            hint="--engine index supports all languages",
         )
         yield Reject("subscription", row["id"], problem.message(), problem.facts())
 
 
 def _pairs(outcome: Outcome, work: Location) -> Iterator[ChunkReport]:
-    """Let Spark write the pairs, and give a report for each file."""
+    """Let Spark write the pairs; yield a report for each file."""
     outcome.pairs.write.parquet(f"{work.for_spark}/pairs")
     written = work.files.get_file_info(fs.FileSelector(f"{work.path}/pairs"))
     for number, info in enumerate(
@@ -121,12 +121,12 @@ def _pairs(outcome: Outcome, work: Location) -> Iterator[ChunkReport]:
 
 
 def _rejects(outcome: Outcome, files: DataFrame, work: Location) -> ChunkReport:
-    """Write what was refused of the documents, a line each."""
+    """Write the rejected documents, a line each."""
     unread = files.filter("problem is not null").select("publication", "problem")
     count = 0
     with work.files.open_output_stream(f"{work.path}/{REJECTS}") as lines:
         for row in outcome.rejects.unionByName(unread).toLocalIterator():
-            said = {"what": "publication", "id": row.publication, "file": row.publication}
-            lines.write(json.dumps(said | json.loads(row.problem)).encode() + b"\n")
+            reject = {"what": "publication", "id": row.publication, "file": row.publication}
+            lines.write(json.dumps(reject | json.loads(row.problem)).encode() + b"\n")
             count += 1
     return ChunkReport(0, 0, rejects=count, rejects_file=REJECTS)

@@ -1,7 +1,7 @@
-"""The paths that are known: linear paths of subscriptions, tag paths of documents, and which match (section 3.4).
+"""Known paths: linear paths of subscriptions, tag paths of documents, and their matches (section 3.4).
 
-Both sides are few, whatever the number of subscriptions, so the driver keeps them. Each new path is matched with what
-is known of the other side, once.
+Both sides are few, whatever the number of subscriptions, so the driver keeps them. Each new path is matched once with
+the known paths of the other side.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from tidings.documents.model import show_node, steps_of
 from tidings.errors import StoreError
 from tidings.relational.branch_check import bp_position
 from tidings.relational.linear_match import LinearPath, PathMatch
-from tidings.relational.tables import brinfo_id, path_id
-from tidings.relational.versions import Version
+from tidings.relational.tables import Version, brinfo_id, path_id
 
 Learned = dict[str, dict[str, Any]]
 """New rows by table, in columns."""
@@ -44,7 +43,7 @@ class KnownPaths:
         return known
 
     def learn_linear(self, paths: Iterable[str], infos: Iterable[tuple[str, str]]) -> Learned:
-        """Take in linear paths and branching informations; the rows they bring."""
+        """Add linear paths and branching informations; return the new rows."""
         new = [path for path in dict.fromkeys(paths) if path not in self.linear]
         matched = [(tag, path) for path in new for tag in self._add_linear(path)]
         fresh = [pair for pair in dict.fromkeys(infos) if pair[1] not in self.infos[pair[0]]]
@@ -59,7 +58,7 @@ class KnownPaths:
         )
 
     def learn_tags(self, paths: Iterable[str]) -> Learned:
-        """Take in tag paths; the rows they bring."""
+        """Add tag paths; return the new rows."""
         new = [path for path in dict.fromkeys(paths) if path not in self.tags]
         matched = [(tag, path) for tag in new for path in self._add_tag(tag)]
         branching = [(tag, path, info) for tag, path in matched for info in self.infos[path]]
@@ -89,7 +88,7 @@ class KnownPaths:
         self.infos[path][info] = None
 
     def _number(self, id: int, text: str) -> None:
-        """Two paths with one id would be taken for each other."""
+        """Register an id; refuse a collision of two paths."""
         other = self.ids.setdefault(id, text)
         if other != text:
             raise StoreError("two paths have the same id", received=f"{text} and {other}")

@@ -1,4 +1,4 @@
-"""Linear paths and tag paths: which match, and where (sections 3.2 and 3.4 of the paper on XML over relations).
+"""Matching of linear paths with tag paths, and positions of branching points (sections 3.2 and 3.4).
 
 A linear path is cut at its first and its last `//`: `/a//b/p//q/text()` has the prefix `/a`, the middle `b/p` and the
 postfix `text()/q`, written backwards, so that both ends are compared from their beginning.
@@ -19,9 +19,9 @@ Steps = tuple[LinearStep, ...]
 
 @dataclass(frozen=True, slots=True)
 class LinearPath:
-    """A linear path in three pieces. Without `//` all of it is prefix, and there is no postfix.
+    """A linear path in three parts. Without `//` it is all prefix, and has no postfix.
 
-    `middle` is a list of pieces, too: between them anything may stand.
+    `middle` is a list of pieces, between which any steps may come.
     """
 
     prefix: Steps
@@ -35,13 +35,13 @@ class LinearPath:
         return cls(first, tuple(rest[:-1]), rest[-1][::-1]) if rest else cls(first)
 
     def show(self) -> tuple[str, str | None, str | None]:
-        """Prefix, postfix and middle, as figure 3.4 writes them."""
+        """Return prefix, postfix and middle in the notation of figure 3.4."""
         postfix = None if self.postfix is None else "/".join(show_node(s.kind, s.name) for s in self.postfix)
         middle = show_steps([step for piece in self.middle for step in piece]).removeprefix("//")
         return show_steps(self.prefix), postfix, middle or None
 
     def fits(self, tag: Steps) -> bool:
-        """Whether a node with this tag path stands at this linear path."""
+        """Return whether a node with this tag path is at this linear path."""
         if self.postfix is None:
             return len(tag) == len(self.prefix) and _begins(tag, self.prefix)
         rest = tag[len(self.prefix) : len(tag) - len(self.postfix)]
@@ -54,7 +54,7 @@ class LinearPath:
 
 
 def _cut(steps: Steps) -> list[Steps]:
-    """The pieces between `//`; the first is empty if the path begins with one."""
+    """Cut steps at each `//`; the first piece is empty if the path begins with one."""
     starts = [0, *(i for i, step in enumerate(steps) if step.axis is Axis.DESCENDANT), len(steps)]
     return [steps[start:end] for start, end in pairwise(starts)]
 
@@ -68,7 +68,7 @@ def _begins(tag: Steps, piece: Steps) -> bool:
 
 
 def _holds(tag: Steps, pieces: tuple[Steps, ...]) -> bool:
-    """Whether the pieces stand in a tag path one after the other. Taking each as early as possible misses none."""
+    """Return whether the pieces occur in a tag path in order; choosing each as early as possible misses none."""
     at = 0
     for piece in pieces:
         last = len(tag) - len(piece)
@@ -89,17 +89,17 @@ def _end(step: LinearStep) -> End:
 
 @dataclass(slots=True)
 class PathMatch:
-    """Which tag paths match which linear paths: a relation that grows on both sides.
+    """The relation of matching tag paths and linear paths; both sides grow.
 
-    Paths are sought by their last step, the beginning of the postfix: a tag path meets only linear paths that end in
-    its own name or in a wildcard. Section 3.4 uses an index on prefix and postfix for that.
+    Paths are looked up by their last step, the beginning of the postfix: a tag path meets only linear paths that end in
+    its own name or in a wildcard. Section 3.4 uses an index on prefix and postfix instead.
     """
 
     linear: dict[End, dict[str, LinearPath]] = field(default_factory=lambda: defaultdict(dict))
     tags: dict[End, dict[str, Steps]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_linear(self, text: str) -> list[str]:
-        """Take in a linear path; the known tag paths that match it."""
+        """Add a linear path; return the known tag paths that match it."""
         path = LinearPath.of(text)
         asked = (path.postfix or path.prefix[::-1])[0]
         self.linear[_end(asked)][text] = path
@@ -107,13 +107,13 @@ class PathMatch:
         return [name for end in ends for name, steps in self.tags[end].items() if path.fits(steps)]
 
     def add_tag(self, text: str) -> list[str]:
-        """Take in a tag path; the known linear paths that it matches."""
+        """Add a tag path; return the known linear paths that it matches."""
         steps = steps_of(text)
         self.tags[_end(steps[-1])][text] = steps
         return list(self.at(steps))
 
     def at(self, tag: Steps) -> Iterator[str]:
-        """The known linear paths that a tag path matches."""
+        """Yield the known linear paths that a tag path matches."""
         kind, name = _end(tag[-1])
         for end in dict.fromkeys([(kind, name), *_wildcards(kind, name)]):
             yield from (text for text, path in self.linear.get(end, {}).items() if path.fits(tag))
@@ -125,7 +125,7 @@ def _wildcards(kind: NodeKind, name: str) -> Iterable[End]:
 
 
 def positions(linear: str, tag: str, points: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Where branching points may stand in a tag path: all position arrays (section 3.5.1), in order, each once.
+    """Return all position arrays of branching points in a tag path (section 3.5.1), in order, each once.
 
     `points` are steps of the linear path, counted from one, and so are the positions in the tag path. Like the paper
     this tries all ways, but ways that differ only between branching points are followed once.
@@ -134,7 +134,7 @@ def positions(linear: str, tag: str, points: tuple[int, ...]) -> tuple[tuple[int
 
     @cache
     def ways(step: int, at: int) -> frozenset[tuple[int, ...]]:
-        """The arrays of the steps from `step` on, if the first of them stands at `at`."""
+        """Return the arrays of the steps from `step` on, if the first of them is at `at`."""
         if not is_step(asked[step], steps[at]):
             return frozenset()
         own = (at + 1,) if step + 1 in wanted else ()
@@ -148,5 +148,5 @@ def positions(linear: str, tag: str, points: tuple[int, ...]) -> tuple[tuple[int
 
 
 def _next(asked: LinearStep, first: int, end: int) -> range:
-    """Where a step may lead to from just before `first`."""
+    """Return the positions that a step may reach from just before `first`."""
     return range(first, end if asked.axis is Axis.DESCENDANT else min(first + 1, end))

@@ -16,14 +16,21 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InputError
 from tidings.relational import branch_check, reader
-from tidings.relational.checkpointed import CheckpointedTables, checkpointed_tables
-from tidings.relational.plans import Predicates, Probes, candidates, probes_of, sax_parse_result
+from tidings.relational.plans import (
+    CheckpointedTables,
+    Predicates,
+    Probes,
+    candidates,
+    checkpointed_tables,
+    probes_of,
+    sax_parse_result,
+)
 from tidings.relational.table_store import TableStore, live_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The pairs (publication, subscription), each once; refused documents (publication, problem); their count."""
+    """Distinct pairs (publication, subscription), rejects (publication, problem), and the number of documents."""
 
     pairs: DataFrame
     rejects: DataFrame
@@ -86,7 +93,7 @@ def predicates_of(session: SparkSession, store: TableStore) -> Predicates:
 
 
 def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFrame:
-    """The candidates whose subscription is still there and whose branches meet (Op12 of figure 3.9)."""
+    """Keep candidates of live subscriptions whose branches meet (Op12 of figure 3.9)."""
     meetings = live_rows(session, store, "query_branchpoint")
     met = found.join(meetings, "sub_id").withColumn(
         "branches", F.expr("IF(branchpoint_info IS NULL, NULL, branches)")
@@ -97,7 +104,7 @@ def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFra
 
 
 def _check_names(parsed: DataFrame) -> int:
-    """How many documents there are. Two of one name would be taken for one, so that is refused."""
+    """Count the documents; refuse two with the same id, which the joins would merge."""
     documents = parsed.filter("tagpath is null").groupBy("event_id").count()
     found = documents.agg(F.sum("count"), F.max("count"), F.max_by("event_id", "count"))
     count, most, name = found.collect()[0]
@@ -116,7 +123,7 @@ def _exact(checked: DataFrame) -> DataFrame:
 
 
 def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
-    """Of what joins cannot decide, what the definition says: each document is read once for all its candidates."""
+    """Verify what joins cannot decide; each document is parsed once for all its candidates."""
     undecided = checked.filter("text is not null")
     if not undecided.count():
         return
@@ -128,7 +135,7 @@ def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
 
 
 def _everywhere(store: TableStore, documents: DataFrame) -> Iterator[DataFrame]:
-    """What the joins have no hold on, asked of every document."""
+    """Evaluate the subscriptions that joins cannot select on every document."""
     if store.version.files.get("query_everywhere"):
         yield documents.mapInArrow(branch_check.verify_everywhere(store.version), branch_check.PAIRS)
 

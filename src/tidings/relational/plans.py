@@ -1,4 +1,4 @@
-"""The three plans: from the values of documents to candidates, which have everything but the branch check behind them.
+"""The three plans: joins from the values of documents to candidates, which only the branch check remains for.
 
     share, share-bucket       states (event, chain) x values of the event x Query_Predicate on (pre_id, path, value)
        ^                        |
@@ -6,7 +6,7 @@
 
     unroll                    values x Predicate_Unroll on (path 1, value 1)
                                 -> x values on (event, path 2) -> ... -> x values on (event, path k)
-                                -> final: candidates; what is left over goes on in chains
+                                -> final: candidates; further predicates are followed as chains
 
 Chains are followed twice, first along equalities, then along everything else (section 3.3): equalities leave little.
 A candidate is (event_id, sub_id, branches): for each predicate, in the order of the chain, the nodes that satisfy it.
@@ -14,17 +14,17 @@ A candidate is (event_id, sub_id, branches): for each predicate, in the order of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidings.relational.checkpointed import CheckpointedTables
 from tidings.relational.tables import ROOT, Layout, Plan
 
-# What a batch of documents asks the subscription tables: its values at linear paths.
+# Probes: the values of a batch of documents at linear paths, to look up in the subscription tables.
 #
 #     sax_parse_result   event 12, tag path 315, 1.16.17.18.19, "v3"
 #           x path_match (315, 102)
@@ -37,7 +37,7 @@ from tidings.relational.tables import ROOT, Layout, Plan
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The documents (`events`: event_id), their values by path and value, and by path; and how many a document has."""
+    """Documents (`events`: event_id), their values by path and value and by path, and the mean numbers of both."""
 
     events: DataFrame
     equal: DataFrame
@@ -48,7 +48,7 @@ class Probes:
 
 
 def sax_parse_result(parsed: DataFrame, tagpath_map: DataFrame) -> DataFrame:
-    """What was parsed, with tag paths by their id (figure 3.7)."""
+    """Replace the tag paths of parsed rows by their ids (figure 3.7)."""
     known = F.broadcast(tagpath_map.select("tagpath", "tagpath_id"))
     return parsed.join(known, "tagpath").select("event_id", "tagpath_id", "idpath", "value", "number")
 
@@ -56,7 +56,7 @@ def sax_parse_result(parsed: DataFrame, tagpath_map: DataFrame) -> DataFrame:
 def probes_of(
     events: DataFrame, result: DataFrame, path_match: DataFrame, kept: CheckpointedTables
 ) -> Probes:
-    """The probes of documents whose rows are `result`."""
+    """Build the probes of documents from their rows."""
     found = result.join(F.broadcast(path_match), "tagpath_id")
     equal, any, count = kept(_equal(found)), kept(_any(found)), events.count()
     each = [frame.count() / max(count, 1) for frame in (equal, any)]
@@ -64,7 +64,7 @@ def probes_of(
 
 
 def _equal(found: DataFrame) -> DataFrame:
-    """A value is a string, and perhaps a number, too: `5.0` is equal to "5.0" and to 5."""
+    """Group nodes by value. A value may also be a number: `5.0` equals "5.0" and 5."""
     node = F.struct("tagpath_id", "idpath").alias("node")
     as_text = found.select("event_id", "linearpath_id", "value", F.lit(False).alias("numeric"), node)
     numbers = found.filter("number is not null")
@@ -89,14 +89,14 @@ def _any(found: DataFrame) -> DataFrame:
 CANDIDATE = ("event_id", "sub_id", "branches")
 STATE = ("event_id", "chain_id", "branches")
 SENT = 500_000
-"""Rows of documents that every executor is sent: some hundred megabytes."""
+"""Maximum number of rows to broadcast: some hundred megabytes."""
 
 BRANCHES = "array<array<struct<tagpath_id: bigint, idpath: string>>>"
 
 
 @dataclass(frozen=True, slots=True)
 class Predicates:
-    """The tables that a plan joins with: chains, of which some may be there twice (`repeats`), and unrolled rows."""
+    """The tables that a plan joins with: chains, which may repeat predicates (`repeats`), and unrolled rows."""
 
     layout: Layout
     chained: DataFrame
@@ -105,17 +105,17 @@ class Predicates:
 
 
 def candidates(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
-    """The candidates of a batch, by the plan that the tables are laid out for."""
+    """Find the candidates of a batch by the plan of the layout."""
     return _PLANS[predicates.layout.plan](predicates, probes, kept)
 
 
 def share(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
-    """Chains from the root on. With buckets it is the same: only the chains are others."""
+    """Follow chains from the root; buckets only change the chains."""
     return follow(predicates, probes, _roots(probes.events), probes.count, kept)
 
 
 def unroll(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
-    """A row of k predicates at once, and chains for what is beyond them."""
+    """Check rows of k predicates at once, and follow chains for further predicates."""
     found = reduce(
         lambda found, n: _checked(found, probes, n),
         range(2, predicates.layout.unroll + 1),
@@ -143,7 +143,7 @@ def _roots(events: DataFrame) -> DataFrame:
 def follow(
     predicates: Predicates, probes: Probes, states: DataFrame, count: int, kept: CheckpointedTables
 ) -> DataFrame:
-    """Chains from these states to their ends: along equalities as far as they go, then along the rest."""
+    """Follow chains from states to their ends: along equalities first, then along the others."""
     chained, repeats = predicates.chained, predicates.repeats
     first = _Stage(chained.filter("op = '='"), repeats, probes, _equal_step, kept).run(states, count)
     others = _Stage(chained.filter("op != '='"), repeats, probes, _other_step, kept)
@@ -153,7 +153,7 @@ def follow(
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """Candidates, and the states that were come to on the way, the first ones included, and how many these are."""
+    """Candidates, all states on the way including the first ones, and the number of states."""
 
     ends: list[DataFrame]
     reached: list[DataFrame]
@@ -162,7 +162,7 @@ class _Reached:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Follows chains along one sort of predicates, one predicate each time, until none goes on."""
+    """Follows chains along one sort of predicates, one per round, until all have ended."""
 
     predicates: DataFrame
     repeats: bool
@@ -173,21 +173,21 @@ class _Stage:
     def run(self, states: DataFrame, count: int) -> _Reached:
         ends, reached, counts = [], [states], [count]
         while True:
-            taken = self.kept(self.step(reached[-1], counts[-1], self.predicates, self.probes))
-            ends.append(_ended(taken))
-            unfinished = taken.filter("not final").select(*STATE)
+            steps = self.kept(self.step(reached[-1], counts[-1], self.predicates, self.probes))
+            ends.append(_ended(steps))
+            unfinished = steps.filter("not final").select(*STATE)
             count = unfinished.count()
             if not count:
                 return _Reached(ends, reached, sum(counts))
-            # Files that were added one after the other may repeat a predicate that subscriptions share.
+            # Files of several additions may repeat a shared predicate.
             reached.append(
                 unfinished.dropDuplicates(["event_id", "chain_id"]) if self.repeats else unfinished
             )
             counts.append(count)
 
 
-def _ended(taken: DataFrame) -> DataFrame:
-    return taken.filter("final").select("event_id", F.col("chain_id").alias("sub_id"), "branches")
+def _ended(steps: DataFrame) -> DataFrame:
+    return steps.filter("final").select("event_id", F.col("chain_id").alias("sub_id"), "branches")
 
 
 def _equal_step(states: DataFrame, count: int, predicates: DataFrame, probes: Probes) -> DataFrame:
@@ -205,27 +205,27 @@ def _other_step(states: DataFrame, count: int, predicates: DataFrame, probes: Pr
 
 
 def _met(states: DataFrame, count: int, values: DataFrame, events: int, each: float) -> DataFrame:
-    """So many states with the values of their events, of which each has some."""
+    """Join states with the values of their events."""
     sent = _sent(values, events * each)
     return _sent(states.withColumnRenamed("chain_id", "pre_id").join(sent, "event_id"), count * each)
 
 
 def _sent(frame: DataFrame, rows: float) -> DataFrame:
-    """Documents are sent to the subscriptions, not the other way round, unless they are very many.
+    """Broadcast documents to the subscriptions, unless they are very many.
 
-    Spark cannot know: it takes a join's result to be as large as both sides multiplied.
+    Spark would not: it estimates a join's result as the product of both sides.
     """
     return F.broadcast(frame) if rows <= SENT else frame
 
 
 def _keyed(predicates: DataFrame, value: str, number: str) -> DataFrame:
-    """Predicates with the keys of `probes.equal`: what is equal, and whether as numbers."""
+    """Add the keys of `probes.equal` to predicates: the value, and whether it is a number."""
     key = F.coalesce(F.col(number).cast("string"), F.col(value))
     return predicates.withColumn(value, key).withColumn("numeric", F.col(number).isNotNull())
 
 
 def _looked_up(unrolled: DataFrame, probes: Probes) -> DataFrame:
-    """Rows of Predicate_Unroll whose first predicate holds: by its value if it is an equality, else by its path."""
+    """Find the rows of Predicate_Unroll whose first predicate holds: an equality by value, others by path."""
     rest = [name for name in unrolled.columns if name not in ("path1", "op1", "value1", "number1")]
     columns, first = ["event_id", *rest], {"linearpath_id": "path1", "value": "value1"}
     by_value = _keyed(unrolled.filter("op1 = '='"), "value1", "number1")
@@ -239,7 +239,7 @@ def _looked_up(unrolled: DataFrame, probes: Probes) -> DataFrame:
 
 
 def _checked(found: DataFrame, probes: Probes, n: int) -> DataFrame:
-    """Of rows found so far those whose predicate n holds, too. Rows with fewer predicates go through."""
+    """Keep rows whose predicate n holds, and rows with fewer predicates."""
     path, names = f"path{n}", (f"op{n}", f"value{n}", f"number{n}")
     values = probes.any.withColumnRenamed("linearpath_id", path).select("event_id", path, "nodes")
     met = found.join(_sent(values, probes.count * probes.any_each), ["event_id", path], "left")
@@ -254,7 +254,7 @@ def _passed(found: DataFrame, op: str, value: str, number: str) -> DataFrame:
 
 
 def _may_pass(op: str, number: str) -> Column:
-    """A quick look at a range before its nodes are looked at one by one."""
+    """Check a range against the bounds of all values, before the nodes are checked one by one."""
     return F.expr(
         f"CASE {op} WHEN '<' THEN low < {number} WHEN '<=' THEN low <= {number} "
         f"WHEN '>' THEN high > {number} WHEN '>=' THEN high >= {number} ELSE true END"
@@ -272,11 +272,11 @@ _TESTS = {
     "starts-with": "startswith(n.value, {value})",
     "exists": "true",
 }
-"""What XPath 1.0 says of a node's value. What is no number is null here, and in no order with any number."""
+"""Comparisons of XPath 1.0. A value that is not a number is null here, and has no order with numbers."""
 
 
 def _filtered(op: str, value: str, number: str) -> str:
-    """The nodes that pass a test, in SQL."""
+    """Return the SQL expression for the nodes that pass a test."""
     tests = {name: test.format(value=value, number=number) for name, test in _TESTS.items()}
     tests |= {f"not {name}": f"NOT coalesce({test}, false)" for name, test in tests.items()}
     cases = " ".join(f"WHEN '{name}' THEN {test}" for name, test in tests.items())
@@ -284,12 +284,12 @@ def _filtered(op: str, value: str, number: str) -> str:
 
 
 def _first(nodes: str) -> Column:
-    """The branches of a candidate with one predicate, whose nodes these are."""
+    """Start the branches of a candidate with the nodes of its first predicate."""
     return F.array(F.expr(_BARE.format(nodes))).alias("branches")
 
 
 def _longer(nodes: str) -> Column:
-    """The branches of a candidate with one predicate more."""
+    """Append the nodes of a further predicate to the branches of a candidate."""
     return F.concat("branches", F.array(F.expr(_BARE.format(nodes)))).alias("branches")
 
 
@@ -298,3 +298,31 @@ _BARE = "transform({}, n -> named_struct('tagpath_id', n.tagpath_id, 'idpath', n
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
+
+
+class CheckpointedTables:
+    """Tables of a batch that are used more than once, computed on first use, in memory or on disk.
+
+    Persisting them is not enough: Spark analyses and optimises the whole lineage of a persisted table again, in every
+    further round of joins.
+    """
+
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        self._frames.append(frame.localCheckpoint(eager=False))
+        return self._frames[-1]
+
+    def release(self) -> None:
+        """Drop the references; Spark then removes the tables."""
+        self._frames.clear()
+
+
+@contextmanager
+def checkpointed_tables() -> Iterator[CheckpointedTables]:
+    kept = CheckpointedTables()
+    try:
+        yield kept
+    finally:
+        kept.release()

@@ -1,7 +1,7 @@
-"""Documents from files, read by Spark's tasks, with what reference tables add to them.
+"""Documents as rows for the joins: read by Spark's tasks, enriched with reference tables, and parsed.
 
-A row is a document (publication, body), or something to be told of: a file that cannot be read, a publication that is
-no document, a document that would be too large with what is added to it and is matched as it was published.
+A row of `read_documents` is a document (publication, body) or a problem: an unreadable file, a publication that is not
+a document, or a document that would be too large when enriched, which is matched as published.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.errors import DecodeProblem, PublicationError
 from tidings.kinds import Environment
 from tidings.reference_data.enrichment import Enrichment, Snapshot, enriched_body
 from tidings.relational.linear_match import PathMatch
-from tidings.relational.versions import Version
+from tidings.relational.tables import Version
 from tidings.spark.sources.blocks import Block, UnreadableFile, read_blocks
 from tidings.spark.sources.chunks import ChunkList, plan_chunks
 from tidings.spark.sources.files import Location
@@ -42,23 +42,23 @@ Rows = list[tuple[str, bytes | None, str | None]]
 def read_documents(
     session: SparkSession, publications: str | Path, references: tuple[Snapshot, ...], work: Location
 ) -> DataFrame:
-    """The files of a folder: a document each. The list of files stands in the working folder."""
+    """Read the files of a folder, a document each; the list of files is in the working folder."""
     chunks = plan_chunks(publications)
-    held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
+    listed = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
     numbers = session.range(0, len(chunks), 1, len(chunks))
-    return numbers.mapInArrow(_stage(Location.of(publications).uri, held, references), COLUMNS)
+    return numbers.mapInArrow(_read_stage(Location.of(publications).uri, listed, references), COLUMNS)
 
 
-def _stage(
-    publications: str, held: ChunkList, references: tuple[Snapshot, ...]
+def _read_stage(
+    publications: str, listed: ChunkList, references: tuple[Snapshot, ...]
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: numbers of chunks in, rows out."""
+    """Return the function for `mapInArrow`: numbers of chunks in, rows out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         files = Location(publications).files
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for block in read_blocks(files, held.read(number)):
+                for block in read_blocks(files, listed.read(number)):
                     yield _batch(_rows(block, references))
 
     return run
@@ -66,20 +66,20 @@ def _stage(
 
 def _rows(block: Block | UnreadableFile, references: tuple[Snapshot, ...]) -> Rows:
     if isinstance(block, UnreadableFile):
-        return [(block.file, None, _told(DecodeProblem(block.reason)))]
+        return [(block.file, None, _problem_json(DecodeProblem(block.reason)))]
     names = block.names().to_pylist()
     if block.media_type not in DOCUMENTS.media_types:
-        return [(name, None, _told(_no_document(block.media_type))) for name in names]
+        return [(name, None, _problem_json(_no_document(block.media_type))) for name in names]
     bodies = [block.buffer[start:end].tobytes() for start, end in zip(block.starts, block.ends, strict=True)]
     problems = _enrich(bodies, block, references) if references else []
     documents: Rows = [(name, body, None) for name, body in zip(names, bodies, strict=True)]
-    return documents + [(names[place], None, _told(problem)) for place, problem in problems]
+    return documents + [(names[place], None, _problem_json(problem)) for place, problem in problems]
 
 
 def _enrich(
     bodies: list[bytes], block: Block, references: tuple[Snapshot, ...]
 ) -> Iterable[tuple[int, PublicationError]]:
-    """Put what reference tables add into the bodies; those that would become too large are told of."""
+    """Enrich the bodies with reference tables; return the problems of those that would become too large."""
     decoded = _reader(references).decode(block.media_type, block.buffer, block.starts, block.ends)
     for place, rows in decoded.added.items():
         bodies[place] = enriched_body(bodies[place], rows)
@@ -88,20 +88,20 @@ def _enrich(
 
 @lru_cache(maxsize=2)
 def _reader(references: tuple[Snapshot, ...]) -> DocumentReader:
-    """Kept, because a worker process runs many tasks."""
+    """Cached, because a worker process runs many tasks."""
     return DocumentReader(Environment(enrichment=Enrichment(references)))
 
 
 def _no_document(media_type: str) -> DecodeProblem:
     return DecodeProblem(
-        "the relational engine takes documents only",
+        "the relational engine only supports documents",
         received=media_type,
         accepted=", ".join(sorted(DOCUMENTS.media_types)),
-        hint="--engine index takes events, too",
+        hint="--engine index supports events, too",
     )
 
 
-def _told(problem: PublicationError) -> str:
+def _problem_json(problem: PublicationError) -> str:
     return json.dumps({"reason": problem.headline(), "facts": problem.facts()})
 
 
@@ -111,13 +111,10 @@ def _batch(rows: Rows) -> Any:
     return pa.RecordBatch.from_arrays(columns, ["publication", "body", "problem"])
 
 
-# Documents as rows: what the paper's SAX parser puts into SAX_Parse_Result (section 3.3).
-#
-# Each node that some linear path asks for is a row with its tag path, its id path and its value. Beyond the paper
-# elements have rows, too, because an XPath may ask for them or compare them. Nodes are numbered in the order of the
-# document: an element, its attributes, its content.
-#
-# Every document has one more row, without a tag path. It says that the document was read, or why it was not.
+# SAX_Parse_Result (section 3.3): each node that some linear path selects is a row with its tag path, id path and value.
+# Beyond the paper, elements have rows, too, because an XPath may ask for them or compare them. Nodes are numbered in
+# document order: an element, its attributes, its content. Every document has one more row, without a tag path, which
+# tells that the document was read, or why not.
 
 
 NODE_COLUMNS = ("event_id", "tagpath", "idpath", "value", "number", "problem")
@@ -127,11 +124,11 @@ SCHEMA = pa.schema(
 SPARK_SCHEMA = ", ".join(f"{name} {'double' if name == 'number' else 'string'}" for name in NODE_COLUMNS)
 
 ROWS = 10_000
-"""Rows that go to Spark together."""
+"""Rows per batch for Spark."""
 
 
 class Row(NamedTuple):
-    """`number` is null for what is no number. `problem` is the JSON of a reason and its facts."""
+    """A node; `number` is null for other values. `problem` is the JSON of a reason and its facts."""
 
     event_id: str
     tagpath: str | None = None
@@ -142,7 +139,7 @@ class Row(NamedTuple):
 
 
 class WantedPaths:
-    """Which tag paths some linear path asks for, found out once for each."""
+    """The tag paths that some linear path selects, computed once for each."""
 
     def __init__(self, linear: Iterable[str]) -> None:
         self._match = PathMatch()
@@ -157,18 +154,18 @@ class WantedPaths:
 
 
 def parse(event_id: str, body: bytes, wanted: WantedPaths) -> Iterator[Row]:
-    """The rows of a document: the definition."""
+    """Yield the rows of a document: the reference version."""
     try:
         document = xml_decoder.decode(body)
     except DecodeProblem as problem:
-        yield Row(event_id, problem=_problem(problem))
+        yield Row(event_id, problem=_problem_json(problem))
         return
     yield Row(event_id)
     yield from rows_of(event_id, document, wanted)
 
 
 def rows_of(event_id: str, document: Node, wanted: WantedPaths) -> Iterator[Row]:
-    """The rows of the nodes that are wanted, in the order of the document."""
+    """Yield the rows of the wanted nodes in document order."""
     last = 0
     ahead = [(document, "", "")]
     while ahead:
@@ -183,11 +180,11 @@ def rows_of(event_id: str, document: Node, wanted: WantedPaths) -> Iterator[Row]
 def parse_many(
     event_ids: Sequence[str], bodies: Sequence[bytes], wanted: WantedPaths, table: TagPaths
 ) -> Iterator[Row]:
-    """The same for many documents, without an object for each of their nodes."""
+    """Yield the rows of many documents, without an object for each node."""
     ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     decoded = decode_documents(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, table)
-    refused = {place: _problem(problem) for place, problem in decoded.rejects}
+    refused = {place: _problem_json(problem) for place, problem in decoded.rejects}
     yield from (Row(event_id, problem=refused.get(place)) for place, event_id in enumerate(event_ids))
     yield from _rows_of_atoms(event_ids, decoded.atoms, wanted)
 
@@ -217,19 +214,15 @@ def _number(value: str) -> float | None:
     return None if isnan(number) else number + 0.0
 
 
-def _problem(problem: PublicationError) -> str:
-    return json.dumps({"reason": problem.headline(), "facts": problem.facts()})
-
-
 @lru_cache(maxsize=2)
 def _opened(version: Version) -> tuple[WantedPaths, TagPaths]:
-    """Kept, because a worker process runs many tasks."""
+    """Cached, because a worker process runs many tasks."""
     paths = version.rows("query_linear_path", ["linearpath"])["linearpath"].to_pylist()
     return WantedPaths(paths), TagPaths()
 
 
 def stage(version: Version) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: documents (publication, body) in, rows out."""
+    """Return the function for `mapInArrow`: documents (publication, body) in, rows out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         wanted, table = _opened(version)

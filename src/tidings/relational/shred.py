@@ -1,37 +1,159 @@
-"""Subscriptions into files of rows: what a task does with its share of them.
+"""Shredding: subscriptions to rows of the tables, for each of the three plans.
 
-A task writes its own Parquet files and reports their names; the driver lists them. A task that is repeated leaves files
-that nobody lists.
+share          equalities, then the rest, a row each, chained by pre_id and chain_id
+share-bucket   equalities, a bucket of the first range (shared by many), the rest, that range itself
+unroll         the first k in one row, the others chained to it
+
+A task writes Parquet files of its own and reports their names; the driver lists them. A repeated task leaves files
+that are not listed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any
 
 import pyarrow as pa
 
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
-from tidings.relational.rows import Bounds, Rows
-from tidings.relational.tables import Layout
-from tidings.relational.templates import Templates
-from tidings.relational.versions import write_tables
+from tidings.relational.branches import EQUAL, RANGES, Predicate, PredicateSet, Templates
+from tidings.relational.tables import ROOT, UNROLLED, Layout, Plan, brinfo_id, chain_id, sub_id, write_tables
+
+Bounds = Mapping[tuple[int, str], Sequence[float]]
+"""Ends of buckets by linear path and operator, in ascending order."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows by table, and the linear paths and branching informations they use."""
+
+    layout: Layout
+    generation: int
+    bounds: Bounds = field(default_factory=dict)
+    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    linear: dict[str, None] = field(default_factory=dict)
+    infos: dict[tuple[str, str], None] = field(default_factory=dict)
+    _chained: set[bytes] = field(default_factory=set)
+
+    def add(self, subscription: str, text: str, alternatives: Iterable[PredicateSet]) -> None:
+        """Add the rows of a subscription; shared predicates are not repeated."""
+        for number, (predicates, exact) in enumerate(alternatives):
+            if not predicates:
+                self._put("query_everywhere", subscription, text, self.generation)
+                continue
+            own = sub_id(subscription, self.generation, number)
+            if self.layout.plan is Plan.SHARE_BUCKET:
+                predicates = bucketed(predicates, self.bounds)
+            verified = None if exact else text
+            self._put(
+                "query_branchpoint", own, self._meeting(predicates), subscription, verified, self.generation
+            )
+            self._predicates(own, predicates)
+
+    def _put(self, table: str, *row: Any) -> None:
+        self.rows.setdefault(table, []).append(row)
+
+    def _meeting(self, predicates: Sequence[Predicate]) -> str | None:
+        """Return the branching informations of the predicates in order; None if no branches have to meet."""
+        self.linear.update(dict.fromkeys(predicate.path for predicate in predicates))
+        if not any(predicate.info for predicate in predicates):
+            return None
+        pairs = [(predicate.path, predicate.info) for predicate in predicates]
+        self.infos.update(dict.fromkeys(pairs))
+        return "&".join(str(brinfo_id(*pair)) for pair in pairs)
+
+    def _predicates(self, own: bytes, predicates: Sequence[Predicate]) -> None:
+        if self.layout.plan is not Plan.UNROLL:
+            self._chain(ROOT, own, predicates)
+            return
+        first, rest = predicates[: self.layout.unroll], predicates[self.layout.unroll :]
+        empty = (None,) * (len(UNROLLED) * (self.layout.unroll - len(first)))
+        columns = [column for predicate in first for column in predicate.columns]
+        self._put("predicate_unroll", own, *columns, *empty, not rest)
+        if rest:
+            self._chain(own, own, rest)
+
+    def _chain(self, pre_id: bytes, own: bytes, predicates: Sequence[Predicate]) -> None:
+        for each in predicates[:-1]:
+            linear, op, value, number = each.columns
+            chain = chain_id(pre_id, linear, op, value or "", number is not None)
+            if chain not in self._chained:
+                self._chained.add(chain)
+                self._put("query_predicate", pre_id, *each.columns, chain, False)
+            pre_id = chain
+        self._put("query_predicate", pre_id, *predicates[-1].columns, own, True)
+
+    def tables(self) -> dict[str, Any]:
+        """Return the rows as Arrow tables."""
+        schemas = self.layout.schemas
+        return {
+            name: pa.Table.from_arrays(
+                [
+                    pa.array(column, type)
+                    for column, type in zip(zip(*rows, strict=True), schemas[name].types, strict=True)
+                ],
+                schema=schemas[name],
+            )
+            for name, rows in self.rows.items()
+        }
+
+
+def bucketed(predicates: list[Predicate], bounds: Bounds) -> list[Predicate]:
+    """Rewrite `a > x and rest` to `a > b and rest and a > x` (section 4.2), where b is the start of x's bucket.
+
+    Without a rest this saves nothing. Only ranges have buckets.
+    """
+    equal = [each for each in predicates if each.op == EQUAL]
+    others = predicates[len(equal) :]
+    if len(others) < 2 or others[0].number is None or others[0][:2] not in bounds:
+        return predicates
+    first, *rest = others
+    assert first.number is not None
+    edge = edge_of(first.op, first.number, bounds[first.linearpath_id, first.op])
+    bucket = first._replace(value=repr(edge), number=edge, info="")
+    return [*equal, bucket, *rest, first]
+
+
+def edge_of(op: str, number: float, bounds: Sequence[float]) -> float:
+    """Return the end of a number's bucket that every value beyond the number passes, too."""
+    if op in (">", ">="):
+        place = bisect_right(bounds, number)
+        return bounds[place - 1] if place else -inf
+    place = bisect_left(bounds, number)
+    return bounds[place] if place < len(bounds) else inf
+
+
+def bounds_of(alternatives: Iterable[PredicateSet], buckets: int) -> Iterator[tuple[int, str, list[float]]]:
+    """Yield the ends of equally filled buckets for each path and operator."""
+    numbers: dict[tuple[int, str], list[float]] = {}
+    for alternative in alternatives:
+        for each in alternative.predicates:
+            if each.op in RANGES and each.number is not None:
+                numbers.setdefault((each.linearpath_id, each.op), []).append(each.number)
+    for (linear, op), found in numbers.items():
+        found.sort()
+        places = [len(found) * n // buckets for n in range(buckets + 1)]
+        edges = places[:-1] if op in (">", ">=") else [max(place - 1, 0) for place in places[1:]]
+        yield linear, op, sorted({found[place] for place in edges})
+
 
 FLUSHED = 50_000
-"""Subscriptions after which files are written: some hundred megabytes of rows are not kept in memory."""
+"""Subscriptions per file: their rows take some hundred megabytes of memory."""
 
-Files = dict[str, tuple[str, ...]]
+TableFiles = dict[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
 class ShredResult:
-    """What became of subscriptions: how many were taken, files by table, paths that occur, and what was refused."""
+    """Result of shredding: number of accepted subscriptions, files by table, paths, and rejects."""
 
     taken: int = 0
-    files: list[Files] = field(default_factory=list)
+    files: list[TableFiles] = field(default_factory=list)
     linear: list[str] = field(default_factory=list)
     infos: list[tuple[str, str]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
@@ -48,19 +170,19 @@ class ShredResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Where rows go to, and how they are laid out."""
+    """The folder and the layout of rows."""
 
     folder: str
     layout: Layout
     generation: int
     bounds: Bounds
 
-    def take_apart(self, subscriptions: Iterable[tuple[str, str]]) -> Iterator[ShredResult]:
+    def shred(self, subscriptions: Iterable[tuple[str, str]]) -> Iterator[ShredResult]:
         """Write the rows of subscriptions (id and text)."""
         templates, (rows, apart) = Templates(), self._begin()
         for id, text in subscriptions:
             try:
-                rows.add(id, text, templates.asked_by(text))
+                rows.add(id, text, templates.predicate_sets_of(text))
             except SubscriptionError as problem:
                 apart.rejects.append(Reject("subscription", id, problem.message(), problem.facts()))
                 continue
@@ -79,7 +201,7 @@ class Task:
         return apart
 
     def stage(self) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """The function for `mapInArrow`: subscriptions in, reports in JSON out."""
+        """Return the function for `mapInArrow`: subscriptions in, reports in JSON out."""
 
         def run(batches: Iterable[Any]) -> Iterator[Any]:
             pairs = (
@@ -87,7 +209,7 @@ class Task:
                 for batch in batches
                 for pair in zip(batch.column("id").to_pylist(), batch.column("text").to_pylist(), strict=True)
             )
-            for apart in self.take_apart(pairs):
+            for apart in self.shred(pairs):
                 yield pa.RecordBatch.from_pydict({"report": [apart.to_json()]})
 
         return run

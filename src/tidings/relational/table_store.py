@@ -1,11 +1,14 @@
-"""Subscriptions as tables in a folder: adding, removing, learning of tag paths, collecting garbage.
+"""Subscriptions as tables in a folder: adding, removing, learning tag paths, compaction.
 
     store = TableStore.create("tables", Layout(Plan.UNROLL))
     store.add(session, subscriptions)      # a table with id and text
     store.remove(["s1"])
+    compact(session, store)
 
-A change writes files with its own rows and touches no other: adding writes what is new of a subscription, removing
-writes a tombstone. The folder must be one that all executors see. One process changes it at a time.
+A change writes files with its own rows and touches no others: adding writes the new rows of a subscription, removing
+writes a tombstone. Compaction rewrites all tables without dead and repeated rows, and without predicates, paths and
+branch informations that are no longer used; then it deletes the old files. No matching may run at the same time. All
+executors must see the folder. One process changes it at a time.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,27 +28,26 @@ from pyspark.sql import functions as F
 
 from tidings.errors import IdTaken, InputError, SubscriptionError
 from tidings.model import Reject
-from tidings.relational.branches import PredicateSet
+from tidings.relational.branches import PredicateSet, Templates
 from tidings.relational.known_paths import KnownPaths
-from tidings.relational.rows import Bounds, bounds_of
-from tidings.relational.shred import ShredResult, Task
-from tidings.relational.tables import Layout, Plan
-from tidings.relational.templates import Templates
-from tidings.relational.versions import LIST, Files, Version, write_tables
+from tidings.relational.plans import CheckpointedTables, checkpointed_tables
+from tidings.relational.shred import Bounds, ShredResult, Task, bounds_of
+from tidings.relational.tables import LIST, Files, Layout, Plan, Version, write_tables
+from tidings.spark.sources.files import Location
 
 FEW = 1_000
-"""So many subscriptions are taken apart here: asking Spark takes longer."""
+"""Up to this number subscriptions are shredded in the driver: a Spark job takes longer."""
 
 SHARED = Layout()
 
 EACH_TASK = 25_000
 SAMPLE = 5_000
-"""From so many subscriptions it is judged where buckets should end."""
+"""Number of subscriptions from which the ends of buckets are estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """How many subscriptions were taken, and which were not."""
+    """Number of accepted subscriptions, and the rejected ones."""
 
     taken: int
     rejects: tuple[Reject, ...]
@@ -60,7 +64,7 @@ class TableStore:
     def create(cls, folder: str | Path, layout: Layout = SHARED) -> TableStore:
         place = Path(folder).absolute()
         if (place / LIST).exists():
-            raise InputError("there are tables of subscriptions here already", where=str(folder))
+            raise InputError("the folder has tables of subscriptions already", where=str(folder))
         place.mkdir(parents=True, exist_ok=True)
         version = Version(str(place), layout)
         version.commit()
@@ -81,50 +85,49 @@ class TableStore:
         return self._known
 
     def table(self, session: SparkSession, name: str) -> DataFrame:
-        """A table for Spark."""
+        """Open a table for Spark."""
         paths = self.version.paths(name)
         if not paths:
             return session.createDataFrame(self.layout.schemas[name].empty_table())
         return session.read.parquet(*paths)
 
     def add(self, session: SparkSession, subscriptions: Any) -> AddResult:
-        """Take in subscriptions: a table with `id` and `text`. What cannot be read is refused, the rest is taken."""
+        """Add subscriptions, a table with `id` and `text`; invalid ones are rejected, the others are added."""
         self._refuse_taken(subscriptions["id"])
         bounds, new = self._bounds(subscriptions)
         task = Task(self.version.folder, self.layout, self.version.generation + 1, bounds)
-        done = _take_apart(session, task, subscriptions)
-        linear = [path for apart in done for path in apart.linear]
-        infos = [info for apart in done for info in apart.infos]
+        results = _shred(session, task, subscriptions)
+        linear = [path for result in results for path in result.linear]
+        infos = [info for result in results for info in result.infos]
         with self._changing():
-            files = [files for apart in done for files in apart.files]
-            self._commit(*files, self._written(self.known.learn_linear(linear, infos) | new))
-        return AddResult(
-            sum(apart.taken for apart in done), tuple(r for apart in done for r in apart.rejects)
-        )
+            files = [files for result in results for files in result.files]
+            self._commit(*files, self._write(self.known.learn_linear(linear, infos) | new))
+        rejects = tuple(reject for result in results for reject in result.rejects)
+        return AddResult(sum(result.taken for result in results), rejects)
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Forget subscriptions; how many of them were there."""
-        there = self.alive(list(ids))
-        if there:
-            ended = [self.version.generation + 1] * len(there)
-            self._commit(self._written({"tombstone": {"subscription": there, "generation": ended}}))
-        return len(there)
+        """Remove subscriptions; return how many existed."""
+        existing = self.live_ids(list(ids))
+        if existing:
+            ended = [self.version.generation + 1] * len(existing)
+            self._commit(self._write({"tombstone": {"subscription": existing, "generation": ended}}))
+        return len(existing)
 
     def learn(self, tag_paths: Iterable[str]) -> None:
-        """Match tag paths that were never seen with all linear paths (section 3.4)."""
+        """Match new tag paths with all linear paths (section 3.4)."""
         with self._changing():
             if learned := self.known.learn_tags(tag_paths):
-                self._commit(self._written(learned))
+                self._commit(self._write(learned))
 
-    def alive(self, ids: Sequence[str] | None = None) -> list[str]:
-        """Those of these subscriptions that are there; without ids, all that are."""
-        held = [("query_branchpoint", "sub_id"), ("query_everywhere", "text")]
+    def live_ids(self, ids: Sequence[str] | None = None) -> list[str]:
+        """Return which of these subscriptions exist; without ids, all existing ones."""
+        tables = [("query_branchpoint", "sub_id"), ("query_everywhere", "text")]
         return list(
-            dict.fromkeys(id for table, column in held for id, _ in self.version.alive(table, column, ids))
+            dict.fromkeys(id for table, column in tables for id, _ in self.version.alive(table, column, ids))
         )
 
     def replace(self, files: Files) -> None:
-        """From now on the tables consist of these files."""
+        """Replace the files of all tables."""
         with self._changing():
             following = dataclasses.replace(self.version.next(), files=files)
             following.commit()
@@ -132,7 +135,7 @@ class TableStore:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """If a change cannot be written, what was learned for it is read again from what is there."""
+        """Discard the cached paths if a change fails: they may include those of the change."""
         try:
             yield
         except BaseException:
@@ -142,12 +145,12 @@ class TableStore:
     def _refuse_taken(self, ids: Any) -> None:
         if not self.version.files:
             return
-        there = self.alive(ids.to_pylist())
-        if there:
-            raise IdTaken("a subscription of this id is there already", received=repr(there[0]))
+        existing = self.live_ids(ids.to_pylist())
+        if existing:
+            raise IdTaken("there is a subscription with this id already", received=repr(existing[0]))
 
     def _bounds(self, subscriptions: Any) -> tuple[Bounds, dict[str, Any]]:
-        """Where buckets end: as settled before, and for new paths by what these subscriptions ask."""
+        """Return the ends of buckets: stored ones, and for new paths estimates from these subscriptions."""
         if self.layout.plan is not Plan.SHARE_BUCKET:
             return {}, {}
         rows = self.version.rows("predicate_bucket").to_pylist()
@@ -160,10 +163,10 @@ class TableStore:
         )
         return settled | {row[:2]: row[2] for row in new}, {"predicate_bucket": columns} if new else {}
 
-    def _written(self, tables: dict[str, Any]) -> Files:
+    def _write(self, tables: dict[str, Any]) -> Files:
         schemas = self.layout.schemas
-        made = {name: pa.table(dict(columns), schemas[name]) for name, columns in tables.items()}
-        return write_tables(self.version.folder, made)
+        rows = {name: pa.table(dict(columns), schemas[name]) for name, columns in tables.items()}
+        return write_tables(self.version.folder, rows)
 
     def _commit(self, *files: Files) -> None:
         following = self.version.next(*files)
@@ -171,10 +174,10 @@ class TableStore:
         self.version = following
 
 
-def _take_apart(session: SparkSession, task: Task, subscriptions: Any) -> list[ShredResult]:
+def _shred(session: SparkSession, task: Task, subscriptions: Any) -> list[ShredResult]:
     given = subscriptions.select(["id", "text"])
     if given.num_rows <= FEW:
-        return list(task.take_apart(_pairs(given)))
+        return list(task.shred(_pairs(given)))
     parts = max(2, given.num_rows // EACH_TASK)
     frame = session.createDataFrame(given).repartition(parts)
     reports = frame.mapInArrow(task.stage(), "report string").collect()
@@ -191,21 +194,104 @@ def _spread(count: int, most: int) -> list[int]:
 
 
 def _readable(texts: Iterable[str]) -> Iterator[PredicateSet]:
-    """What texts ask for. Those that will be refused are left out: that is said elsewhere."""
+    """Yield the predicates of texts, without invalid ones, which are reported elsewhere."""
     templates = Templates()
     for text in texts:
         with suppress(SubscriptionError):
-            yield from templates.asked_by(text)
-
-
-# Rows of subscriptions that were not removed.
+            yield from templates.predicate_sets_of(text)
 
 
 def live_rows(session: SparkSession, store: TableStore, name: str) -> DataFrame:
-    """The rows of a table without those that a tombstone of a later generation names."""
+    """Return the rows of a table without those of removed subscriptions."""
     rows = store.table(session, name)
     if not store.version.files.get("tombstone"):
         return rows
     dead = store.table(session, "tombstone").groupBy("subscription").agg(F.max("generation").alias("ended"))
     both = rows.join(dead, "subscription", "left")
     return both.filter("ended is null or generation > ended").drop("ended")
+
+
+FEW_ROWS = (
+    "query_linear_path",
+    "linearpath_brinfo",
+    "predicate_bucket",
+    "tagpath_map",
+    "path_match",
+    "tagpath_brinfo",
+)
+"""Tables that fit into one file."""
+
+
+def compact(session: SparkSession, store: TableStore) -> None:
+    """Rewrite the tables with live rows only."""
+    with checkpointed_tables() as kept:
+        files = {
+            name: _write_table(store, name, frame)
+            for name, frame in _live_tables(session, store, kept).items()
+        }
+    store.replace(files)
+    _sweep(Path(store.version.folder), store.version.files)
+
+
+def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTables) -> dict[str, DataFrame]:
+    def table(name: str) -> DataFrame:
+        return store.table(session, name)
+
+    meetings = kept(live_rows(session, store, "query_branchpoint"))
+    unrolled = kept(table("predicate_unroll").join(meetings, "sub_id", "left_semi"))
+    chained = kept(_used_chains(table("query_predicate"), meetings, kept))
+    used = kept(_used_paths(chained, unrolled, store.layout.unroll))
+    listed = F.split("branchpoint_info", "&").cast("array<bigint>")
+    infos = meetings.select(F.explode(listed).alias("brinfo_id")).distinct()
+    matched = kept(table("path_match").join(used, "linearpath_id", "left_semi"))
+    return {
+        "query_branchpoint": meetings,
+        "query_everywhere": live_rows(session, store, "query_everywhere"),
+        "predicate_unroll": unrolled,
+        "query_predicate": chained,
+        "query_linear_path": table("query_linear_path").join(
+            used.withColumnRenamed("linearpath_id", "id"), "id", "left_semi"
+        ),
+        "predicate_bucket": table("predicate_bucket").join(used, "linearpath_id", "left_semi"),
+        "linearpath_brinfo": table("linearpath_brinfo").join(infos, "brinfo_id", "left_semi"),
+        "path_match": matched,
+        "tagpath_map": table("tagpath_map").join(matched, "tagpath_id", "left_semi"),
+        "tagpath_brinfo": table("tagpath_brinfo").join(infos, "brinfo_id", "left_semi"),
+    }
+
+
+def _used_chains(predicates: DataFrame, meetings: DataFrame, kept: CheckpointedTables) -> DataFrame:
+    """Return the last predicates of live subscriptions and all that lead to them, back to the root."""
+    ends = meetings.select(F.col("sub_id").alias("chain_id"))
+    level = predicates.filter("final").join(ends, "chain_id", "left_semi")
+    levels = []
+    while not level.isEmpty():
+        levels.append(level)
+        before = level.select(F.col("pre_id").alias("chain_id")).distinct()
+        inner = predicates.filter("not final").join(before, "chain_id", "left_semi")
+        level = kept(inner.dropDuplicates(["chain_id"]))
+    return reduce(DataFrame.unionByName, levels, level)
+
+
+def _used_paths(chained: DataFrame, unrolled: DataFrame, k: int) -> DataFrame:
+    paths = F.array(*(f"path{n}" for n in range(1, k + 1)))
+    first = unrolled.select(F.explode(paths).alias("linearpath_id")).filter("linearpath_id is not null")
+    return chained.select("linearpath_id").unionByName(first).distinct()
+
+
+def _write_table(store: TableStore, name: str, frame: DataFrame) -> tuple[str, ...]:
+    folder = f"{name}/{uuid4().hex}"
+    rows = frame.select(*store.layout.schemas[name].names)
+    place = Path(store.version.folder) / folder
+    (rows.coalesce(1) if name in FEW_ROWS else rows).write.parquet(Location.of(place).for_spark)
+    return tuple(f"{folder}/{part.name}" for part in sorted(place.glob("part-*.parquet")))
+
+
+def _sweep(folder: Path, files: Files) -> None:
+    """Delete unlisted files, and the folders that are empty then."""
+    listed = {folder / name for names in files.values() for name in names}
+    for path in sorted(folder.glob("*/**/*"), reverse=True):
+        if path.is_file() and path not in listed:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

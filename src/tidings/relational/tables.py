@@ -1,25 +1,38 @@
-"""The tables of the relational engine, with the names the paper gives them (figures 3.4, 3.7, 3.8, 3.11 and 4.1).
+"""Tables of the relational engine, named as in the paper (figures 3.4, 3.7, 3.8, 3.11 and 4.1), and their files.
 
-Ids are made from what they stand for, not counted: whoever takes a subscription apart knows the ids of its paths and
-chains without asking anybody, and predicates that subscriptions have in common get the same id by themselves
-(section 4.2). Ids of chains have 128 bits. Ids of paths have 64, and the driver, who sees all paths, checks them.
+Ids are hashes, not counters: a task knows the ids of paths and chains without asking, and predicates that subscriptions
+have in common get the same id (section 4.2). Ids of chains have 128 bits. Ids of paths have 64, and the driver, which
+sees all paths, checks them for collisions.
+
+The list of files is replaced atomically, so a change counts completely or not at all. A change only adds files. A crash
+leaves files that are not listed; compaction removes them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tidings.core.atomic_files import write_atomically
+from tidings.errors import InputError
 
 _KEY, _ID, _TEXT, _NUMBER = pa.binary(), pa.int64(), pa.string(), pa.float64()
 
 ROOT = bytes(16)
-"""Where all chains begin: the `pre_id` 0 of the paper."""
+"""The start of all chains: the `pre_id` 0 of the paper."""
 
 
 def _schema(**columns: Any) -> Any:
@@ -42,11 +55,11 @@ TABLES = {
     "path_match": _schema(tagpath_id=_ID, linearpath_id=_ID),
     "tagpath_brinfo": _schema(tagpath_id=_ID, brinfo_id=_ID, bp_position=_TEXT),
 }
-"""All tables but `predicate_unroll`, whose columns depend on k.
+"""All tables except `predicate_unroll`, whose columns depend on k.
 
-A predicate's `value` is its literal; `number` is set if that is a number. `text` is set if what the joins find must be
-verified; `query_everywhere` has what the joins have no hold on. `branchpoint_info` is null if branches meet anyway.
-A row of a subscription is dead if a tombstone of a later generation names it.
+`value` is the literal of a predicate; `number` is set if it is a number. `text` is set if matches of the joins must be
+verified; `query_everywhere` has the subscriptions that joins cannot select. `branchpoint_info` is null if branches meet
+in any case. A row is dead if a tombstone of a later generation names its subscription.
 """
 
 UNROLLED = ("path", "op", "value", "number")
@@ -54,7 +67,7 @@ UNROLLED = ("path", "op", "value", "number")
 
 
 class Plan(StrEnum):
-    """How predicates are laid out and joined (section 4)."""
+    """Layouts of predicates and their joins (section 4)."""
 
     SHARE = "share"
     SHARE_BUCKET = "share-bucket"
@@ -63,7 +76,7 @@ class Plan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The plan that tables are laid out for; how many predicates a row has in `unroll`, how many buckets there are."""
+    """The plan of the tables, the predicates per row of `unroll`, and the number of buckets."""
 
     plan: Plan = Plan.SHARE
     unroll: int = 5
@@ -81,13 +94,13 @@ class Layout:
 
 @lru_cache(maxsize=1 << 16)
 def path_id(text: str) -> int:
-    """The id of a linear path or a tag path."""
+    """Return the id of a linear path or a tag path."""
     return _number(text.encode())
 
 
 @lru_cache(maxsize=1 << 16)
 def brinfo_id(linear: str, info: str) -> int:
-    """The id of a linear path with its branching information."""
+    """Return the id of a linear path with its branching information."""
     return _number(f"{linear} {info}".encode())
 
 
@@ -96,14 +109,89 @@ def _number(data: bytes) -> int:
 
 
 def sub_id(subscription: str, generation: int, alternative: int) -> bytes:
-    """The id of an alternative: each is a subscription of its own in the tables (section 3.1)."""
+    """Return the id of an alternative, which is a subscription of its own in the tables (section 3.1)."""
     return _key(f"{generation} {alternative} {subscription}".encode())
 
 
 def chain_id(pre_id: bytes, linearpath_id: int, op: str, value: str, numeric: bool) -> bytes:
-    """Where a chain leads to from `pre_id` if a predicate holds."""
+    """Return the id that a chain reaches from `pre_id` if a predicate holds."""
     return _key(pre_id + struct.pack(">q?", linearpath_id, numeric) + f"{op} {value}".encode())
 
 
 def _key(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
+
+
+LIST = "tables.json"
+
+Files = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The files of each table, relative to `folder`. The generation counts changes, so it tells versions apart."""
+
+    folder: str
+    layout: Layout
+    generation: int = 0
+    files: Files = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Version:
+        path = Path(folder) / LIST
+        if not path.exists():
+            raise InputError("the folder has no tables of subscriptions", where=str(folder))
+        stored = json.loads(path.read_text())
+        layout = Layout(Plan(stored["layout"].pop("plan")), **stored["layout"])
+        files = {name: tuple(listed) for name, listed in stored["files"].items()}
+        return cls(str(path.parent), layout, stored["generation"], files)
+
+    def commit(self) -> None:
+        """Make this the current version of the tables."""
+        text = json.dumps({name: part for name, part in asdict(self).items() if name != "folder"}, indent=1)
+        write_atomically(Path(self.folder) / LIST, text)
+
+    def next(self, *more: Files) -> Version:
+        """Return the next generation, with more files."""
+        files = dict(self.files)
+        for each in more:
+            files |= {name: (*files.get(name, ()), *listed) for name, listed in each.items()}
+        return replace(self, generation=self.generation + 1, files=files)
+
+    def paths(self, table: str) -> list[str]:
+        return [f"{self.folder}/{file}" for file in self.files.get(table, ())]
+
+    def rows(self, table: str, columns: list[str] | None = None, where: Any = None) -> Any:
+        """Read a table, or a part of it, into memory."""
+        schema, paths = self.layout.schemas[table], self.paths(table)
+        if not paths:
+            return schema.empty_table().select(columns or schema.names)
+        return ds.dataset(paths, schema, format="parquet").to_table(columns, where)
+
+    def alive(self, table: str, column: str, ids: Sequence[str] | None = None) -> list[tuple[str, str]]:
+        """Return live subscriptions of a table, optionally only `ids`, each with a column."""
+        wanted = None if ids is None else pc.field("subscription").isin(list(ids))
+        dead: dict[str, int] = {}
+        for id, generation in _tuples(self.rows("tombstone", None, wanted)):
+            dead[id] = max(generation, dead.get(id, 0))
+        rows = self.rows(table, ["subscription", column, "generation"], wanted)
+        return [(id, value) for id, value, generation in _tuples(rows) if generation > dead.get(id, 0)]
+
+
+def _tuples(table: Any) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def write_tables(folder: str | Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Write a new file with a unique name for each table that has rows."""
+    return {
+        name: (_write(Path(folder), f"{name}/{uuid4().hex}.parquet", rows),)
+        for name, rows in tables.items()
+        if rows.num_rows
+    }
+
+
+def _write(folder: Path, name: str, rows: pa.Table) -> str:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, folder / name)
+    return name

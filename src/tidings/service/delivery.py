@@ -17,7 +17,7 @@ from tidings.feeds.outbound.entries import build_entry
 from tidings.model import Publication
 from tidings.operations.http_client import HttpLimits
 from tidings.operations.settings import Settings
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 from tidings.store.store import Store
 
 
@@ -41,7 +41,7 @@ def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
     )
 
 
-def describe_notification(entry: SubscriptionEntry, publication: Publication | None) -> Description:
+def describe_notification(entry: NumberedNotification, publication: Publication | None) -> Description:
     """A notification as people read it, in the words of its entry in a feed."""
     found = build_entry(entry, publication)
     return Description(found.title, found.summary, found.link)

@@ -13,7 +13,7 @@ from typing import Any
 from tidings.cloud_events import LARGEST, MEDIA_TYPE, TYPE, carried_text, cloud_event, text_of, text_with
 from tidings.errors import InputError
 from tidings.model import WITHHELD, Notification
-from tidings.store.acknowledgements import SubscriberPosition
+from tidings.store.acknowledgements import SubscriberCursor
 from tidings.store.store import Store
 
 __all__ = ["LARGEST", "MEDIA_TYPE", "TYPE", "build_cloud_events", "cloud_event", "text_of"]
@@ -115,7 +115,7 @@ def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
         yield some
 
 
-def resolve_cursor(standing: SubscriberPosition, after: int | None) -> int:
+def resolve_cursor(standing: SubscriberCursor, after: int | None) -> int:
     """Where a reader begins: after the cursor it names, or after what it has acknowledged.
 
     A cursor that is ahead of everything is refused: what comes under the numbers in between would be missed. It is

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from tidings.core.text import plural
 from tidings.errors import InputError, SchemaError, TextWarning
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.gql.gql_tree import PREFIXES, show_term
 from tidings.graphs.model import Graph
+from tidings.graphs.patterns.pattern_tree import PREFIXES, show_term
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.graphs.rdf.rdf_decoder import decode_graphs
 from tidings.graphs.taxonomy import Taxonomy, merged, taxonomy_of

@@ -319,7 +319,7 @@ def read_health(store: Store, asked: Iterable[Subscription]) -> dict[str, Subscr
 
 def _of(store: Store, subscriber: str, ids: list[str]) -> dict[str, SubscriptionHealth]:
     delivered = store.destinations.health(subscriber, ids)
-    matched = store.entries.match_counts(subscriber, ids)
+    matched = store.numbered_notifications.match_counts(subscriber, ids)
     return {id: _health(matched[id], delivered.get(id, Delivered())) for id in ids}
 
 

@@ -36,7 +36,7 @@ from tidings.service.subscriptions import (
 )
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
-from tidings.store.deferred import DeferredSummary
+from tidings.store.delayed_notifications import DelayedSummary
 from tidings.store.journal import AppendResult
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions.view import RULES
@@ -192,7 +192,7 @@ class Tidings(Closeable):
         """A subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
 
-    def held(self, subscriber: str) -> DeferredSummary:
+    def held(self, subscriber: str) -> DelayedSummary:
         """What waits for a subscriber, because of the delays accepted, and until when."""
         return self.store.notifications.held(subscriber)
 

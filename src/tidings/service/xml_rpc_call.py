@@ -11,9 +11,9 @@ from xml.parsers.expat import ExpatError
 from xmlrpc.client import Error, loads
 
 from tidings.errors import DecodeProblem
-from tidings.graphs.feed_formats.repair import feed_text
-from tidings.graphs.rdf.limits import Limits
-from tidings.graphs.rdf.rdf_xml import parsed_xml
+from tidings.graphs.rdf.rdf_errors import Limits
+from tidings.graphs.rdf.rdf_xml import parse_rdf_xml
+from tidings.graphs.syndication.markup import feed_text
 from tidings.parsers.xml_parser import serialised
 
 DEPTH = 40
@@ -22,7 +22,7 @@ _LIMITS = Limits(depth=DEPTH, namespaces=20)
 
 def read_call(body: bytes, media_type: str) -> tuple[str | None, tuple[Any, ...]]:
     """The method and the parameters of a call."""
-    root = parsed_xml(feed_text(body, media_type), _LIMITS)
+    root = parse_rdf_xml(feed_text(body, media_type), _LIMITS)
     try:
         parameters, method = loads(serialised(root), use_builtin_types=True)
     except (

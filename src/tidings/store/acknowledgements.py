@@ -1,4 +1,4 @@
-"""Positions of subscribers: last sequence numbers, and acknowledgements.
+"""Cursors of subscribers: last and acknowledged sequence numbers.
 
 An acknowledged number only grows, and never exceeds the last sequence number.
 """
@@ -31,8 +31,8 @@ acknowledgements = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriberPosition:
-    """Last sequence number of a subscriber, the acknowledged one, and when it was acknowledged."""
+class SubscriberCursor:
+    """How far a subscriber has read: the last and the acknowledged sequence number, and when it was acknowledged."""
 
     last: int
     acknowledged: int = 0
@@ -49,11 +49,11 @@ class Acknowledgements:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def standing(self, subscriber: str) -> SubscriberPosition:
+    def cursor(self, subscriber: str) -> SubscriberCursor:
         with self._database.read() as connection:
-            return _standing(connection, subscriber)
+            return _read_cursor(connection, subscriber)
 
-    def acknowledge(self, subscriber: str, upto: int) -> SubscriberPosition:
+    def acknowledge(self, subscriber: str, upto: int) -> SubscriberCursor:
         """Acknowledge everything up to a sequence number, durably.
 
         A smaller number than before changes nothing: acknowledgements may arrive out of order. A number beyond the last
@@ -63,7 +63,7 @@ class Acknowledgements:
         return self._database.transact(lambda c: _acknowledge(c, subscriber, upto, moment))
 
 
-_STANDING = (
+_CURSOR = (
     select(subscribers.c.last_sequence, acknowledgements.c.sequence, acknowledgements.c.time)
     .join_from(
         subscribers,
@@ -76,11 +76,9 @@ _STANDING = (
 )
 
 
-def _standing(connection: Connection, subscriber: str) -> SubscriberPosition:
-    row = connection.execute(_STANDING, {"who": subscriber}).one_or_none()
-    return (
-        SubscriberPosition(row.last_sequence, row.sequence or 0, row.time) if row else SubscriberPosition(0)
-    )
+def _read_cursor(connection: Connection, subscriber: str) -> SubscriberCursor:
+    row = connection.execute(_CURSOR, {"who": subscriber}).one_or_none()
+    return SubscriberCursor(row.last_sequence, row.sequence or 0, row.time) if row else SubscriberCursor(0)
 
 
 _RAISE = text(
@@ -90,18 +88,18 @@ _RAISE = text(
 )
 
 
-def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str) -> SubscriberPosition:
-    last = _standing(connection, subscriber).last
+def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str) -> SubscriberCursor:
+    last = _read_cursor(connection, subscriber).last
     if not 0 <= upto <= last:
         accepted = f"0 to {last}"
         with pointing("/upto"):
-            raise InputError("there is no such number", where="upto", received=str(upto), accepted=accepted)
+            raise InputError("no such sequence number", where="upto", received=str(upto), accepted=accepted)
     if upto > 0:
         connection.execute(_RAISE, {"subscriber": subscriber, "sequence": upto, "time": moment})
-    return _standing(connection, subscriber)
+    return _read_cursor(connection, subscriber)
 
 
-Numbered = tuple[str, int]
+SequenceKey = tuple[str, int]
 """A subscriber and a sequence number."""
 
 
@@ -117,13 +115,13 @@ class Heads:
             rows = bulk.select_among(connection, _LAST, subscribers.c.subscriber, names)
             return {row.subscriber: row.last_sequence for row in rows}
 
-    def told(self, wanted: Iterable[Numbered]) -> list[Notification]:
+    def read(self, keys: Iterable[SequenceKey]) -> list[Notification]:
         """Read notifications by sequence numbers, in order for each subscriber."""
-        statement, spelled = _TOLD[self._database.engine.dialect.name]
+        statement, as_parameters = _BY_SEQUENCE[self._database.engine.dialect.name]
         found: list[Notification] = []
         with self._database.read() as connection:
-            for some in bulk.iter_chunks(sorted(wanted), bulk.KEYS):
-                rows = connection.execute(text(statement), spelled(some))
+            for some in bulk.iter_chunks(sorted(keys), bulk.KEYS):
+                rows = connection.execute(text(statement), as_parameters(some))
                 found += [notification_from_row(*row) for row in rows]
         return sorted(found, key=lambda one: (one.subscriber, one.sequence))
 
@@ -134,16 +132,16 @@ _COLUMNS = str(select(*NOTIFICATION_COLUMNS).compile(compile_kwargs={"literal_bi
 )
 
 
-def _as_json(wanted: Sequence[Numbered]) -> dict[str, Any]:
+def _as_json(wanted: Sequence[SequenceKey]) -> dict[str, Any]:
     return {"wanted": json.dumps(wanted)}
 
 
-def _as_arrays(wanted: Sequence[Numbered]) -> dict[str, Any]:
+def _as_arrays(wanted: Sequence[SequenceKey]) -> dict[str, Any]:
     return {"names": [name for name, _ in wanted], "numbers": [number for _, number in wanted]}
 
 
 # Force the short list first in the join order: it is looked up row by row with the primary key.
-_TOLD: dict[str, tuple[str, Callable[[Sequence[Numbered]], dict[str, Any]]]] = {
+_BY_SEQUENCE: dict[str, tuple[str, Callable[[Sequence[SequenceKey]], dict[str, Any]]]] = {
     "sqlite": (
         f"{_COLUMNS} FROM json_each(:wanted) AS w CROSS JOIN notifications"
         " ON notifications.subscriber = json_extract(w.value, '$[0]')"

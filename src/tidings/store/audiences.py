@@ -1,12 +1,11 @@
-"""Audiences: a publication may carry a label, and then only those see it who were granted the label.
+"""Audiences: a labelled publication is visible only to subscribers with a grant of its label.
 
     is withheld(subscriber, publication)   the publication has a label, and the subscriber has no grant of it
 
-That one sentence decides everywhere. `Seeing` asks it of the matches of a batch, before they become notifications;
-`withheld` is the same as a column, which is read with each notification: a grant that was revoked meanwhile counts.
+This rule holds everywhere. `Visibility` applies it to the matches of a batch, before they become notifications;
+`withheld_column` is the same as a column, read with each notification, so that revoked grants count.
 
-Labels are in a table of their own, and not in the journal. It has rows for labelled publications only, so where nobody
-uses labels it is empty, and looking something up in it costs nothing.
+Labels have a table of their own, with rows for labelled publications only: without labels, lookups cost nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ labels = Table(
     sqlite_with_rowid=False,
 )
 
-# A grant that was revoked stays, with its end: feeds look different from that moment on, and say so.
+# A revoked grant stays, with its end: feeds change at that moment and report it.
 grants = Table(
     "audience_grants",
     metadata,
@@ -58,7 +57,7 @@ _HOLDS = grants.c.until.is_(None)
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A subscriber may see what carries a label, since a moment."""
+    """The permission of a subscriber to see publications with a label."""
 
     subscriber: str
     label: str
@@ -67,29 +66,29 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class GrantChange:
-    """How often grants had been changed when a subscriber's were changed last, and when that was."""
+    """Version and time of the last change of a subscriber's grants."""
 
     version: int = 0
     time: str = ""
 
 
-def withheld_column(told: Table) -> ColumnElement[bool]:
-    """Whether a subscriber may not see the publication of a notification, as a column of whatever is read."""
-    own = grants.c.subscriber == told.c.subscriber, grants.c.label == labels.c.label, _HOLDS
+def withheld_column(table: Table) -> ColumnElement[bool]:
+    """Build the column that tells whether a notification is withheld from its subscriber."""
+    own = grants.c.subscriber == table.c.subscriber, grants.c.label == labels.c.label, _HOLDS
     granted = exists().where(*own).correlate_except(grants)
-    hidden = exists().where(labels.c.publication == told.c.publication, ~granted).correlate_except(labels)
-    return and_(told.c.kind == MATCHED, hidden)
+    hidden = exists().where(labels.c.publication == table.c.publication, ~granted).correlate_except(labels)
+    return and_(table.c.kind == MATCHED, hidden)
 
 
 class Visibility:
-    """What the owners of subscriptions may see, inside the transaction that tells them."""
+    """Visibility of publications to subscribers, in the transaction that writes notifications."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._labelled = connection.execute(_ANY).first() is not None
 
     def only(self, part: list[MatchRow]) -> list[MatchRow]:
-        """The matches that become notifications. Where nothing carries a label, none of them is looked at."""
+        """Return the matches that become notifications; without labels these are all."""
         carried = self._carried(part) if self._labelled else {}
         if not carried:
             return part
@@ -101,14 +100,14 @@ class Visibility:
         return [one for one in part if _sees(granted, one, carried.get(one.publication))]
 
     def _carried(self, part: Iterable[MatchRow]) -> dict[str, str]:
-        """The labels, by publication."""
-        kept = {name: escape_unstorable(name) for name in {one.publication for one in part}}
-        found = labels_of(self._connection, set(kept.values()))
-        return {name: found[id] for name, id in kept.items() if id in found}
+        """Return the labels by publication."""
+        stored = {name: escape_unstorable(name) for name in {one.publication for one in part}}
+        found = labels_of(self._connection, set(stored.values()))
+        return {name: found[id] for name, id in stored.items() if id in found}
 
 
 def _sees(granted: Collection[tuple[str, str]], one: MatchRow, label: str | None) -> bool:
-    """A resource that is called as a publication is another thing, and carries no label."""
+    """Return whether a match is visible. A resource with the name of a publication has no label."""
     return label is None or one.kind != MATCHED or (one.subscriber, label) in granted
 
 
@@ -118,47 +117,47 @@ _GRANTED = select(grants.c.subscriber, grants.c.label).where(_HOLDS)
 
 
 def labels_of(connection: Connection, publications: Collection[str]) -> dict[str, str]:
-    """The labels of those of these publications that carry one."""
+    """Return the labels of publications that have one."""
     rows = bulk.select_among(connection, _LABELS, labels.c.publication, publications)
     return {row.publication: row.label for row in rows}
 
 
 def is_visible(granted: Collection[str] | None, label: str | None) -> bool:
-    """Whether whoever was granted these labels sees what carries one, or none. Who is not filtered has no such list."""
+    """Return whether a reader with these grants sees a label; `granted` is None for an unrestricted reader."""
     return label is None or granted is None or label in granted
 
 
 class Audiences:
-    """Who may see what carries a label."""
+    """The grants of labels to subscribers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
     def grant(self, subscriber: str, label: str) -> bool:
-        """Let a subscriber see what carries a label; false if they may already."""
+        """Grant a label to a subscriber; return false if it was granted before."""
         names.check("a subscriber's name", subscriber, "/subscriber")
         check_label(label)
         since = format_instant(self._clock())
         return self._database.transact(lambda c: _grant(c, subscriber, label, since))
 
     def revoke(self, subscriber: str, label: str) -> bool:
-        """Take it back, also for what they were told before; false if they may not see it anyway."""
+        """Revoke a grant, also for earlier notifications; return false if there is none."""
         until = format_instant(self._clock())
         return self._database.transact(lambda c: _revoke(c, subscriber, label, until))
 
     def of(self, subscriber: str) -> frozenset[str]:
-        """The labels that a subscriber may see."""
+        """Return the labels granted to a subscriber."""
         with self._database.read() as connection:
             wanted = select(grants.c.label).where(grants.c.subscriber == subscriber, _HOLDS)
             return frozenset(connection.execute(wanted).scalars())
 
     def labelled(self, publications: Collection[str]) -> set[str]:
-        """Those of these publications that carry a label."""
+        """Return which of these publications have a label."""
         with self._database.read() as connection:
             return set(labels_of(connection, publications))
 
     def list(self, subscriber: str | None = None) -> Sequence[Grant]:
-        """The grants of now, of everybody or of one subscriber, by name."""
+        """List the current grants, of all subscribers or of one, by name."""
         wanted = select(grants.c.subscriber, grants.c.label, grants.c.since).where(_HOLDS)
         if subscriber is not None:
             wanted = wanted.where(grants.c.subscriber == subscriber)
@@ -167,7 +166,7 @@ class Audiences:
             return [Grant(*row) for row in rows]
 
     def changed(self, subscriber: str) -> GrantChange:
-        """When what a subscriber may see was changed last."""
+        """Return the last change of a subscriber's grants."""
         moment = func.coalesce(grants.c.until, grants.c.since)
         wanted = select(grants.c.version, moment).where(grants.c.subscriber == subscriber)
         with self._database.read() as connection:
@@ -176,12 +175,12 @@ class Audiences:
 
 
 def check_label(label: str) -> str:
-    """The label itself, if it can be one."""
+    """Return a valid label or raise."""
     return names.check("an audience label", label, "/label")
 
 
 def _grant(connection: Connection, subscriber: str, label: str, since: str) -> bool:
-    """The counter is locked first, so two who grant the same follow each other."""
+    """Insert or renew a grant; the counter is locked first, which serializes equal grants."""
     last = counters.lock(connection, "audiences")
     row = {"subscriber": subscriber, "label": label, "since": since, "version": last + 1}
     if not connection.execute(_GRANT, row).rowcount:
@@ -200,8 +199,8 @@ _GRANT = text(
 
 def _revoke(connection: Connection, subscriber: str, label: str, until: str) -> bool:
     last = counters.lock(connection, "audiences")
-    given = {"who": subscriber, "what": label, "end": until, "to": last + 1}
-    if not connection.execute(_REVOKE, given).rowcount:
+    parameters = {"who": subscriber, "what": label, "end": until, "to": last + 1}
+    if not connection.execute(_REVOKE, parameters).rowcount:
         return False
     counters.advance(connection, "audiences", last + 1)
     return True

@@ -60,35 +60,25 @@ def select_among(
     connection: Connection,
     wanted: Select[*tuple[Any, ...]],
     column: ColumnElement[Any],
-    keys: Collection[str],
+    keys: Collection[str | int],
+    *,
+    numbers: bool = False,
 ) -> Iterator[Row[*tuple[Any, ...]]]:
-    """Select the rows of `wanted` whose `column` is one of `keys`."""
-    statement, as_array = _selecting(wanted, column, connection.dialect.name)
+    """Select the rows of `wanted` whose `column` is one of `keys`, which are integers with `numbers`."""
+    statement, as_array = _selecting(wanted, column, connection.dialect.name, numbers)
     for piece in iter_chunks(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 @lru_cache(maxsize=500)
 def _selecting(
-    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool = False
+    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool
 ) -> tuple[Select[*tuple[Any, ...]], Callable[[list[Any]], Any]]:
     """Build the statement once per query object: building it takes longer than a few rows."""
     among, as_array = _AMONG[dialect]
     if numbers and dialect == "postgresql":
         return wanted.where(column == any_(bindparam("keys", type_=ARRAY(BigInteger)))), as_array
     return wanted.where(among(column)), as_array
-
-
-def select_numbered(
-    connection: Connection,
-    wanted: Select[*tuple[Any, ...]],
-    column: ColumnElement[Any],
-    numbers: Collection[int],
-) -> Iterator[Row[*tuple[Any, ...]]]:
-    """Select the rows of `wanted` whose `column` is one of `numbers`."""
-    statement, as_array = _selecting(wanted, column, connection.dialect.name, True)
-    for piece in iter_chunks(numbers, KEYS):
-        yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:

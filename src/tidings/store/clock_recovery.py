@@ -5,8 +5,7 @@ written. After the clock was set back by a day, each row would wait for a day lo
 that the clock was set back, and how long the row has been waiting is unknown, so it is due at once. A limit on how far
 `due` may lie ahead would not show it: a retry may be more than a day away.
 
-Rows are looked at now and then, not in each statement that takes them: those find what is due by an index that `since`
-is not part of.
+Rows are checked now and then, not in each statement that leases them: those use an index on `due` without `since`.
 """
 
 from __future__ import annotations
@@ -22,37 +21,33 @@ from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
 
 SET_BACK = timedelta(minutes=1)
-"""A row written that far in the future was written by a clock that has been set back since. Clocks of several machines
-are closer to each other than that.
-"""
+"""A row written so far in the future shows a clock that was set back. Clocks of several machines differ by less."""
 LOOK_SECONDS = 60.0
-"""How often waiting rows are looked at, if the clock of this process was not set back."""
+"""How often waiting rows are checked, if the clock of this process was not set back."""
 
 WAITING = (delivery_lanes, undelivered, hub_intents)
 """The tables whose rows wait until `due`."""
 
 
 def latest_possible(moment: datetime) -> str:
-    """The latest time that a row may have been written at, if no clock was set back."""
+    """Return the latest time at which a row can have been written, if no clock was set back."""
     return format_instant(moment + SET_BACK)
 
 
 def was_set_back(written: str | None, moment: datetime) -> bool:
-    """Whether the clock has been set back since a row was written."""
+    """Return whether the clock was set back after a row was written."""
     return written is not None and written > latest_possible(moment)
 
 
 class ClockRecovery:
-    """Makes rows due that wait for a time of a clock that has been set back since."""
+    """Makes rows due that wait for a time of a clock that was set back."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
         self._looked: tuple[datetime, float] | None = None
 
     def look(self) -> int:
-        """Recover at the first call, once a minute, and when the clock was set back since the last call; how many rows
-        became due.
-        """
+        """Recover at the first call, once a minute, and after the clock was set back; return the number of rows."""
         moment, now = self._clock(), monotonic()
         if self._looked and self._looked[0] <= moment and now - self._looked[1] < LOOK_SECONDS:
             return 0
@@ -61,7 +56,7 @@ class ClockRecovery:
         return recovered
 
     def _recover(self, table: Table, moment: datetime) -> int:
-        """Nothing is written where there is nothing to recover: SQLite has one lock for all writers."""
+        """Read before writing: SQLite has one lock for all writers."""
         with self._database.read() as connection:
             if connection.execute(select(table.c.due).where(*_stuck(table, moment)).limit(1)).first() is None:
                 return 0

@@ -79,12 +79,12 @@ class Database:
             done = self._transacted(work)
         except StoreError as problem:
             if self.refused is None:
-                _log.error("the store takes nothing: %s", problem)
+                _log.error("the store rejects writes: %s", problem)
             self.refused = problem
             raise
         if self.refused is not None and self._has_room():
             self.refused = None
-            _log.warning("the store takes again what is written")
+            _log.warning("the store accepts writes again")
         return done
 
     def _has_room(self) -> bool:
@@ -122,7 +122,7 @@ class Database:
         """Limit concurrent writers, so that writers waiting for locks leave connections to readers."""
         turn = self._turns.begin(BUSY_SECONDS)
         if turn is None:
-            raise StoreError("too many want to write at once", where=self.name, hint="come back in a moment")
+            raise StoreError("too many concurrent writers", where=self.name, hint="retry in a moment")
         try:
             yield
         finally:
@@ -135,7 +135,7 @@ class Database:
         except DBAPIError as error:
             raise _store_error(self.name, error) from error
         except NoneLeft as error:
-            hint = "come back in a moment; what they wait for is in the log of the database"
+            hint = "retry in a moment; the log of the database shows what the connections wait for"
             raise StoreError("all connections are in use", where=self.name, hint=hint) from error
 
 
@@ -171,7 +171,7 @@ def _parse(url: str) -> URL:
         parsed = make_url(url)
     except ArgumentError as error:
         raise StoreError(
-            "this is no store address", received=_without_password(url), accepted=ACCEPTED
+            "invalid store address", received=_without_password(url), accepted=ACCEPTED
         ) from error
     backend = parsed.get_backend_name()
     if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
@@ -179,7 +179,7 @@ def _parse(url: str) -> URL:
     if backend in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     shown = parsed.render_as_string(hide_password=True)
-    raise StoreError("no store can live at this address", received=shown, accepted=ACCEPTED)
+    raise StoreError("unsupported store address", received=shown, accepted=ACCEPTED)
 
 
 def _without_password(url: str) -> str:
@@ -202,8 +202,8 @@ def _refuse_unstorable(context: ExceptionContext) -> None:
     if isinstance(error, OverflowError | UnicodeEncodeError) or isinstance(
         context.sqlalchemy_exception, DataError
     ):
-        said = " ".join(str(error).split())[:200]
-        raise InputError("a value that the store cannot hold", received=said) from error
+        message = " ".join(str(error).split())[:200]
+        raise InputError("a value that the store cannot hold", received=message) from error
 
 
 def _postgresql(url: URL) -> Engine:
@@ -280,9 +280,9 @@ HINTS = (
 
 
 def _store_error(name: str, error: DBAPIError) -> StoreError:
-    said = " ".join(str(error.orig).split())
-    hint = next((hint for words, hint in HINTS if words in said.lower()), None)
-    return StoreError(f"the store says: {said}", where=name, hint=hint)
+    message = " ".join(str(error.orig).split())
+    hint = next((hint for words, hint in HINTS if words in message.lower()), None)
+    return StoreError(f"the database reports: {message}", where=name, hint=hint)
 
 
 SNAPSHOT_COUNTS = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from hashlib import sha256
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
@@ -23,8 +24,10 @@ from tidings.model import Publication
 from tidings.operations import traces
 from tidings.store import audiences, bulk, counters, names, telemetry
 from tidings.store.database import Database
-from tidings.store.encoding import now_text
+from tidings.store.encoding import Clock, format_instant, now_text
+from tidings.store.tables import counters as counter_rows
 from tidings.store.tables import journal
+from tidings.store.tokens import is_expired, tokens
 
 PAGE = 1_000
 _LABELLED = outerjoin(journal, audiences.labels, audiences.labels.c.publication == journal.c.id)
@@ -63,7 +66,7 @@ class Journal:
 
         A publication with an empty id gets a new one.
         """
-        return [each.position for each in self.append_all(publications)]
+        return [result.position for result in self.append_all(publications)]
 
     def append_all(self, publications: Iterable[Publication]) -> list[AppendResult]:
         """Append publications like `append`; return ids and positions."""
@@ -163,8 +166,8 @@ def _entry_of(row: Row[*tuple[Any, ...]]) -> JournalEntry:
     return JournalEntry(Publication(id, media_type, bytes(body), position, label), time, size)
 
 
-class _Known(NamedTuple):
-    """A publication that is in the journal."""
+class _Existing(NamedTuple):
+    """A publication in the journal."""
 
     media_type: str
     body: bytes
@@ -186,9 +189,9 @@ def append_publications(
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.new_id("p") for one in offered]
-    known = {id: _Known(*rest) for id, *rest in _known(connection, ids)}
+    known = {id: _Existing(*rest) for id, *rest in _known(connection, ids)}
     if apart := _apart(offered, known):
-        known |= {id: _Known(*rest) for id, *rest in _known(connection, apart)}
+        known |= {id: _Existing(*rest) for id, *rest in _known(connection, apart)}
     source = cache(lambda id: _source(known[id]))
     outcomes: list[AppendResult | InputError] = []
     new, carried, traced, time = [], [], [], now_text()
@@ -203,7 +206,7 @@ def append_publications(
             outcomes.append(problem)
         else:
             last += 1
-            known[id] = _Known(one.media_type, one.body, last, one.audience)
+            known[id] = _Existing(one.media_type, one.body, last, one.audience)
             new.append((last, id, one.media_type, one.body, time))
             carried += [(id, one.audience)] if one.audience is not None else []
             outcomes.append(AppendResult(id, last, new=True))
@@ -220,7 +223,7 @@ def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[An
     return bulk.select_among(connection, PUBLICATIONS, journal.c.id, {id for id in ids if id.isprintable()})
 
 
-def _apart(offered: Iterable[Publication], known: Mapping[str, _Known]) -> set[str]:
+def _apart(offered: Iterable[Publication], known: Mapping[str, _Existing]) -> set[str]:
     """Return the ids that CloudEvents may get because their own are taken, or used twice in this batch."""
     met, found = set(known), set[str]()
     for one in offered:
@@ -235,7 +238,7 @@ def _of_source(one: Publication) -> str:
     return f"{one.id}~{sha256(str(one.source).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def _source(known: _Known) -> str | None:
+def _source(known: _Existing) -> str | None:
     """Return the source of a CloudEvent in the journal; None for other publications."""
     if _kind(known.media_type) != "application/json" or b"specversion" not in known.body:
         return None
@@ -254,7 +257,7 @@ def _kind(media_type: str) -> str:
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
-def _again(id: str, one: Publication, known: _Known) -> AppendResult | IdTaken:
+def _again(id: str, one: Publication, known: _Existing) -> AppendResult | IdTaken:
     """Return the existing publication if it is the same, or an error, which hides positions of restricted ones."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
@@ -264,3 +267,53 @@ def _again(id: str, one: Publication, known: _Known) -> AppendResult | IdTaken:
         where=f"position {known.position}" if known.audience is None else None,
         hint="give it an id of its own, or leave the id out",
     )
+
+
+# Group commit: the publications of several callers in one transaction.
+
+_SCHEMA = select(counter_rows.c.value).where(counter_rows.c.name == "schema").scalar_subquery()
+_TOKENS = select(tokens.c.id, tokens.c.expires, _SCHEMA).where(tokens.c.revoked.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """Publications of one caller, its token id, and the schema version they were validated against.
+
+    Each publication succeeds or fails independently.
+    """
+
+    publications: Sequence[Publication]
+    token: str
+    schema: int
+
+
+AppendOutcomes = list[AppendResult | InputError] | None
+"""Position or error of each publication; None if the token or the schema has changed meanwhile."""
+
+
+class GroupAppend:
+    """Appends the batches of concurrent callers in one transaction.
+
+    The transaction repeats the checks that callers made with cached data: the token is valid, and the event schema is
+    the one that the publications were validated against. One query serves the whole group.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def append(self, batches: Sequence[PreparedBatch]) -> list[AppendOutcomes]:
+        """Append batches durably; return the outcomes of each. A caller that gets None checks again and reports why."""
+        return self._database.transact(lambda connection: self._append(connection, batches))
+
+    def _append(self, connection: Connection, batches: Sequence[PreparedBatch]) -> list[AppendOutcomes]:
+        rows = bulk.select_among(connection, _TOKENS, tokens.c.id, {batch.token for batch in batches})
+        moment = format_instant(self._clock())
+        schemas = {id: version for id, expires, version in rows if not is_expired(expires, moment)}
+        is_current = [schemas.get(batch.token) == batch.schema for batch in batches]
+        current = [batch for batch, valid in zip(batches, is_current, strict=True) if valid]
+        publications = [publication for batch in current for publication in batch.publications]
+        outcomes = iter(append_publications(connection, publications) if publications else ())
+        return [
+            list(islice(outcomes, len(batch.publications))) if valid else None
+            for batch, valid in zip(batches, is_current, strict=True)
+        ]

@@ -57,7 +57,7 @@ def create_tables(*made: Table) -> SchemaStep:
 
 
 def start_counter(name: str) -> Step:
-    """A step that starts a counter at zero, if there is none: like the others it can be repeated."""
+    """Return a step that starts a counter at zero, unless it exists."""
 
     def start(connection: Connection) -> None:
         bulk.insert_missing(connection, store_tables.counters, [{"name": name, "value": 0}])
@@ -66,7 +66,7 @@ def start_counter(name: str) -> Step:
 
 
 def add_column(column: Column[Any], *indexes: str) -> SchemaStep:
-    """A step that adds a column, empty for the rows there are, and indexes of its table."""
+    """Return a step that adds a column, empty in existing rows, and indexes of its table."""
 
     def add(connection: Connection) -> None:
         table = column.table.name
@@ -222,9 +222,9 @@ def check_version(database: Database) -> None:
     found = read_version(database)
     if found != NEWEST:
         raise StoreError(
-            f"the store is of version {found}, this Tidings works with version {NEWEST}",
+            f"the store has version {found}, this Tidings needs version {NEWEST}",
             where=database.name,
-            hint="bring it there: tidings store migrate",
+            hint="migrate it: tidings store migrate",
         )
 
 
@@ -239,7 +239,7 @@ def _version(connection: Connection, database: Database, newest: int) -> int:
     found = _found(connection)
     if found > newest:
         raise StoreError(
-            f"the store is of version {found}, this Tidings knows versions up to {newest}",
+            f"the store has version {found}, this Tidings knows versions up to {newest}",
             where=database.name,
             hint="use the newer Tidings that wrote it, or another store (--home, --store)",
         )

@@ -15,7 +15,7 @@ LONGEST = 500
 def find_problem(what: str, name: str) -> InputError | None:
     """Return an error if a name does not fit every database, terminal and URL."""
     if not 0 < len(name) <= LONGEST:
-        shown = f"{len(name)} of them, {name[:20]!r} ..."
+        shown = f"{len(name)} characters, {name[:20]!r} ..."
         return InputError(f"{what} has 1 to {LONGEST} characters", received=shown)
     # A space is printable. A line break is not, nor a lone surrogate, which UTF-8 cannot encode.
     if not name.isprintable():
@@ -25,18 +25,18 @@ def find_problem(what: str, name: str) -> InputError | None:
 
 def check(what: str, name: str, pointer: str | None = None) -> str:
     """Return a valid name or raise; `pointer` is the JSON pointer of the member that has it."""
-    found = find_problem(what, name)
-    if found is not None:
-        found.pointer = pointer
-        raise found
+    problem = find_problem(what, name)
+    if problem is not None:
+        problem.pointer = pointer
+        raise problem
     return name
 
 
 def id_taken_error(id: str) -> IdTaken:
     """Build the error for an id of another subscriber; it reveals neither owner nor content."""
-    found = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
-    found.pointer = "/id"
-    return found
+    problem = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
+    problem.pointer = "/id"
+    return problem
 
 
 def new_id(prefix: str, digits: int = 8) -> str:

@@ -3,9 +3,9 @@
 A batch is one transaction: a mark that it is done, its notifications with the next sequence numbers of their
 subscribers, and its dead letters. A repeated batch finds the mark. A repeated match in another batch finds the id of
 its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
-have no gaps. Notifications of subscriptions with an accepted delay are deferred (`deferred`) and numbered when they are
-handed over. A publication that the subscriber may not see makes no notification; one that the subscriber may not see
-any more is withheld whenever it is read (`audiences`).
+have no gaps. Notifications of subscriptions with an accepted delay are numbered when they are released
+(`delayed_notifications`). A publication that the subscriber may not see makes no notification; after a revoked grant,
+the notification is withheld whenever it is read (`audiences`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, delete, func, select
 
 from tidings.model import WITHHELD, Notification, notification_id
-from tidings.store import audiences, bulk, counters, deferred, names
-from tidings.store import counters as sequences
+from tidings.store import audiences, bulk, counters, delayed_notifications, names
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
-from tidings.store.deferred import DeferredSummary
+from tidings.store.delayed_notifications import DelayedSummary
 from tidings.store.encoding import (
     Clock,
     MatchRow,
@@ -45,7 +44,7 @@ PART = 5_000
 LETTERS = 200
 """How many dead letters are in memory at once; they include their bodies."""
 SUBSCRIBERS = 100
-"""How many subscribers get their deferred notifications in one transaction."""
+"""How many subscribers get their delayed notifications in one transaction."""
 
 MATCHED = "matched"
 
@@ -54,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """Counts of a committed batch: new, repeated and deferred notifications; `skipped` if it was committed before.
+    """Counts of a committed batch: new, repeated and delayed notifications; `skipped` if it was committed before.
 
     `unseen` counts matches whose subscribers may not see the publication.
     """
@@ -114,31 +113,31 @@ class Notifications:
         self._database.transact(lambda connection: _reach(connection, position))
 
     def hand_over(self, subscriber: str | None = None) -> int:
-        """Hand over deferred notifications that are due, of all subscribers or of one; return how many.
+        """Release delayed notifications that are due, of all subscribers or of one; return how many.
 
-        Concurrent calls hand over each notification once. A transaction covers only some subscribers, so that the
+        Concurrent calls release each notification once. A transaction covers only some subscribers, so that the
         commit of a batch does not wait for all of them.
         """
         with self._database.read() as connection:
-            waiting = deferred.find_due(connection, self._clock(), subscriber)
+            waiting = delayed_notifications.find_due(connection, self._clock(), subscriber)
         return sum(
-            self._database.transact(partial(deferred.hand_over, to=some, moment=self._clock()))
+            self._database.transact(partial(delayed_notifications.release, to=some, moment=self._clock()))
             for some in bulk.iter_chunks(waiting, SUBSCRIBERS)
         )
 
-    def held(self, subscriber: str) -> DeferredSummary:
-        """Summarize the deferred notifications of a subscriber."""
+    def held(self, subscriber: str) -> DelayedSummary:
+        """Summarize the delayed notifications of a subscriber."""
         with self._database.read() as connection:
-            return deferred.summarize_deferred(connection, subscriber)
+            return delayed_notifications.summarize_delayed(connection, subscriber)
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """Read notifications of a subscriber after a sequence number, in order.
 
-        Deferred notifications that are due are handed over first, also if no stream runs.
+        Delayed notifications that are due are released first, even if no stream runs.
         """
         wanted = _after(subscriber, after)
         with self._database.read() as connection:
-            if not deferred.find_due(connection, self._clock(), subscriber):
+            if not delayed_notifications.find_due(connection, self._clock(), subscriber):
                 return _page(connection, wanted, limit)
         self.hand_over(subscriber)
         with self._database.read() as connection:
@@ -173,7 +172,7 @@ class Notifications:
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar() or 0)
 
-    def told(self, limit: int) -> list[str]:
+    def subscribers(self, limit: int) -> list[str]:
         """List subscribers with notifications in the order of names, at most `limit`."""
         wanted = select(subscribers.c.subscriber).where(subscribers.c.last_sequence > 0)
         with self._database.read() as connection:
@@ -214,16 +213,16 @@ def write_batch(
     """
     if not _mark(connection, stream, batch):
         return CommitResult(0, 0, skipped=True)
-    numbers = sequences.lock_sequences(connection, {one.subscriber for one in found})
+    numbers = counters.lock_sequences(connection, {one.subscriber for one in found})
     before, given, seen, later = dict(numbers), 0, 0, 0
     seeing = audiences.Visibility(connection)
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
         visible = seeing.only(part)
         unknown = _unknown(connection, visible)
-        delays = deferred.accepted_delays(connection, unknown.values())
+        delays = delayed_notifications.accepted_delays(connection, unknown.values())
         later += write_part(connection, unknown, numbers, delays, clock())
         given, seen = given + len(part), seen + len(visible)
-    sequences.advance_sequences(connection, numbers, before)
+    counters.advance_sequences(connection, numbers, before)
     for letters in bulk.iter_chunks(dead, LETTERS):
         add_dead_letters(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
@@ -271,12 +270,12 @@ def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
 def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:
     """Return matches without a notification, by its future id; the subscribers must be locked.
 
-    Deferred notifications are looked up first: one that is handed over in between would otherwise be in neither result.
+    Delayed notifications are looked up first: one that is released in between would otherwise be in neither result.
     """
     new: dict[str, MatchRow] = {}
     for one in ordered:
         new.setdefault(notification_id(one.publication, one.subscription), one)
-    for id in deferred.find_deferred(connection, list(new)):
+    for id in delayed_notifications.find_delayed(connection, list(new)):
         del new[id]
     for row in bulk.select_among(connection, select(notifications.c.id), notifications.c.id, list(new)):
         del new[row.id]
@@ -287,10 +286,13 @@ def write_part(
     connection: Connection,
     new: Mapping[str, MatchRow],
     numbers: dict[str, int],
-    delays: deferred.Delays,
+    delays: delayed_notifications.Delays,
     moment: datetime,
 ) -> int:
-    """Insert notifications, deferred where a delay is accepted; return how many. The subscribers must be locked."""
+    """Insert notifications, delayed where a delay is accepted; return how many are delayed.
+
+    The subscribers must be locked.
+    """
     later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
     time, rows = format_instant(moment), []
     for id, one in new.items():
@@ -298,7 +300,7 @@ def write_part(
             numbers[one.subscriber] += 1
             rows.append(notification_row(id, one, numbers[one.subscriber], time))
     bulk.insert_rows(connection, notifications, rows)
-    deferred.defer(connection, later, delays, moment)
+    delayed_notifications.delay(connection, later, delays, moment)
     return len(later)
 
 

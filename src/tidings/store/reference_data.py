@@ -1,4 +1,4 @@
-"""The event schema that publications and subscriptions are checked against."""
+"""Event schema, declarations of reference tables, and taxonomies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Table, delete, insert, select
 
 from tidings.events.schema.event_schema import EventSchema, SchemaParts
 from tidings.events.schema.extension import ExtensionResult, extend
@@ -19,24 +19,42 @@ from tidings.store.tables import reference_tables, schema_rows, taxonomies
 _SCHEMA_COLUMNS = tuple(schema_rows.c[name] for name in ("section", "name", "part", "detail", "position"))
 
 
-class EventSchemas:
-    """The one event schema of a store; it starts empty and is only ever extended."""
+class _Versioned:
+    """Rows with a version, which a counter holds: a reader at this version need not read them again."""
+
+    counter: str
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def version(self) -> int:
-        """How often the schema was extended: who has read it at this version need not read it again."""
+        """Return the version, which grows with each change."""
         with self._database.read() as connection:
-            return counters.current(connection, "schema")
+            return counters.current(connection, self.counter)
+
+    def _remove(self, table: Table, name: str) -> bool:
+        def remove(connection: Connection) -> bool:
+            version = counters.lock(connection, self.counter)
+            removed = connection.execute(delete(table).where(table.c.name == name)).rowcount
+            if removed:
+                counters.advance(connection, self.counter, version + 1)
+            return bool(removed)
+
+        return self._database.transact(remove)
+
+
+class EventSchemas(_Versioned):
+    """The one event schema of a store; it starts empty and is only ever extended."""
+
+    counter = "schema"
 
     def load(self) -> EventSchema:
-        """The schema of now."""
+        """Load the current schema."""
         with self._database.read() as connection:
             return _load_schema(connection)
 
     def extend(self, addition: SchemaParts) -> ExtensionResult:
-        """Extend the schema; two extensions at the same time come one after the other, or are refused."""
+        """Extend the schema; concurrent extensions are applied one after the other, or refused."""
         return self._database.transact(lambda connection: _extend_schema(connection, addition))
 
 
@@ -59,27 +77,18 @@ def _extend_schema(connection: Connection, addition: SchemaParts) -> ExtensionRe
     return extended
 
 
-# The declarations of reference tables; the tables themselves stand elsewhere.
-
-
 _REFERENCE_COLUMNS = tuple(
     reference_tables.c[name] for name in ("name", "file", "key", "place", "fields", "version")
 )
 
 
-class ReferenceTables:
-    """The declared tables of a store, by name."""
+class ReferenceTables(_Versioned):
+    """The declarations of reference tables; their rows are in files."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def version(self) -> int:
-        """How often a declaration was made or withdrawn: who has read them at this version need not read them again."""
-        with self._database.read() as connection:
-            return counters.current(connection, "references")
+    counter = "references"
 
     def load(self) -> tuple[Reference, ...]:
-        """The declarations of now, in the order of their names."""
+        """Load the current declarations, in the order of their names."""
         with self._database.read() as connection:
             rows = connection.execute(select(*_REFERENCE_COLUMNS).order_by(reference_tables.c.name)).all()
         return tuple(
@@ -88,12 +97,12 @@ class ReferenceTables:
         )
 
     def add(self, reference: Reference) -> Reference:
-        """Keep a declaration, in the place of one with the same name; it has a version of its own afterwards."""
+        """Add or replace a declaration; return it with its version."""
         return self._database.transact(lambda connection: _add_reference_table(connection, reference))
 
     def remove(self, name: str) -> bool:
-        """Forget a declaration, and say whether there was one."""
-        return self._database.transact(lambda connection: _remove_reference_table(connection, name))
+        """Remove a declaration; return whether there was one."""
+        return self._remove(reference_tables, name)
 
 
 def _add_reference_table(connection: Connection, reference: Reference) -> Reference:
@@ -105,23 +114,12 @@ def _add_reference_table(connection: Connection, reference: Reference) -> Refere
     return made
 
 
-def _remove_reference_table(connection: Connection, name: str) -> bool:
-    version = counters.lock(connection, "references")
-    gone = connection.execute(delete(reference_tables).where(reference_tables.c.name == name)).rowcount
-    if gone:
-        counters.advance(connection, "references", version + 1)
-    return bool(gone)
-
-
-# Taxonomies as they were loaded: the bytes of RDFS files, by name.
-
-
 _TAXONOMY_COLUMNS = tuple(taxonomies.c[name] for name in ("name", "media_type", "body", "version"))
 
 
 @dataclass(frozen=True, slots=True)
 class TaxonomyFile:
-    """A file that says which classes stand above which; `version` tells when it was loaded."""
+    """The bytes of an RDFS file; `version` tells when it was loaded."""
 
     name: str
     media_type: str
@@ -129,29 +127,23 @@ class TaxonomyFile:
     version: int = 0
 
 
-class Taxonomies:
+class Taxonomies(_Versioned):
     """The taxonomies of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def version(self) -> int:
-        """How often one was loaded or removed: who has read them at this version need not read them again."""
-        with self._database.read() as connection:
-            return counters.current(connection, "taxonomies")
+    counter = "taxonomies"
 
     def load(self) -> tuple[TaxonomyFile, ...]:
-        """The files of now, in the order of their names."""
+        """Load the current files, in the order of their names."""
         with self._database.read() as connection:
             return _load_taxonomies(connection)
 
     def add(self, file: TaxonomyFile, check: Callable[[Sequence[TaxonomyFile]], object]) -> TaxonomyFile:
-        """Keep a file, in the place of one with the same name, if `check` does not refuse what there is then."""
+        """Add or replace a file, unless `check` raises for the resulting files."""
         return self._database.transact(lambda connection: _add_taxonomy(connection, file, check))
 
     def remove(self, name: str) -> bool:
-        """Forget a file, and say whether there was one."""
-        return self._database.transact(lambda connection: _remove_taxonomy(connection, name))
+        """Remove a file; return whether there was one."""
+        return self._remove(taxonomies, name)
 
 
 def _load_taxonomies(connection: Connection) -> tuple[TaxonomyFile, ...]:
@@ -172,11 +164,3 @@ def _add_taxonomy(
         insert(taxonomies), {c.name: value for c, value in zip(_TAXONOMY_COLUMNS, row, strict=True)}
     )
     return made
-
-
-def _remove_taxonomy(connection: Connection, name: str) -> bool:
-    version = counters.lock(connection, "taxonomies")
-    gone = connection.execute(delete(taxonomies).where(taxonomies.c.name == name)).rowcount
-    if gone:
-        counters.advance(connection, "taxonomies", version + 1)
-    return bool(gone)

@@ -28,15 +28,13 @@ from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc_now
-from tidings.store.entries import SubscriptionEntries
-from tidings.store.group_append import GroupAppend
-from tidings.store.journal import Journal
+from tidings.store.journal import GroupAppend, Journal
 from tidings.store.migrations import check_version, migrate
 from tidings.store.notifications import Notifications
+from tidings.store.numbered_notifications import NumberedNotifications
 from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
-from tidings.store.subscriptions.overruns import BudgetOverruns
 from tidings.store.subscriptions.registry import Subscriptions
-from tidings.store.subscriptions.suspension import PausedSubscriptions
+from tidings.store.subscriptions.suspension import BudgetOverruns, PausedSubscriptions
 from tidings.store.subscriptions.view import SubscriptionView
 from tidings.store.telemetry import TimeSeries, Traces
 from tidings.store.tokens import Tokens
@@ -53,7 +51,7 @@ class Store(Closeable):
         self.paused = PausedSubscriptions(database, clock)
         self.subscription_view = SubscriptionView(database)
         self.notifications = Notifications(database, clock)
-        self.entries = SubscriptionEntries(database, self.notifications, clock)
+        self.numbered_notifications = NumberedNotifications(database, self.notifications, clock)
         self.acknowledgements = Acknowledgements(database, clock)
         self.heads = Heads(database)
         self.object_notifications = ObjectNotifications(database, clock)

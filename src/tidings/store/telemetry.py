@@ -1,7 +1,8 @@
-"""Which trace a publication belongs to, so that what happens to it later, in another process, can go on with it.
+"""Telemetry in the store: trace contexts of publications, and time series of the pipeline.
 
-Nothing is written while nobody traces. What is written is kept for an hour, and at most so many: a trace is for looking
-at what happens now.
+A trace context lets another process continue the trace of a publication. Nothing is written without tracing; contexts
+expire after an hour, and their number is limited. Time series are sums over ten seconds, so the number of rows depends
+on time and not on load; readers choose any step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidings.store.tables import Name, Whole, metadata
 
 TRACE_RETENTION = timedelta(hours=1)
 MOST = 10_000
-"""How many publications have their trace kept."""
+"""Maximum number of trace contexts."""
 
 traces = Table(
     "traces",
@@ -44,26 +45,26 @@ traces = Table(
 
 
 class Traces:
-    """The traces of the last publications."""
+    """The trace contexts of the last publications."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database, self._clock = database, clock
 
     def among(self, first: int, last: int, most: int) -> list[str]:
-        """The traces of publications in a range of positions, at most so many."""
+        """Return the trace contexts of publications in a range of positions, at most `most`."""
         wanted = select(traces.c.traceparent).where(traces.c.position.between(first, last))
         with self._database.read() as connection:
             return list(connection.scalars(wanted.order_by(traces.c.position).limit(most)))
 
     def of(self, publication: str) -> str | None:
-        """The trace of one."""
+        """Return the trace context of a publication."""
         wanted = select(traces.c.traceparent).where(traces.c.publication == publication)
         with self._database.read() as connection:
             found: str | None = connection.execute(wanted).scalar()
         return found
 
     def forget(self) -> None:
-        """Drop what is old, and what is too much."""
+        """Delete old contexts, and those beyond the limit."""
         too_old = traces.c.time < format_instant(self._clock() - TRACE_RETENTION)
         newest = select(func.max(traces.c.position)).scalar_subquery()
         self._database.transact(
@@ -74,7 +75,7 @@ class Traces:
 
 
 def record_traces(connection: Connection, traced: Sequence[tuple[int, str, str]], time: str) -> None:
-    """Note the traces of publications, in the transaction that takes them."""
+    """Record the trace contexts of publications, in the transaction that appends them."""
     rows = [
         {"position": position, "publication": id, "traceparent": traceparent, "time": time}
         for position, id, traceparent in traced
@@ -83,14 +84,8 @@ def record_traces(connection: Connection, traced: Sequence[tuple[int, str, str]]
         connection.execute(traces.insert(), rows)
 
 
-# How the pipeline did over time: sums of ten seconds each, for as long as they are kept.
-#
-# A measure is added to whenever something has happened, so its rows are as many as the seconds, however much happens
-# in them. Whoever draws them asks for steps of any length.
-
-
 SECONDS = 10
-"""What one row is about."""
+"""Length of the interval that one row covers."""
 RETENTION = timedelta(days=2)
 
 measures = Table(
@@ -110,7 +105,7 @@ _INSERT: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.
 
 @dataclass(frozen=True, slots=True)
 class TimeSeriesPoint:
-    """What a measure came to in one step of time: how often it was added to, the sum, and the greatest value."""
+    """A measure in one step: number of values, their sum and their maximum."""
 
     name: str
     at: datetime
@@ -120,14 +115,14 @@ class TimeSeriesPoint:
 
 
 class TimeSeries:
-    """What was measured, by any process."""
+    """The time series of all processes."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database, self._clock = database, clock
         self._forgot = 0
 
     def add(self, values: Mapping[str, float], kept: timedelta = RETENTION) -> None:
-        """Add to measures. What is older than `kept` is forgotten, looked for once in each step."""
+        """Add values; rows older than `kept` are deleted, once per interval."""
         moment = int(self._clock().timestamp()) // SECONDS * SECONDS
         rows = [
             {"moment": moment, "name": name, "count": 1, "total": float(value), "most": float(value)}
@@ -147,7 +142,7 @@ class TimeSeries:
     def read(
         self, since: datetime, step: int = SECONDS, names: Collection[str] | None = None
     ) -> list[TimeSeriesPoint]:
-        """All since then, in steps of so many seconds, oldest first."""
+        """Read all points since a time, in steps of `step` seconds, oldest first."""
         beginning = measures.c.moment - measures.c.moment % step
         columns = (func.sum(measures.c.count), func.sum(measures.c.total), func.max(measures.c.most))
         wanted = select(measures.c.name, beginning.label("at"), *columns)
@@ -163,7 +158,7 @@ class TimeSeries:
         ]
 
     def latest(self, names: Collection[str]) -> dict[str, TimeSeriesPoint]:
-        """The last step in which each was added to; steps in the future, of a clock that was set back, are ignored."""
+        """Return the last point of each series; points in the future, from a clock set back later, are ignored."""
         newest = select(measures.c.name, func.max(measures.c.moment).label("moment"))
         newest = newest.where(measures.c.moment <= int(self._clock().timestamp()) + SECONDS)
         newest_of = newest.where(measures.c.name.in_(list(names))).group_by(measures.c.name).subquery()
@@ -179,13 +174,12 @@ class TimeSeries:
 
 
 def _add(connection: Connection, rows: list[dict[str, object]]) -> None:
-    """In the order of the names: two that add at the same time lock rows in the same order."""
+    """Add rows in the order of names, so that concurrent writers lock rows in the same order."""
     statement = _INSERT[connection.dialect.name](measures)
-    given = statement.excluded
-    greater = case((given.most > measures.c.most, given.most), else_=measures.c.most)
+    new = statement.excluded
     sums = {
-        "count": measures.c.count + given.count,
-        "total": measures.c.total + given.total,
-        "most": greater,
+        "count": measures.c.count + new.count,
+        "total": measures.c.total + new.total,
+        "most": case((new.most > measures.c.most, new.most), else_=measures.c.most),
     }
     connection.execute(statement.on_conflict_do_update(index_elements=["moment", "name"], set_=sums), rows)

@@ -78,7 +78,7 @@ def state(place: Place) -> dict[str, Any]:
     return {
         "subscriptions": store.subscriptions.list("bo"),
         "told": store.notifications.read("bo"),
-        "read": store.acknowledgements.standing("bo"),
+        "read": store.acknowledgements.cursor("bo"),
         "destinations": store.destinations.list("bo"),
         "letters": [store.dead_deliveries.list(one.id) for one in store.destinations.list("bo")],
         "grants": store.audiences.list("bo"),

@@ -301,7 +301,7 @@ def test_store_failure_of_a_follower_ends_its_stream(
     place.tell(name)
 
     def broken(*_: object, **__: object) -> None:
-        raise StoreError("the store says: it is gone")
+        raise StoreError("the database reports: it is gone")
 
     monkeypatch.setattr("tidings.api.v1.fanout.read_page", broken)
     with client.stream("GET", "/v1/notifications/stream") as response:

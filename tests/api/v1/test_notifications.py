@@ -168,7 +168,7 @@ def test_notifications_of_another_subscriber_are_refused(
     assert (
         client.put("/v1/notifications/ack", params={"subscriber": other}, json={"upto": 1}).status_code == 403
     )
-    assert place.store.acknowledgements.standing(other).acknowledged == 0
+    assert place.store.acknowledgements.cursor(other).acknowledged == 0
     assert sequences(client.get("/v1/notifications")) == []
     assert sequences(client.get("/v1/notifications", params={"subscriber": name})) == []
 

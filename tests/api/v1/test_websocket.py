@@ -74,13 +74,13 @@ def test_acknowledging(place: Place, name: str) -> None:
         assert numbers(socket, 5) == [1, 2, 3, 4, 5]
         socket.send('{"ack": 4}')
         socket.send('{"ack": 2}')
-        while place.store.acknowledgements.standing(name).acknowledged < 4:
+        while place.store.acknowledgements.cursor(name).acknowledged < 4:
             time.sleep(0.01)
     with opened(place, secret) as socket:
         assert numbers(socket, 1) == [5]
         socket.send('{"ack": 6}')
         assert close_code(socket) == 4400
-    assert place.store.acknowledgements.standing(name).acknowledged == 4
+    assert place.store.acknowledgements.cursor(name).acknowledged == 4
 
 
 def test_of_one_subscription(place: Place, name: str) -> None:

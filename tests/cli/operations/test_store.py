@@ -42,7 +42,7 @@ def test_version_and_migrate(tidings: Tidings, tmp_path: Path) -> None:
     assert "run tidings store migrate" in tidings("store", "version").stdout
     (tmp_path / ".tidings" / "tidings.toml").write_text("migrate = false\n")
     refused = tidings("serve", "--only", "api", "--port", "0")
-    assert refused.exit_code == 1 and "bring it there: tidings store migrate" in refused.stderr
+    assert refused.exit_code == 1 and "migrate it: tidings store migrate" in refused.stderr
     done = json.loads(tidings("store", "migrate", "--json").stdout)
     assert done["after"] == NEWEST > done["before"]
     assert f"version {NEWEST} of {NEWEST}  current" in tidings("store", "version").stdout

@@ -18,7 +18,7 @@ from tidings.delivery.worker import DeliveryWorker
 from tidings.feeds.hub.callback_sender import CallbackSender
 from tidings.feeds.hub.hub import Hub, HubPolicy
 from tidings.feeds.hub.worker import HubWorker
-from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.operations.http_client import HttpLimits
 
 RULES = HubPolicy(inside=True)

@@ -14,8 +14,8 @@ from tests.support.servers.site import rss
 from tidings.feeds.inbound.items import PUBLICATION, REPLACES, index_items, plan_items, publication_id
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemCounts
-from tidings.graphs.feed_formats.feed_parser import Item, items_of
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.syndication.feed_parser import Item, items_of
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 

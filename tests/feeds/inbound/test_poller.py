@@ -18,8 +18,8 @@ from tidings.feeds.inbound.poller import APART, Poller, PollResult
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemCounts
 from tidings.graphs.explanation import matches
-from tidings.graphs.gql import gql_parser
 from tidings.graphs.model import Graph
+from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem
 from tidings.store.database import sqlite_url
@@ -160,8 +160,8 @@ def test_subscriptions_find_items_and_edits_of_items(
         site.pages["/rss.xml"] = Response(200, rss(title))
         poller.add(site.url())
         clock.move(hours=2)
-    about = gql_parser.parse("SELECT ?item WHERE (?item, rss:title, ?title) AND ?title contains 'cats'")
-    edits = gql_parser.parse("SELECT ?item WHERE (?item, dcterms:replaces, ?before)")
+    about = pattern_parser.parse("SELECT ?item WHERE (?item, rss:title, ?title) AND ?title contains 'cats'")
+    edits = pattern_parser.parse("SELECT ?item WHERE (?item, dcterms:replaces, ?before)")
     assert [matches(about, graph) for graph in graphs(store)] == [True, True]
     assert [matches(edits, graph) for graph in graphs(store)] == [False, True]
 

@@ -21,8 +21,8 @@ from tidings.feeds.outbound.addresses import ALL_FEEDS
 from tidings.feeds.outbound.formats import FORMATS, negotiate_format
 from tidings.feeds.outbound.personal_feeds import feed_title
 from tidings.feeds.outbound.sanitize import safe_link, sanitize_html, to_line
-from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.model import Publication, Reason, Subscription
 from tidings.objects.notices import Notice, build_notices
 from tidings.store.encoding import MatchRow

@@ -9,7 +9,7 @@ import pytest
 
 from tidings.metadata.sql.repository_feeds import repository_scope
 from tidings.model import Publication, Subscription
-from tidings.store import entries as entry_sequence
+from tidings.store import numbered_notifications as entry_sequence
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store
 
@@ -28,27 +28,27 @@ def tell(store: Store, batch: int, *pairs: tuple[str, str], to: str = "ana") -> 
 
 
 def entries(store: Store, subscription: str, first: int = 1, last: int = 1_000_000) -> list[tuple[int, str]]:
-    found = store.entries.read("ana", subscription, first, last)
+    found = store.numbered_notifications.read("ana", subscription, first, last)
     return [(one.number, one.notification.publication) for one in found]
 
 
 def test_the_entries_of_a_feed_are_numbered_and_newest_come_first(store: Store) -> None:
     tell(store, 0, ("p-1", "s-1"), ("p-1", "s-2"), ("p-2", "s-2"), ("p-3", "s-1"))
     tell(store, 1, ("p-4", "s-1"), to="bo")
-    assert store.entries.last("ana", "s-1")[0] == 2
+    assert store.numbered_notifications.last("ana", "s-1")[0] == 2
     assert entries(store, "s-1") == [(2, "p-3"), (1, "p-1")]
     assert entries(store, "s-2") == [(2, "p-2"), (1, "p-1")]
     tell(store, 2, ("p-5", "s-1"), ("p-6", "s-1"))
-    assert store.entries.last("ana", "s-1")[0] == 4
+    assert store.numbered_notifications.last("ana", "s-1")[0] == 4
     assert entries(store, "s-1", 2, 3) == [(3, "p-5"), (2, "p-3")]
-    assert store.entries.last("nobody", "s-1") == (0, None)
+    assert store.numbered_notifications.last("nobody", "s-1") == (0, None)
 
 
 def test_many_become_entries_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_sequence, "MAX_BATCH", 7)
     monkeypatch.setattr(entry_sequence, "MIN_PER_SUBSCRIBER", 7)
     tell(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
-    assert store.entries.last("ana", "s-0")[0] == 34
+    assert store.numbered_notifications.last("ana", "s-0")[0] == 34
     assert [number for number, _ in entries(store, "s-1")] == list(range(33, 0, -1))
 
 
@@ -57,16 +57,16 @@ def test_what_a_repository_has_forgotten_holds_up_nobody(store: Store) -> None:
     name = repository_scope("north") + "r-1"
     tell(store, 0, ("p-1", name), ("p-2", name), to="north")
     assert store.repositories.forget("north") == 2
-    assert store.entries.last("north", name) == (0, None)
+    assert store.numbered_notifications.last("north", name) == (0, None)
     tell(store, 1, ("p-3", name), to="north")
-    assert store.entries.last("north", name)[0] == 1
+    assert store.numbered_notifications.last("north", name)[0] == 1
 
 
 def test_those_who_look_at_once_number_each_entry_once(store: Store, url: str) -> None:
     for batch in range(10):
         tell(store, batch, *((f"p-{batch}-{n}", "s-1") for n in range(20)))
         with ThreadPoolExecutor(4) as pool:
-            lasts = list(pool.map(lambda _: store.entries.last("ana", "s-1")[0], range(4)))
+            lasts = list(pool.map(lambda _: store.numbered_notifications.last("ana", "s-1")[0], range(4)))
         assert lasts == [20 * (batch + 1)] * 4
     numbers = [number for number, _ in entries(store, "s-1")]
     assert numbers == list(range(200, 0, -1))
@@ -77,10 +77,10 @@ def test_times_of_entries_never_go_back(url: str) -> None:
     clock = Clock()
     with open_store(url, clock) as store:
         tell(store, 0, ("p-1", "s-1"))
-        before = store.entries.last("ana", "s-1")[1]
+        before = store.numbered_notifications.last("ana", "s-1")[1]
         clock.time -= timedelta(hours=1)
         tell(store, 1, ("p-2", "s-1"))
-        assert store.entries.last("ana", "s-1") == (2, before)
+        assert store.numbered_notifications.last("ana", "s-1") == (2, before)
 
 
 def test_what_was_held_becomes_an_entry_when_it_is_due(url: str) -> None:
@@ -88,9 +88,9 @@ def test_what_was_held_becomes_an_entry_when_it_is_due(url: str) -> None:
     with open_store(url, clock) as store:
         store.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 9", within=60))
         tell(store, 0, ("p-1", "s-1"))
-        assert store.entries.last("ana", "s-1")[0] == 0
+        assert store.numbered_notifications.last("ana", "s-1")[0] == 0
         clock.time += timedelta(seconds=61)
-        assert store.entries.last("ana", "s-1") == (1, "2026-05-01T12:01:01.000000Z")
+        assert store.numbered_notifications.last("ana", "s-1") == (1, "2026-05-01T12:01:01.000000Z")
 
 
 def test_an_address_is_kept_once_and_can_be_revoked(store: Store) -> None:

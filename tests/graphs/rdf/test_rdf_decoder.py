@@ -200,7 +200,7 @@ def test_rdf_xml_as_serialisers_write_it_declares_as_often_as_it_has_properties(
 def test_rdf_xml_problems_name_the_line_of_the_publication() -> None:
     """Not of what the parser was given, in which a start tag is one line."""
     body = rdf_xml('\n<e:a\n rdf:about="urn:e:a"\n e:p="x"/>\n<e:b bare="x"/>')
-    with pytest.raises(DecodeProblem, match="a name in no namespace") as problem:
+    with pytest.raises(DecodeProblem, match="a name without a namespace") as problem:
         decode(body, XML)
     assert problem.value.where == "line 5"
 
@@ -262,7 +262,7 @@ def test_relative_iris_of_each_form_are_recognised(text: str) -> None:
 
 
 def test_a_base_that_is_none() -> None:
-    assert refusal(b"<a> <b> <c> .", TTL, base="example").what.startswith("not a base")
+    assert refusal(b"<a> <b> <c> .", TTL, base="example").what.startswith("invalid base")
 
 
 # --- Several graphs --------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_each_graph_has_its_name_and_its_own_blank_nodes(media_type: str, body: 
         iri("urn:g"): Graph((Edge(iri("urn:a"), iri("urn:p"), blank("b0")),)),
         None: Graph((Edge(blank("b0"), iri("urn:p"), literal("1", XSD + "integer")),)),
     }
-    assert refusal(body, media_type).what == "the publication holds several graphs"
+    assert refusal(body, media_type).what == "the publication has several graphs"
 
 
 def test_one_graph_with_a_name_is_one_graph() -> None:

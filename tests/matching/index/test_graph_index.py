@@ -13,13 +13,13 @@ from tests.support.strategies.graphs import graphs, patterns, taxonomies, typed_
 from tidings.atoms import Atoms
 from tidings.errors import BudgetExceeded
 from tidings.graphs import pattern_words
-from tidings.graphs.atoms import GraphReader
+from tidings.graphs.atoms import AtomReader
 from tidings.graphs.explanation import Explainer, explain, matches
-from tidings.graphs.gql.gql_parser import parse
-from tidings.graphs.gql.gql_tree import Pattern, show
-from tidings.graphs.gql_compiler import plan_of
 from tidings.graphs.keys import Related, TermMeaning, term_text
 from tidings.graphs.model import XSD, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs.pattern_compiler import plan_of
+from tidings.graphs.patterns.pattern_parser import parse
+from tidings.graphs.patterns.pattern_tree import Pattern, show
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
@@ -51,7 +51,7 @@ def indexed(given: Sequence[Pattern], *more: Subscription) -> Index:
 
 
 def atoms_of(index: Index, given: Sequence[Graph], taxonomy: Taxonomy = Taxonomy()) -> Atoms:  # noqa: B008 - frozen
-    return GraphReader(index.graph_paths, taxonomy).atoms(given)
+    return AtomReader(index.graph_paths, taxonomy).atoms(given)
 
 
 def found(index: Index, given: Sequence[Graph], taxonomy: Taxonomy = Taxonomy()) -> set[tuple[int, str]]:  # noqa: B008

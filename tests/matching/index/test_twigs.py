@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.support.strategies.documents import documents, element, expressions
 from tests.support.strategies.effort import share
 from tidings.atoms import Atoms
-from tidings.documents import twig_words
+from tidings.documents import twigs
 from tidings.documents.explanation import matches
 from tidings.documents.model import Node
-from tidings.documents.twig_words import encode_twig, read_twig
+from tidings.documents.twigs import encode_twig, read_twig
 from tidings.documents.xml_columns import atoms_of
 from tidings.documents.xpath.xpath_tree import Expression, show
 from tidings.documents.xpath_compiler import compile_xpath
@@ -37,8 +37,8 @@ TESTS = ("OPERATOR_MASK", "TEST_NEGATED", "IS_NUMBER", "STRING_SHIFT")
 
 
 def test_twig_word_constants_equal_those_of_the_compiler() -> None:
-    assert all(getattr(kernel, name) == getattr(twig_words, name) for name in (*NODES, *TESTS))
-    operators = [operator.name for operator in twig_words.OPERATORS]
+    assert all(getattr(kernel, name) == getattr(twigs, name) for name in (*NODES, *TESTS))
+    operators = [operator.name for operator in twigs.OPERATORS]
     assert all(getattr(kernel, name) == number for number, name in enumerate(operators))
 
 

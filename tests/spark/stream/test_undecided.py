@@ -16,9 +16,9 @@ import pytest
 
 from tests.spark.stream.test_graphs import batch
 from tests.support.processes.streams import running, told
-from tidings.graphs.atoms import GraphReader
+from tidings.graphs.atoms import AtomReader
 from tidings.graphs.explanation import matches
-from tidings.graphs.gql import gql_parser
+from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.pipeline import compile_many
@@ -59,11 +59,11 @@ def test_index_lists_undecided_pairs_apart_from_matches(tmp_path: Path) -> None:
     index = Index.create(tmp_path / "index")
     index.add(compile_many([Subscription("path", "ana", "gql", PATH)]))
     graphs = [decode(GRAPHS[name].encode(), TURTLE) for name in ("stranger", "outside")]
-    [(_, found)] = index.match_parts(GraphReader(index.graph_paths, Taxonomy()).atoms(graphs))
+    [(_, found)] = index.match_parts(AtomReader(index.graph_paths, Taxonomy()).atoms(graphs))
     assert found.publication.tolist() == []
     assert list(found.undecided.pairs()) == list(found.candidates.pairs()) == [(0, "path"), (1, "path")]
     assert found.undecided.subscription.tolist() == [0, 0]
-    assert [matches(gql_parser.parse(PATH), graph) for graph in graphs] == [False, True]
+    assert [matches(pattern_parser.parse(PATH), graph) for graph in graphs] == [False, True]
 
 
 def test_matches_keep_undecided_pairs_when_they_are_filtered_moved_and_removed(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_matches_keep_undecided_pairs_when_they_are_filtered_moved_and_removed(t
         index.add(compile_many([Subscription(id, "ana", "gql", PATH)]))
     index.remove(["second"])
     graphs = [decode(GRAPHS[name].encode(), TURTLE) for name in ("stranger", "plain", "outside")]
-    found = index.match(GraphReader(index.graph_paths, Taxonomy()).atoms(graphs))
+    found = index.match(AtomReader(index.graph_paths, Taxonomy()).atoms(graphs))
     both = {"first", "third"}
     assert set(found.pairs()) == {(1, id) for id in both}
     assert set(found.undecided.pairs()) == {(place, id) for place in (0, 2) for id in both}

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tidings.graphs.gql.gql_tree import (
+from tidings.graphs.model import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.graphs.patterns.pattern_tree import (
     BLANK,
     Constraint,
     ConstraintKind,
@@ -22,7 +23,6 @@ from tidings.graphs.gql.gql_tree import (
     selected,
     show_term,
 )
-from tidings.graphs.model import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
 from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 EX = "http://example.org/"

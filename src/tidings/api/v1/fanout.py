@@ -323,7 +323,7 @@ class NotificationFanout:
             for name, last in before.items()
             for number in range(last + 1, min(now[name], last + each) + 1)
         ]
-        lines = limit_bytes(render_lines(self._store, self._store.heads.told(wanted)), FRESH_BYTES)
+        lines = limit_bytes(render_lines(self._store, self._store.heads.read(wanted)), FRESH_BYTES)
         by_name = groupby(lines, key=lambda line: line.subscriber)
         pages = {name: tuple(limit_bytes(group, PAGE_BYTES)) for name, group in by_name}
         return {name: EventPage(page, page[-1].sequence) for name, page in pages.items()}

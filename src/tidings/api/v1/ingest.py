@@ -42,8 +42,7 @@ from tidings.service.submission import (
     number_lines,
 )
 from tidings.service.tidings import Tidings
-from tidings.store.group_append import AppendOutcomes, PreparedBatch
-from tidings.store.journal import AppendResult, add_trace
+from tidings.store.journal import AppendOutcomes, AppendResult, PreparedBatch, add_trace
 
 # CloudEvents in binary mode have their attributes in headers: `ce-subject: Euro%20%E2%82%AC`.
 #
@@ -126,7 +125,7 @@ class IngestEndpoint:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
         self._batcher: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
-            tidings.store.group_append.take, "publications", TOGETHER
+            tidings.store.group_append.append, "publications", TOGETHER
         )
 
     async def publish(

@@ -35,7 +35,7 @@ from tidings.client.records import AckPosition
 from tidings.core.arguments import LARGEST_INTEGER, parse_number
 from tidings.service.authorization import Caller
 from tidings.service.event_pages import EventLine, EventPage, read_page, resolve_cursor
-from tidings.store.acknowledgements import SubscriberPosition
+from tidings.store.acknowledgements import SubscriberCursor
 from tidings.store.store import Store
 
 HEARTBEAT_SECONDS = 15.0
@@ -185,9 +185,9 @@ class NotificationEndpoints:
 
     def _read_first(
         self, who: str, after: int | None, read: partial[EventPage]
-    ) -> tuple[EventPage, SubscriberPosition]:
+    ) -> tuple[EventPage, SubscriberCursor]:
         """Read the page after a cursor and the subscriber's position, in one thread."""
-        position = self._store.acknowledgements.standing
+        position = self._store.acknowledgements.cursor
         return read(after=resolve_cursor(position(who), after)), position(who)
 
     async def _poll(
@@ -233,8 +233,8 @@ class NotificationEndpoints:
         work = partial(self._store.acknowledgements.acknowledge, who, given.upto)
         return copy_fields(AckPosition, await run_write(work))
 
-    async def _position(self, who: str) -> SubscriberPosition:
-        return await run_in_threadpool(partial(self._store.acknowledgements.standing, who))
+    async def _position(self, who: str) -> SubscriberCursor:
+        return await run_in_threadpool(partial(self._store.acknowledgements.cursor, who))
 
 
 def router_for(store: Store, fanout: NotificationFanout) -> APIRouter:
@@ -263,7 +263,7 @@ def _resume_cursor(last_event_id: str | None, after: int | None) -> int | None:
     return parse_number("Last-Event-ID", last_event_id)
 
 
-def _page_response(page: EventPage, position: SubscriberPosition) -> Response:
+def _page_response(page: EventPage, position: SubscriberCursor) -> Response:
     """Join the lines, which are JSON already."""
     lines = ",".join(line.text for line in page.lines)
     rest = f'"cursor":{page.cursor},"last":{position.last},"acknowledged":{position.acknowledged}'

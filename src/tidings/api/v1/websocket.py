@@ -87,7 +87,7 @@ class NotificationSocket:
         refuse_other_parameters(query, PARAMETERS)
         who = await find_subscriber(caller, query.get("subscriber"))
         self._fanout.check_capacity()
-        position = await run_in_threadpool(self._store.acknowledgements.standing, who)
+        position = await run_in_threadpool(self._store.acknowledgements.cursor, who)
         after = _check_number(query["after"], "after") if "after" in query else None
         cursor = resolve_cursor(position, after)
         with self._fanout.follow(who, caller.token.id, cursor, position.last) as follower:

@@ -29,10 +29,10 @@ from tidings.feeds.outbound.entries import build_entry, urn
 from tidings.feeds.outbound.feed import Feed as OutboundFeed
 from tidings.feeds.outbound.feed import Links
 from tidings.feeds.outbound.writers import render_rss1
-from tidings.graphs.feed_formats.entry import DC, RSS1
-from tidings.graphs.feed_formats.feed_parser import Feed as FeedFacts
-from tidings.graphs.feed_formats.feed_parser import Item, items_of
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
+from tidings.graphs.syndication.feed import Feed as FeedFacts
+from tidings.graphs.syndication.feed_parser import Item, items_of
+from tidings.graphs.syndication.item_graph import DC, RSS1
 from tidings.model import Notification, Subscription
 from tidings.objects.watches import SubscriberNames
 from tidings.parsers.parser_pool import Lane, isolated, isolated_for
@@ -40,7 +40,7 @@ from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
 from tidings.service.xml_rpc_call import read_call
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 
 MEDIA_TYPES = ("text/xml", "application/xml")
 """Others are refused: a page in a browser can send forms and plain text to any site, but not these."""
@@ -209,7 +209,7 @@ class XmlRpcService:
         here = f"{places.home}RPC2"
         journal = self._tidings.store.journal
         entries = [
-            build_entry(SubscriptionEntry(each.sequence, each.time, each), journal.find(each.publication))
+            build_entry(NumberedNotification(each.sequence, each.time, each), journal.find(each.publication))
             for each in page
         ]
         newest = datetime.fromisoformat(page[-1].time if page else "1970-01-01T00:00:00Z")

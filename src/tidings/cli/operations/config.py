@@ -37,9 +37,9 @@ OTHER_VARIABLES = frozenset(
 """Variables of the environment that are not settings of the service."""
 LIMIT_MODULES = {
     "document": "tidings.documents.xml_decoder",
-    "graph": "tidings.graphs.rdf.limits",
+    "graph": "tidings.graphs.rdf.rdf_errors",
     "xpath": "tidings.documents.xpath.xpath_parser",
-    "gql": "tidings.graphs.gql.gql_parser",
+    "gql": "tidings.graphs.patterns.pattern_parser",
     "rules": "tidings.metadata.rules.rule_parser",
     "query": "tidings.metadata.sql.queries.query_executor",
     "sparql": "tidings.metadata.queries.sparql",

@@ -23,7 +23,7 @@ from tidings.errors import InputError
 from tidings.model import Publication
 from tidings.notification_text import format_bindings, format_change, format_reasons
 from tidings.operations.egress_policy import ALLOW_HINT, PUBLIC_ADDRESSES, EgressPolicy
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
 CHATTING = ("priority", "sound", "thread", "topic", "footer", "channel", "token", "auth", "method")
@@ -52,10 +52,10 @@ class Description:
     link: str | None = None
 
 
-Describer = Callable[[SubscriptionEntry, Publication | None], Description]
+Describer = Callable[[NumberedNotification, Publication | None], Description]
 
 
-def describe_plainly(entry: SubscriptionEntry, _: Publication | None) -> Description:
+def describe_plainly(entry: NumberedNotification, _: Publication | None) -> Description:
     """Describe a notification without its publication."""
     notification = entry.notification
     title = format_change(notification) or format_bindings(notification.bindings) or notification.publication

@@ -14,9 +14,9 @@ from tidings.delivery.sql.leases import CursorLease, EntryRange
 from tidings.model import Publication
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
-from tidings.store.entries import ENTRY_NOTIFICATION, SubscriptionEntry
 from tidings.store.journal import find_publications
 from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
+from tidings.store.numbered_notifications import ENTRY_NOTIFICATION, NumberedNotification
 from tidings.store.tables import journal, notifications, subscription_entries
 
 
@@ -24,7 +24,7 @@ from tidings.store.tables import journal, notifications, subscription_entries
 class EntryBatch:
     """Entries in order, and their publications by id."""
 
-    entries: Sequence[SubscriptionEntry]
+    entries: Sequence[NumberedNotification]
     publications: Mapping[str, Publication]
 
 
@@ -40,7 +40,7 @@ class RunContext:
 class _SizedEntry(NamedTuple):
     """An entry, and the size of its publication in the journal in bytes."""
 
-    entry: SubscriptionEntry
+    entry: NumberedNotification
     size: int
 
 
@@ -110,7 +110,7 @@ def _read_ranges(connection: Connection, ranges: Sequence[EntryRange]) -> list[l
     )
     entries: list[list[_SizedEntry]] = [[] for _ in ranges]
     for index, size, number, time, *row in connection.execute(_ENTRIES, rows):
-        entry = SubscriptionEntry(number, time, notification_from_row(*row))
+        entry = NumberedNotification(number, time, notification_from_row(*row))
         entries[index].append(_SizedEntry(entry, size))
     return entries
 
@@ -139,6 +139,6 @@ def _take_up_to(sized: Sequence[_SizedEntry], max_bytes: int) -> Iterator[_Sized
         yield item
 
 
-def _publication_ids(entries: Sequence[SubscriptionEntry]) -> set[str]:
+def _publication_ids(entries: Sequence[NumberedNotification]) -> set[str]:
     """Return the ids of publications; withheld notifications have none."""
     return {entry.notification.publication for entry in entries if entry.notification.publication}

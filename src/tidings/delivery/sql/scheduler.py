@@ -23,7 +23,7 @@ from tidings.delivery.sql.tables import (
 )
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
-from tidings.store.entries import append_entries
+from tidings.store.numbered_notifications import number_notifications
 from tidings.store.tables import notifications, subscribers, subscription_entries
 
 MAX_WOKEN_SUBSCRIBERS = 250
@@ -83,7 +83,7 @@ _SEEN = update(delivery_owners).where(delivery_owners.c.subscriber == _new.c.who
 
 def wake_cursors(connection: Connection, names: Sequence[str], now: str) -> None:
     """Number the new notifications of subscribers, some thousands for each, and make their cursors due."""
-    numbered = append_entries(connection, names, now)
+    numbered = number_notifications(connection, names, now)
     owners = bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, names)
     ranges = [(name, seen, min(numbered.get(name, 0), seen + MAX_NEW_NOTIFICATIONS)) for name, seen in owners]
     new = json_rows_parameter((name, seen, end) for name, seen, end in ranges if end > seen)

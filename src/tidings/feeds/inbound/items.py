@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidings.errors import DecodeProblem
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemOutcome, SeenItem
-from tidings.graphs.feed_formats.feed_parser import Item, RefusedItem
 from tidings.graphs.model import Edge, Graph, iri
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.syndication.feed_parser import Item, RefusedItem
 from tidings.model import Publication
 from tidings.operations import traces
 from tidings.store.dead_letters import DeadLetter

@@ -26,8 +26,7 @@ from tidings.feeds.inbound.feed_client import FeedClient, FetchPolicy, check_log
 from tidings.feeds.inbound.items import ItemsByKey, plan_items
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemCounts
-from tidings.graphs.feed_formats.feed_parser import Feed
-from tidings.graphs.feed_formats.omissions import show_omitted
+from tidings.graphs.syndication.feed import Feed, show_omitted
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem
 from tidings.operations.http_client import HttpResponse
 from tidings.store.encoding import Clock, format_instant, utc_now

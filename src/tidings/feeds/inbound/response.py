@@ -11,9 +11,9 @@ from tidings.errors import DecodeProblem, InputError
 from tidings.feeds.inbound import schedule
 from tidings.feeds.inbound.items import ItemsByKey, index_items
 from tidings.feeds.sql.polled_feeds import PolledFeed
-from tidings.graphs.feed_formats.feed_parser import Feed, read_feed
-from tidings.graphs.feed_formats.omissions import show_omitted
 from tidings.graphs.rdf.media_types import ATOM, JSON_FEED, RDF_XML, RSS
+from tidings.graphs.syndication.feed import Feed, show_omitted
+from tidings.graphs.syndication.feed_parser import read_feed
 from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
 from tidings.operations.http_client import HttpResponse, origin_of
 from tidings.operations.retry_after import parse_retry_after

@@ -20,8 +20,8 @@ from datetime import datetime, timedelta
 from tidings.errors import TidingsError
 from tidings.feeds.inbound.feed_client import FeedClient
 from tidings.feeds.sql.polled_feeds import PolledFeed
-from tidings.graphs.feed_formats.entry import resolved
-from tidings.graphs.feed_formats.feed_parser import Feed
+from tidings.graphs.syndication.feed import Feed
+from tidings.graphs.syndication.item_graph import resolved
 from tidings.operations.egress_policy import FetchProblem
 from tidings.operations.http_client import HttpResponse
 from tidings.store.encoding import format_instant

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 from tidings.core.text import escape_html, replace_invalid_characters, shorten
 from tidings.errors import PublicationError
 from tidings.feeds.outbound import sanitize
-from tidings.graphs.feed_formats.dates import instant
+from tidings.graphs.syndication.item_graph import instant
 from tidings.kinds import PublicationSummary, kind_of
 from tidings.model import MATCHED, WITHHELD, Notification, Publication
 from tidings.notification_text import (
@@ -23,7 +23,7 @@ from tidings.notification_text import (
     format_reason,
     format_reasons,
 )
-from tidings.store.entries import SubscriptionEntry
+from tidings.store.numbered_notifications import NumberedNotification
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
 """Namespace of the UUIDs of entries. A change would make every reader show every entry again."""
@@ -53,7 +53,7 @@ def urn(*names: str) -> str:
     return uuid5(NAMESPACE, json.dumps(names)).urn
 
 
-def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> Entry:
+def build_entry(listed: NumberedNotification, publication: Publication | None) -> Entry:
     """Build the feed entry of a notification."""
     told = listed.notification
     said = _said(told, publication)

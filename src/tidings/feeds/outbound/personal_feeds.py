@@ -96,7 +96,7 @@ class PersonalFeeds:
         wanted = self.find(address.subscriber, address.subscription)
         if address.revoked or wanted is None:
             return Gone()
-        last, time = self.store.entries.last(wanted.subscriber, wanted.id)
+        last, time = self.store.numbered_notifications.last(wanted.subscriber, wanted.id)
         changed = self.store.audiences.changed(wanted.subscriber)
         newest = max(time or address.made, changed.time)
         return OpenFeed(address, wanted, token, last, newest, changed.version)
@@ -111,7 +111,7 @@ class PersonalFeeds:
             return found
         return (
             object_subscription(subscriber, id)
-            if self.store.entries.is_object_source(subscriber, id)
+            if self.store.numbered_notifications.is_object_source(subscriber, id)
             else None
         )
 
@@ -149,7 +149,9 @@ class PersonalFeeds:
         time = page.opened.time
         if page.is_archive:
             wanted = page.opened.subscription
-            [newest] = self.store.entries.read(wanted.subscriber, wanted.id, page.last, page.last)
+            [newest] = self.store.numbered_notifications.read(
+                wanted.subscriber, wanted.id, page.last, page.last
+            )
             time = max(newest.time, self.store.audiences.changed(wanted.subscriber).time)
         whole = datetime.fromisoformat(time).replace(microsecond=0)
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
@@ -171,7 +173,7 @@ class PersonalFeeds:
 
     def _feed(self, page: FeedPage) -> Feed:
         wanted = page.opened.subscription
-        listed = self.store.entries.read(wanted.subscriber, wanted.id, page.first, page.last)
+        listed = self.store.numbered_notifications.read(wanted.subscriber, wanted.id, page.first, page.last)
         found = self.store.journal.find_all({one.notification.publication for one in listed}, LARGEST)
         return Feed(
             id=urn(wanted.subscriber, wanted.id),
@@ -202,7 +204,7 @@ class PersonalFeeds:
         paused = [one for one in self.store.paused.all(subscriber) if one.language != RULES]
         found = [*self.store.subscriptions.list(subscriber), *paused]
         known = {one.id for one in found}
-        sources = self.store.entries.object_sources(subscriber)
+        sources = self.store.numbered_notifications.object_sources(subscriber)
         return [*found, *(object_subscription(subscriber, name) for name in sources if name not in known)]
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:

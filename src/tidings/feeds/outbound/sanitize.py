@@ -9,8 +9,8 @@ import re
 from urllib.parse import urlsplit
 
 from tidings.core.text import close_bidi, replace_invalid_characters, shorten
-from tidings.graphs.feed_formats.entry import iri_of
-from tidings.graphs.feed_formats.html import plain_text, sanitised
+from tidings.graphs.syndication.item_graph import iri_of
+from tidings.graphs.syndication.markup import plain_text, sanitised
 
 TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
 """Maximum lengths in characters; readers cut titles anyway, and a feed has up to a hundred contents."""

@@ -23,8 +23,8 @@ from tidings.feeds.outbound.feed import (
     rfc3339,
     serialize,
 )
-from tidings.graphs.feed_formats.entry import ATOM, CONTENT, DC, DCTERMS, RSS1
 from tidings.graphs.model import RDF
+from tidings.graphs.syndication.item_graph import ATOM, CONTENT, DC, DCTERMS, RSS1
 from tidings.model import Reason
 from tidings.notification_text import format_reason
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem, SetupError
-from tidings.graphs.rdf.limits import Limits, at_most
+from tidings.graphs.rdf.rdf_errors import Limits, at_most
 from tidings.parsers.strict_json import parse_value
 
 FOLDER = "TIDINGS_JSONLD_CONTEXTS"
@@ -103,8 +103,8 @@ def _put_in_place(holder: dict[str, Any]) -> bool:
 def _context(address: str) -> Any:
     known = contexts(os.environ.get(FOLDER, ""))
     if address not in known:
-        what = "a context that is not at hand, and nothing is fetched"
-        hint = f"write the context into the publication, or put it into the folder that {FOLDER} names"
+        what = "an unknown context; contexts are not fetched"
+        hint = f"include the context in the publication, or add it to the folder in {FOLDER}"
         accepted = ", ".join(sorted(known))
         raise DecodeProblem(what, where="@context", received=printable(address), accepted=accepted, hint=hint)
     return known[address]

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.graphs.model import STRING, Graph, Term, TermKind
 from tidings.graphs.rdf.media_types import FEEDS, JSON_LD, plain
 from tidings.graphs.rdf.rdf_decoder import check_base, decode, decode_graphs
+from tidings.graphs.syndication.feed_parser import items_of
 from tidings.parsers.parser_pool import isolated
 
 N_TRIPLES = "application/n-triples"
@@ -26,14 +26,14 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
 def holds_several(body: bytes, media_type: str, base: str | None = None) -> bool:
-    """Return whether a publication is split: always for types in SEVERAL, for JSON-LD if it has several graphs."""
+    """Return whether a publication is split: always for SEVERAL, JSON-LD if it has several graphs."""
     if plain(media_type) == JSON_LD:
         return isolated(count_graphs, body, media_type, base) > 1
     return plain(media_type) in SEVERAL
 
 
 def resolved(body: bytes, media_type: str, base: str) -> bytes:
-    """Write one graph as N-Triples with its relative IRIs resolved, since later readers have no base."""
+    """Write one graph as N-Triples with its relative IRIs resolved; later readers have no base."""
     return isolated(write_graph, body, media_type, base)
 
 

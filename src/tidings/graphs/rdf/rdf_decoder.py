@@ -1,11 +1,11 @@
-"""Graphs: RDF in Turtle, N-Triples, TriG, N-Quads, RDF/XML and JSON-LD, taken apart into edges.
+"""Decoder of RDF in Turtle, N-Triples, TriG, N-Quads, RDF/XML and JSON-LD: bytes to edges.
 
     <http://example.org/page> <http://purl.org/dc/elements/1.1/date> 2005 .
 
-Each syntax has a look at the bytes before the parser (pyoxigraph) sees them, because what is small and harmful to one
-parser is harmless to the other: entities in RDF/XML, triple terms in Turtle, contexts in JSON-LD. Nothing is fetched.
+A check for each syntax precedes the parser (pyoxigraph), because small inputs can harm it: entities in RDF/XML, nested
+triple terms in Turtle, contexts in JSON-LD. Nothing is fetched.
 
-Blank nodes get the labels b0, b1 ... in the order they appear, so that the same bytes are the same graph.
+Blank nodes get the labels b0, b1 ... in order of appearance, so that equal bytes decode to equal graphs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,26 @@ from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem
 from tidings.graphs.model import RDF, RDFS, Edge, Graph, Term, blank, iri, literal
 from tidings.graphs.rdf import json_ld, rdf_xml, turtle
-from tidings.graphs.rdf.limits import DEFAULT, Limits, at_most, beyond
 from tidings.graphs.rdf.media_types import Syntax, syntax_of
-from tidings.graphs.rdf.syntax_errors import BASELESS, NO_BASE, relative, syntax_problem, xml_problem
+from tidings.graphs.rdf.rdf_errors import (
+    BASELESS,
+    DEFAULT,
+    NO_BASE,
+    Limits,
+    at_most,
+    beyond,
+    relative,
+    syntax_problem,
+)
 from tidings.parsers.xml_parser import Element
 
-# Members of containers and lists as edges, so that a pattern can ask for them without knowing their place.
+# Members of containers and lists are edges, so that a pattern can ask for them without knowing their position.
 #
 #     ex:talk ex:speakers ( ex:Ann ex:Bo )
 #
-# has the list's own edges (rdf:first, rdf:rest) as they were written, and (list, rdfs:member, ex:Ann) and (list,
-# rdfs:member, ex:Bo) beside them. Bag, Seq and Alt say rdf:_1, rdf:_2 ..., which RDF Schema calls kinds of
-# rdfs:member. Section 7 of paper 002 leaves bags and sequences to future work.
+# keeps the list's own edges (rdf:first, rdf:rest) and adds (list, rdfs:member, ex:Ann) and (list, rdfs:member, ex:Bo).
+# Bag, Seq and Alt use rdf:_1, rdf:_2 ..., subproperties of rdfs:member in RDF Schema. Section 7 of paper 002 leaves
+# bags and sequences to future work.
 
 
 MEMBER = iri(RDFS + "member")
@@ -42,7 +50,7 @@ _PLACE = re.compile(re.escape(RDF) + r"_[1-9][0-9]*")
 
 
 def members(edges: Collection[Edge]) -> Iterator[Edge]:
-    """The edges to members; some of them may be there already, or come twice."""
+    """Yield the edges to members of containers and lists; some may exist already or repeat."""
     names = {edge.property.text for edge in edges}
     places = {name for name in names if name.startswith(RDF + "_") and _PLACE.fullmatch(name)}
     if places:
@@ -69,9 +77,9 @@ def _values_of(name: str, edges: Collection[Edge]) -> Mapping[Term, list[Term]]:
 def _heads(
     first: Mapping[Term, list[Term]], rest: Mapping[Term, list[Term]], edges: Collection[Edge]
 ) -> list[Term]:
-    """Where a list begins: at a cell that is nobody's rest, or that something else points at.
+    """Return the cells at which lists begin: not the rest of another cell, or the object of another edge.
 
-    The second is for lists that share their tail, and for a circle, in which every cell is somebody's rest.
+    The second condition covers lists that share a tail, and cyclic lists.
     """
     inner = {value for values in rest.values() for value in values}
     pointed_at = {edge.object for edge in edges if edge.property.text != REST}
@@ -79,7 +87,7 @@ def _heads(
 
 
 def _cells(head: Term, rest: Mapping[Term, list[Term]]) -> Iterator[Term]:
-    """The cells of a list from its head on, each once: a list may bite its tail, or have two."""
+    """Yield the cells of a list from its head on, each once: a list may be cyclic or have two tails."""
     seen, waiting = {head}, [head]
     while waiting:
         cell = waiting.pop()
@@ -91,7 +99,7 @@ def _cells(head: Term, rest: Mapping[Term, list[Term]]) -> Iterator[Term]:
 
 
 class NamedGraph(NamedTuple):
-    """A graph of a publication that holds several; the one without a name has none."""
+    """A graph of a publication; the name of the default graph is None."""
 
     name: Term | None
     graph: Graph
@@ -110,26 +118,26 @@ _SYNTAXES: Mapping[Syntax, tuple[ox.RdfFormat, Prepare]] = {
 
 
 def decode(body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
-    """The graph in the bytes. Relative IRIs are taken from `base`, and refused without one."""
+    """Decode one graph. Relative IRIs are resolved against `base`, and refused without one."""
     graphs = decode_graphs(body, media_type, base, limits)
     if len(graphs) > 1:
-        what, received = "the publication holds several graphs", f"{len(graphs):,} graphs"
-        raise DecodeProblem(what, received=received, accepted="one graph; several one by one")
+        what, received = "the publication has several graphs", f"{len(graphs):,} graphs"
+        raise DecodeProblem(what, received=received, accepted="one graph per publication")
     return graphs[0].graph if graphs else Graph(())
 
 
 def decode_graphs(
     body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT
 ) -> tuple[NamedGraph, ...]:
-    """Each graph in the bytes with its name, in the order they begin. Blank nodes are local to each."""
+    """Decode all graphs with their names, in order of appearance. Blank nodes are local to each."""
     syntax = syntax_of(media_type)
     text, _ = prepared(body, syntax, limits)
     return _graphs(body, text, syntax, base, limits)
 
 
 def decode_xml(root: Element, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
-    """The graph of RDF/XML that `rdf_xml.parsed_xml` has read."""
-    text = rdf_xml.written(root)
+    """Decode the elements that `rdf_xml.parse_rdf_xml` has parsed."""
+    text = rdf_xml.serialise_rdf(root)
     graphs = _graphs(text, text, Syntax.RDF_XML, base, limits)
     return graphs[0].graph if graphs else Graph(())
 
@@ -137,26 +145,26 @@ def decode_xml(root: Element, base: str | None = None, limits: Limits = DEFAULT)
 def _graphs(
     body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits
 ) -> tuple[NamedGraph, ...]:
-    """The graphs in the text, which was prepared from the body."""
-    reading = _Reading(limits)
-    reading.take(_quads(body, text, syntax, base, limits))
-    if syntax is Syntax.JSON_LD and not reading.edges:
-        raise _meaningless()
-    return reading.graphs()
+    """Decode the text that was prepared from the body."""
+    collector = _GraphCollector(limits)
+    collector.add(_quads(body, text, syntax, base, limits))
+    if syntax is Syntax.JSON_LD and not collector.edges:
+        raise _no_statements()
+    return collector.graphs()
 
 
 def prepared(body: bytes, syntax: Syntax, limits: Limits) -> tuple[bytes, ox.RdfFormat]:
-    """What the parser may see, and how it is told to read it."""
+    """Check a publication; return the text for the parser and its format."""
     if len(body) > limits.publication:
         raise beyond("publication", limits, received=f"{len(body):,} bytes")
     written, prepare = _SYNTAXES[syntax]
     return prepare(body, limits), written
 
 
-def _meaningless() -> DecodeProblem:
-    """JSON-LD passes over every key that no context defines: JSON without a context is an empty graph to it."""
-    hint = "is there an @context that defines its keys?"
-    return DecodeProblem("nothing in this JSON-LD has a meaning", accepted="at least one edge", hint=hint)
+def _no_statements() -> DecodeProblem:
+    """JSON-LD ignores keys that no context defines: JSON without a context is an empty graph."""
+    hint = "add an @context that defines the keys"
+    return DecodeProblem("this JSON-LD has no statements", accepted="at least one edge", hint=hint)
 
 
 def _quads(body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Iterator[ox.Quad]:
@@ -164,35 +172,36 @@ def _quads(body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: L
         yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
     except SyntaxError as error:
         if syntax is Syntax.RDF_XML:
-            raise xml_problem(error, body, limits) from None
+            raise rdf_xml.xml_problem(error, body, limits) from None
         raise syntax_problem(error, text, syntax) from None
     except ValueError as error:
-        raise _no_base(error, base) from None
+        raise _base_problem(error, base) from None
 
 
 def check_base(base: str) -> None:
-    """Refuse what nothing can be relative to."""
+    """Refuse a base that is not an absolute IRI."""
     try:
         ox.parse(b"", format=ox.RdfFormat.TURTLE, base_iri=base)
     except ValueError as error:
-        raise _no_base(error, base) from None
+        raise _base_problem(error, base) from None
 
 
-def _no_base(error: ValueError, base: str | None) -> DecodeProblem:
+def _base_problem(error: ValueError, base: str | None) -> DecodeProblem:
     accepted = "an absolute IRI such as http://example.org/page"
-    return DecodeProblem(f"not a base: {error}", received=f"'{printable(base or '')}'", accepted=accepted)
+    return DecodeProblem(f"invalid base: {error}", received=f"'{printable(base or '')}'", accepted=accepted)
 
 
 def _base(syntax: Syntax, base: str | None) -> str | None:
-    """Without a base the readers of Turtle say where a relative IRI stands; the others pass over it, or say nothing.
+    """Return the base for the parser.
 
-    Those get a base that is recognised in what comes out.
+    Without one, the Turtle family reports where a relative IRI is; the other parsers skip or accept it, so they get a
+    stand-in that is recognised in their output.
     """
     return NO_BASE if base is None and syntax in (Syntax.RDF_XML, Syntax.JSON_LD) else base
 
 
-class _Reading:
-    """Collects edges by graph, and refuses the first thing that is beyond a limit."""
+class _GraphCollector:
+    """Collects edges by graph and enforces the limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.edges = 0
@@ -201,8 +210,8 @@ class _Reading:
         self._iris: dict[str, Term] = {}
         self._nodes = self._text = 0
 
-    def take(self, quads: Iterable[ox.Quad]) -> None:
-        """Most terms are IRIs that have been there before: those are looked up here, without a call for each."""
+    def add(self, quads: Iterable[ox.Quad]) -> None:
+        """Most terms are IRIs seen before: they are looked up inline, without a call for each."""
         graph, last, iris = None, None, self._iris
         for quad in quads:
             named, subject, value = quad.graph_name, quad.subject, quad.object
@@ -225,8 +234,8 @@ class _Reading:
         return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
 
     def _keep(self, graph: _Collected, edge: Edge) -> None:
-        """Text and edges count each time: a long prefix makes long terms of short names, and an edge of ten bytes that
-        is written a million times takes seconds to read.
+        """Count text and edges at each repetition: a long prefix expands short names, and an edge of ten bytes that
+        repeats a million times takes seconds to parse.
         """
         subject, property, value = edge
         self._text += len(subject.text) + len(property.text) + len(value.text)
@@ -246,7 +255,7 @@ class _Reading:
         return found
 
     def _node(self, node: object, graph: _Collected) -> Term:
-        """An end of an edge that may be a new one."""
+        """Convert an end of an edge, and count it if it is new."""
         found = self._term(node, graph.labels)
         before = len(graph.nodes)
         graph.nodes.add(found)
@@ -291,7 +300,7 @@ class _Reading:
 
 
 class _Collected(NamedTuple):
-    """A graph while it is read; a dictionary keeps the order, and each edge once. `iris` are those of `nodes`."""
+    """A graph under construction; the dictionary keeps edges distinct and in order. `iris` are the IRIs of `nodes`."""
 
     edges: dict[Edge, None]
     labels: dict[str, Term]
@@ -300,7 +309,7 @@ class _Collected(NamedTuple):
 
 
 _BY_ITSELF = None
-"""In place of labels, for the name of a graph: a blank node's own label tells it from the others."""
+"""In place of labels, for the name of a graph: a blank node keeps its own label."""
 
 
 def _labelled(label: str, labels: dict[str, Term] | None) -> Term:

@@ -1,8 +1,8 @@
-"""RDF/XML before it is parsed: checked and written again by libxml2, because the parser of RDF/XML trusts its input.
+"""Checks of RDF/XML before the RDF parser sees it: parsed and serialised by libxml2.
 
-An entity bomb makes that parser abort the process, elements inside each other cost it the square of their depth, and
-it does not normalise line ends and attribute values as XML 1.0 (2.11, 3.3.3) asks. So it only sees what lxml has read
-and written. lxml also knows lines and columns, which the parser of RDF/XML does not.
+The RDF parser aborts the process on an entity bomb, takes time quadratic in the nesting depth, and does not normalise
+line ends and attribute values as XML 1.0 requires (sections 2.11 and 3.3.3). So it only sees what lxml has parsed and
+serialised. lxml also reports lines and columns, which the RDF parser does not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from lxml import etree
 from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem
 from tidings.graphs.model import RDF
-from tidings.graphs.rdf.limits import Limits, at_most, beyond
+from tidings.graphs.rdf.rdf_errors import Limits, at_most, beyond, parser_message
 from tidings.parsers.xml_bytes import as_utf8
 from tidings.parsers.xml_parser import DeclarationGuard, Element, make_parser, parse, parse_tree, serialised
 
 _UNQUALIFIED = ("about", "ID", "resource", "parseType", "type", "nodeID", "datatype")
-"""Attributes that old RDF/XML writes without rdf:, the RSS 1.0 of many sites and of paper 002 (figure 13) included."""
+"""Attributes that old RDF/XML writes without rdf:, including the RSS 1.0 of many sites and of paper 002 (figure 13)."""
 
 _OLD = etree.XPath(
     f"//rdf:*/@*[namespace-uri() = '' and ({' or '.join(f'local-name() = {name!r}' for name in _UNQUALIFIED)})]"
@@ -31,14 +31,14 @@ _BARE = etree.XPath("//*[namespace-uri() = ''] | //*[@*[namespace-uri() = '']]")
 
 
 def prepared(body: bytes, limits: Limits) -> bytes:
-    """The publication as the parser of RDF/XML may see it."""
-    return written(parsed_xml(as_utf8(body), limits))
+    """Return the publication as the RDF parser may see it."""
+    return serialise_rdf(parse_rdf_xml(as_utf8(body), limits))
 
 
-def parsed_xml(text: bytes, limits: Limits) -> Element:
-    """The elements of XML that is UTF-8 by now, without comments and instructions, if it is within the limits.
+def parse_rdf_xml(text: bytes, limits: Limits) -> Element:
+    """Parse XML in UTF-8 and enforce the limits.
 
-    Without them a text is one text, which is what RDF/XML takes, however many CDATA sections it was written with.
+    Comments and instructions are dropped, because RDF/XML needs each text in one piece.
     """
     _refuse_namespaces(text, limits)
     try:
@@ -51,15 +51,15 @@ def parsed_xml(text: bytes, limits: Limits) -> Element:
 
 
 def _refuse_namespaces(text: bytes, limits: Limits) -> None:
-    """There are no more declarations than there are bytes that say so: most publications need no closer look."""
+    """Limit namespace declarations; counting `xmlns` in the bytes spares most publications the second pass."""
     if text.count(b"xmlns") > min(limits.namespaces, limits.namespaces_in_scope):
         parse(text, make_parser(_Namespaces(limits)))
 
 
 class _Namespaces(DeclarationGuard):
-    """Counts declarations: all of them, and those that hold at an element.
+    """Counts namespace declarations, in total and in scope.
 
-    The parser of RDF/XML compares each prefix with each that is declared there.
+    The RDF parser compares each prefix with every declaration in scope.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -76,7 +76,7 @@ class _Namespaces(DeclarationGuard):
 
 
 def _refuse_depth(root: Element, text: bytes, limits: Limits) -> None:
-    """There are no more elements inside each other than less-than signs: most publications need no closer look."""
+    """Limit nesting; counting `<` in the bytes spares most publications the search."""
     if text.count(b"<") <= limits.depth:
         return
     deep: Any = _deeper_than(limits.depth)(root)
@@ -85,7 +85,7 @@ def _refuse_depth(root: Element, text: bytes, limits: Limits) -> None:
 
 
 def _refuse_attributes(root: Element, text: bytes, limits: Limits) -> None:
-    """Each attribute has an equals sign."""
+    """Limit the attributes of an element; counting `=` in the bytes spares most publications the search."""
     if text.count(b"=") <= limits.attributes:
         return
     full: Any = _fuller_than(limits.attributes)(root)
@@ -100,48 +100,49 @@ def _deeper_than(depth: int) -> etree.XPath:
 
 @lru_cache(maxsize=8)
 def _fuller_than(attributes: int) -> etree.XPath:
-    """The parser of RDF/XML compares each attribute of an element with each."""
+    """The RDF parser compares each attribute of an element with every other."""
     return etree.XPath(f"//*[count(@*) > {attributes}]")
 
 
 def _too_deep(problem: DecodeProblem, limits: Limits) -> DecodeProblem | None:
-    """The refusal of a publication that is nested more deeply than libxml2 goes."""
+    """Make the error for a publication that exceeds libxml2's own depth limit."""
     if "Excessive depth" not in problem.what:
         return None
     where = problem.place.describe() if problem.place else problem.where
     return beyond("depth", limits, where=where)
 
 
-def written(root: Element) -> bytes:
-    """The elements for the parser of RDF/XML, with rdf: before the attributes of RDF's own elements that lack it.
+def serialise_rdf(root: Element) -> bytes:
+    """Serialise the elements for the RDF parser, adding rdf: to unqualified attributes of RDF's own elements.
 
-    The recommendation allows that.
+    The recommendation allows it.
     """
     found: Any = _OLD(root)
     for value in found:
         element = value.getparent()
         if f"{{{RDF}}}{value.attrname}" in element.attrib:
-            what, where = "an attribute stands there with and without rdf:", f"line {element.sourceline}"
-            raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of them")
+            what, where = "an attribute appears both with and without rdf:", f"line {element.sourceline}"
+            raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of the two")
         element.set(f"{{{RDF}}}{value.attrname}", element.attrib.pop(value.attrname))
     return serialised(root)
 
 
-def refused(said: str, body: bytes, limits: Limits) -> DecodeProblem:
-    """What the parser said of a publication, and where in it, if that can be found out."""
-    if "namespaces are required" in said:
-        bare: Any = _BARE(parsed_xml(as_utf8(body), limits))
+def xml_problem(error: SyntaxError, body: bytes, limits: Limits) -> DecodeProblem:
+    """Locate an error of the RDF parser in the publication; its own positions are in the serialised text."""
+    message = parser_message(error)
+    if "namespaces are required" in message:
+        bare: Any = _BARE(parse_rdf_xml(as_utf8(body), limits))
         if bare:
             return _without_namespace(bare[0])
-    return DecodeProblem(f"not RDF/XML: {said}")
+    return DecodeProblem(f"invalid RDF/XML: {message}")
 
 
 def _without_namespace(element: Element) -> DecodeProblem:
     names = [element.tag, *element.attrib]
     received = next(name for name in map(str, names) if not name.startswith("{"))
     what, accepted = (
-        "a name in no namespace",
-        "elements and attributes with a prefix that is declared, such as rdf:about",
+        "a name without a namespace",
+        "elements and attributes with a declared prefix, such as rdf:about",
     )
     return DecodeProblem(
         what, where=f"line {element.sourceline}", received=printable(received), accepted=accepted

@@ -1,8 +1,7 @@
-"""What is looked at before Turtle, N-Triples, TriG or N-Quads is parsed: characters, and how deep brackets stand.
+"""Checks of Turtle, N-Triples, TriG and N-Quads before the parser: encoding, nesting of brackets, RDF 1.2 syntax.
 
-A triple term, `<<( ... )>>`, is new in RDF 1.2 and not accepted; some thousand of them inside each other overflow the
-parser's stack, so the parser does not get to see them. Annotations, `{| ... |}`, and names of triples, `~`, make such
-terms, too.
+Triple terms, `<<( ... )>>`, are new in RDF 1.2 and not accepted. A few thousand nested ones overflow the parser's
+stack, so the parser never sees them. Annotations, `{| ... |}`, and reifiers, `~`, create such terms, too.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 
-from tidings.graphs.rdf.limits import Limits, beyond
+from tidings.graphs.rdf.rdf_errors import Limits, beyond
 from tidings.parsers.xml_bytes import place_in, problem_at
 
-# One match takes all up to the next bracket. Quotes, angle brackets and number signs begin something that may have
-# brackets in it; a backslash takes the next character with it (`ex:a\#b` is a name, no comment). A string that does not
-# end takes one character: the parser refuses it there, and sees nothing of the rest.
+# One match skips everything up to the next bracket. Strings, IRIs and comments may contain brackets; a backslash
+# escapes the next character (`ex:a\#b` is a name, not a comment). Of an unterminated string one character is skipped:
+# the parser reports it there and reads no further.
 _SKIPPED = re.compile(
     rb"(?:[^][(){}<~\"'#\\]++"
     rb'|"""(?:[^"\\]|\\.|""?(?!"))*+"""'
@@ -35,11 +34,11 @@ _RDF_12 = {
     b"{|": "an annotation of a triple (RDF 1.2) is not accepted",
     b"~": "a name for a triple (RDF 1.2) is not accepted",
 }
-"""What makes a term of a triple. IRIs, strings and comments may have these signs in them, and are passed over."""
+"""Syntax that creates triple terms. IRIs, strings and comments, which may contain it, are skipped."""
 
 
 def prepared(body: bytes, limits: Limits) -> bytes:
-    """The same bytes for the parser, without a byte order mark."""
+    """Return the bytes without a byte order mark, if the parser can read them safely."""
     text = body.removeprefix(codecs.BOM_UTF8)
     _refuse_other_encodings(text)
     depth, opened, at = 0, 0, _skip(text, 0)
@@ -47,10 +46,10 @@ def prepared(body: bytes, limits: Limits) -> bytes:
         step = _step(text, at)
         depth, opened = depth + step, opened + max(0, step)
         if depth < 0:
-            raise problem_at("a bracket is closed that was not opened", text, at)
+            raise problem_at("a closing bracket without an opening one", text, at)
         if depth > limits.depth:
             raise beyond("depth", limits, where=place_in(text, at))
-        if opened > limits.edges:  # each is at least one
+        if opened > limits.edges:  # each bracket is at least one edge
             raise beyond("edges", limits, where=place_in(text, at))
         at = _skip(text, at + 1)
     return text

@@ -20,9 +20,9 @@ from tidings.core.language_hints import hint_to_name
 from tidings.errors import SubscriptionError
 from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
-from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.keys import ANY
 from tidings.graphs.model import iri
+from tidings.graphs.patterns.pattern_tree import show_term
 from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.blocks import join_irregular, merge, to_irregular
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context, Language

@@ -93,7 +93,7 @@ class Plan:
 
     `domains` are the ordered domains that the tests refer to. `twigs` has, for each clause, what to check
     after the tests: the branches of a document (a `Twig` of `documents.twigs`) or the pattern of a graph (a
-    `Pattern` of `graphs.gql.gql_tree`). `exact` marks clauses whose tests are sufficient. A plan for events
+    `Pattern` of `graphs.patterns.pattern_tree`). `exact` marks clauses whose tests are sufficient. A plan for events
     has no twigs.
     """
 
@@ -168,7 +168,7 @@ class IrregularClauses:
 
 @dataclass(frozen=True, slots=True)
 class Twigs:
-    """Twigs as numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `documents.twig_words`).
+    """Twigs as numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `documents.twigs`).
 
     Its names and strings are numbers, too. `exact` marks twigs that are implied by the tests of their
     clauses.
@@ -211,7 +211,7 @@ _FLUSH = 1 << 20
 class TwigWriter:
     """Collects twigs and graph patterns as words, and numbers them, their names and their strings in order.
 
-    The words are defined where they are encoded: `documents.twig_words` and `graphs.pattern_words`.
+    The words are defined where they are encoded: `documents.twigs` and `graphs.pattern_words`.
     """
 
     names: dict[str, int] = field(default_factory=dict)

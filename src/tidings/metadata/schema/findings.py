@@ -12,8 +12,8 @@ from typing import Any
 from tidings.core.suggest import did_you_mean, join_words, printable, shorten_list
 from tidings.core.text import plural
 from tidings.errors import PublicationError, SchemaError, TidingsError
-from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.model import RDF, Term
+from tidings.graphs.patterns.pattern_tree import show_term
 from tidings.metadata.schema.model import Property, Vocabulary
 from tidings.values import Kind
 

@@ -16,8 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from tidings.errors import SchemaError
-from tidings.graphs.model import LANGUAGE_STRING, RDFS, STRING, XSD, Term, literal
-from tidings.graphs.values import INTEGERS, Meaning, meaning
+from tidings.graphs.model import INTEGERS, LANGUAGE_STRING, RDFS, STRING, XSD, Meaning, Term, literal, meaning
 from tidings.values import INT64_MAX, INT64_MIN, Instant, Kind, Scalar
 
 MAX_ANCESTORS = 500

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tidings.core.suggest import did_you_mean, printable
-from tidings.graphs.gql.gql_tree import show_term
-from tidings.graphs.model import RDF, RDFS, TYPE, Edge, Graph, Term, TermKind, iri
+from tidings.graphs.model import RDF, RDFS, TYPE, Edge, Graph, Term, TermKind, iri, meaning
+from tidings.graphs.patterns.pattern_tree import show_term
 from tidings.graphs.rdf import rdf_decoder
-from tidings.graphs.values import meaning
 from tidings.metadata.schema.findings import Finding, MetadataSchemaError
 from tidings.metadata.schema.model import (
     DATATYPE_KINDS,

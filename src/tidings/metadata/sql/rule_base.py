@@ -272,7 +272,7 @@ _LATER = _TRIGGERING.where(atomic_rules.c.level == 0, atomic_rules.c.rule > bind
 
 def load_triggering_by_number(connection: Connection, numbers: Collection[int]) -> dict[int, TriggeringRule]:
     """Load triggering rules by number."""
-    rows = bulk.select_numbered(connection, _TRIGGERING, atomic_rules.c.rule, numbers)
+    rows = bulk.select_among(connection, _TRIGGERING, atomic_rules.c.rule, numbers, numbers=True)
     return {row[0]: triggering_from_row(*row[1:]) for row in rows}
 
 

@@ -171,7 +171,7 @@ def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Ru
     inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
     leaves: set[int] = set()
     while waiting:
-        rows = bulk.select_numbered(connection, _JOINS, join_rules.c.rule, sorted(waiting))
+        rows = bulk.select_among(connection, _JOINS, join_rules.c.rule, sorted(waiting), numbers=True)
         level = {rule: (grp, left, right) for rule, grp, left, right in rows}
         inputs |= level
         leaves |= waiting - level.keys()

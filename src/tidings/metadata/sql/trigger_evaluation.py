@@ -126,7 +126,7 @@ def find_satisfied_triggers(
     _catch_up(connection, triggers)
     found = list(triggers.satisfied(resources))
     named = {number for _, number in found}
-    there = bulk.select_numbered(connection, _THERE, atomic_rules.c.rule, sorted(named))
+    there = bulk.select_among(connection, _THERE, atomic_rules.c.rule, sorted(named), numbers=True)
     gone = named.difference(row.rule for row in there)
     if not gone:
         return found

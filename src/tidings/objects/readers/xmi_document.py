@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidings.core.suggest import printable
-from tidings.documents.xml_elements import Element, read_elements
+from tidings.documents.xml_decoder import XmlElement, read_elements
 from tidings.objects.model.draft import Finding, ModelError
 
 _IGNORED = frozenset(("Profile", "Stereotype"))
@@ -16,14 +16,14 @@ _IGNORED = frozenset(("Profile", "Stereotype"))
 class XmiDocument:
     """Elements of a model by id, their owners, and the stereotypes applied to them."""
 
-    by_id: dict[str, Element] = field(default_factory=dict)
-    owner: dict[str, Element] = field(default_factory=dict)
-    classes: list[Element] = field(default_factory=list)
-    associations: list[Element] = field(default_factory=list)
-    generalizations: list[Element] = field(default_factory=list)
-    association_classes: list[Element] = field(default_factory=list)
-    stereotypes: list[tuple[Element, tuple[str, ...]]] = field(default_factory=list)
-    extensions: list[tuple[str, Element]] = field(default_factory=list)
+    by_id: dict[str, XmlElement] = field(default_factory=dict)
+    owner: dict[str, XmlElement] = field(default_factory=dict)
+    classes: list[XmlElement] = field(default_factory=list)
+    associations: list[XmlElement] = field(default_factory=list)
+    generalizations: list[XmlElement] = field(default_factory=list)
+    association_classes: list[XmlElement] = field(default_factory=list)
+    stereotypes: list[tuple[XmlElement, tuple[str, ...]]] = field(default_factory=list)
+    extensions: list[tuple[str, XmlElement]] = field(default_factory=list)
     """Extensions of tools to an element, with its id."""
 
 
@@ -40,7 +40,7 @@ def read_document(body: bytes) -> XmiDocument:
     return document
 
 
-def _add_element(document: XmiDocument, element: Element, owner: Element | None) -> None:
+def _add_element(document: XmiDocument, element: XmlElement, owner: XmlElement | None) -> None:
     """Add an element and its children.
 
     Vendors' extensions repeat the model in their own vocabulary: only the stereotypes that some of them have there are
@@ -68,7 +68,7 @@ def _add_element(document: XmiDocument, element: Element, owner: Element | None)
         _add_element(document, child, element)
 
 
-def _classify(document: XmiDocument, element: Element, kind: str | None) -> None:
+def _classify(document: XmiDocument, element: XmlElement, kind: str | None) -> None:
     if kind == "Class":
         document.classes.append(element)
     elif kind == "Association":
@@ -79,11 +79,11 @@ def _classify(document: XmiDocument, element: Element, kind: str | None) -> None
         document.association_classes.append(element)
 
 
-def format_location(element: Element) -> str:
+def format_location(element: XmlElement) -> str:
     return f"line {element.line}"
 
 
-def get_xmi_attribute(element: Element, name: str) -> str | None:
+def get_xmi_attribute(element: XmlElement, name: str) -> str | None:
     """Return an attribute of the XMI or XML Schema namespace: `xmi:id`, `xmi:type`, `xsi:type`."""
     values = (
         value
@@ -93,7 +93,7 @@ def get_xmi_attribute(element: Element, name: str) -> str | None:
     return next(values, None)
 
 
-def get_uml_type(element: Element) -> str | None:
+def get_uml_type(element: XmlElement) -> str | None:
     """Return `Class` for `<packagedElement xmi:type="uml:Class">` and for `<uml:Class>`."""
     type = get_xmi_attribute(element, "type")
     if type is not None:
@@ -101,7 +101,7 @@ def get_uml_type(element: Element) -> str | None:
     return element.name if "UML" in element.namespace.upper() else None
 
 
-def list_references(element: Element, name: str) -> list[str]:
+def list_references(element: XmlElement, name: str) -> list[str]:
     """List the ids that an element refers to, in an attribute or in child elements; for other documents, URLs."""
     references = element.attributes.get(name, "").split()
     for child in element.children:
@@ -115,7 +115,7 @@ def list_references(element: Element, name: str) -> list[str]:
     return references
 
 
-def get_value(element: Element, name: str) -> str | None:
+def get_value(element: XmlElement, name: str) -> str | None:
     """Return a value, from an attribute or from child elements, joined by blanks."""
     if name in element.attributes:
         return element.attributes[name]
@@ -123,7 +123,7 @@ def get_value(element: Element, name: str) -> str | None:
     return " ".join(values) if values else None
 
 
-def _content(element: Element) -> str:
+def _content(element: XmlElement) -> str:
     return element.text or element.attributes.get("value") or get_xmi_attribute(element, "idref") or ""
 
 
@@ -131,7 +131,7 @@ STEREOTYPE_ELEMENTS = ("stereotype", "appliedStereotype")
 """StarUML writes `<stereotype value="implicit"/>`, Visual Paradigm `<appliedStereotype xmi:value="..."/>`."""
 
 
-def list_extension_stereotypes(extension: Element) -> Iterator[tuple[Element, str]]:
+def list_extension_stereotypes(extension: XmlElement) -> Iterator[tuple[XmlElement, str]]:
     """Yield the stereotypes in an extension: each by its name, or by the id of its definition."""
     for child in extension.children:
         value = child.attributes.get("value") or get_xmi_attribute(child, "value")
@@ -139,7 +139,7 @@ def list_extension_stereotypes(extension: Element) -> Iterator[tuple[Element, st
             yield child, value
 
 
-def list_extension_tags(extension: Element) -> Iterator[tuple[str, str]]:
+def list_extension_tags(extension: XmlElement) -> Iterator[tuple[str, str]]:
     """Yield tagged values in an extension: StarUML writes `<tag kinds="update link"/>` beside a stereotype."""
     for child in extension.children:
         if child.name == "tag":
@@ -148,7 +148,7 @@ def list_extension_tags(extension: Element) -> Iterator[tuple[str, str]]:
             )
 
 
-def get_reference_name(element: Element, name: str) -> str | None:
+def get_reference_name(element: XmlElement, name: str) -> str | None:
     """Return the name that MagicDraw gives for a reference, whose URL does not contain it: `...::datatypes::long`."""
     for child in (each for each in element.children if each.name == name):
         for extension in child.children:
@@ -158,7 +158,7 @@ def get_reference_name(element: Element, name: str) -> str | None:
     return None
 
 
-def list_tagged_values(element: Element, bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def list_tagged_values(element: XmlElement, bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield the tagged values of an applied stereotype, without empty ones, which some tools write for all unset."""
     names = [key for key in element.attributes if not key.startswith("{")]
     names += [child.name for child in element.children]

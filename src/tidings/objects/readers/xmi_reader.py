@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tidings.core.suggest import join_words, printable
-from tidings.documents.xml_elements import Element
+from tidings.documents.xml_decoder import XmlElement
 from tidings.objects.model.class_model import ANY_CARDINALITY, Cardinality
 from tidings.objects.model.draft import (
     Draft,
@@ -74,7 +74,7 @@ class _DraftBuilder:
         self.findings: list[Finding] = []
         self.ends = {end for each in self.document.associations for end in list_references(each, "memberEnd")}
         self.marks: dict[str, list[DraftMark]] = {}
-        self.generalizations: dict[str, list[Element]] = {}
+        self.generalizations: dict[str, list[XmlElement]] = {}
         for each in self.document.generalizations:
             for id in dict.fromkeys(list_references(each, "specific")):
                 self.generalizations.setdefault(id, []).append(each)
@@ -99,7 +99,7 @@ class _DraftBuilder:
 
     def _add_finding(
         self,
-        element: Element,
+        element: XmlElement,
         what: str,
         received: str | None = None,
         accepted: str | None = None,
@@ -108,7 +108,7 @@ class _DraftBuilder:
         shown = None if received is None else printable(received)
         self.findings.append(Finding(format_location(element), what, shown, accepted, hint))
 
-    def _add_stereotype(self, element: Element, bases: tuple[str, ...]) -> None:
+    def _add_stereotype(self, element: XmlElement, bases: tuple[str, ...]) -> None:
         name = normalize_stereotype(element.name)
         if name is None:
             self._check_foreign(element, element.name)
@@ -122,7 +122,7 @@ class _DraftBuilder:
                 self._add_finding(element, f"{name} is applied to an element that does not exist", id)
             self.marks.setdefault(id, []).append(DraftMark(name, format_location(element), tags))
 
-    def _add_extension(self, id: str, extension: Element) -> None:
+    def _add_extension(self, id: str, extension: XmlElement) -> None:
         """Add the stereotypes in a tool's extension, unless the tool wrote them in the standard way, too."""
         tags = {
             key: SourceText(value, format_location(extension))
@@ -136,17 +136,17 @@ class _DraftBuilder:
             elif name not in {each.name for each in self.marks.get(id, ())}:
                 self.marks.setdefault(id, []).append(DraftMark(name, format_location(element), tags))
 
-    def _check_foreign(self, element: Element, name: str) -> None:
+    def _check_foreign(self, element: XmlElement, name: str) -> None:
         """Ignore a stereotype of another profile, unless it looks like one of ours."""
         meant = suggest_stereotype(name)
         if meant or "tidings" in element.namespace.lower():
             hint = f"did you mean '{meant}'?" if meant else None
             self._add_finding(element, "unknown mark", name, join_words(STEREOTYPE_NAMES), hint)
 
-    def _marks(self, element: Element) -> DraftMarks:
+    def _marks(self, element: XmlElement) -> DraftMarks:
         return tuple(self.marks.get(get_xmi_attribute(element, "id") or "", ()))
 
-    def _build_class(self, element: Element) -> DraftClass:
+    def _build_class(self, element: XmlElement) -> DraftClass:
         owned = [each for each in element.children if each.name in ("ownedAttribute", "attribute")]
         attributes = [each for each in owned if self._is_attribute(each)]
         key = next((each for each in attributes if get_value(each, "isID") == "true"), None)
@@ -160,11 +160,11 @@ class _DraftBuilder:
             marks,
         )
 
-    def _is_attribute(self, element: Element) -> bool:
+    def _is_attribute(self, element: XmlElement) -> bool:
         is_end = list_references(element, "association") or get_xmi_attribute(element, "id") in self.ends
         return not is_end and get_value(element, "isStatic") != "true"
 
-    def _build_attribute(self, element: Element) -> DraftAttribute:
+    def _build_attribute(self, element: XmlElement) -> DraftAttribute:
         types = list_references(element, "type")
         written = get_reference_name(element, "type") or (self._get_name(types[0]) if types else None)
         return DraftAttribute(_name_text(element), normalize_type(written), self._marks(element))
@@ -174,18 +174,18 @@ class _DraftBuilder:
         element = self.document.by_id.get(id)
         return (element and get_value(element, "name")) or id.rpartition("#")[2]
 
-    def _parents(self, element: Element) -> Iterator[SourceText]:
+    def _parents(self, element: XmlElement) -> Iterator[SourceText]:
         for each in element.children:
             if each.name == "generalization":
                 yield from (self._class_name(id, each) for id in list_references(each, "general"))
         for each in self.generalizations.get(get_xmi_attribute(element, "id") or "", ()):
             yield from (self._class_name(id, each) for id in list_references(each, "general"))
 
-    def _class_name(self, id: str, element: Element) -> SourceText:
+    def _class_name(self, id: str, element: XmlElement) -> SourceText:
         """Return the name of the class with an id; validation rejects it if there is no such class."""
         return SourceText(self._get_name(id), format_location(element))
 
-    def _build_association(self, element: Element) -> Iterator[DraftAssociation]:
+    def _build_association(self, element: XmlElement) -> Iterator[DraftAssociation]:
         ends = self._ends(element)
         if len(ends) != 2:
             hint = "model an association between three classes as a class with three associations"
@@ -205,7 +205,7 @@ class _DraftBuilder:
                 self._marks(element),
             )
 
-    def _ends(self, element: Element) -> list[Element]:
+    def _ends(self, element: XmlElement) -> list[XmlElement]:
         owned = [each for each in element.children if each.name == "ownedEnd"]
         ids = list(dict.fromkeys(list_references(element, "memberEnd")))
         if not ids:
@@ -215,7 +215,7 @@ class _DraftBuilder:
                 self._add_finding(element, "an end of the association does not exist", id)
         return [self.document.by_id[id] for id in ids if id in self.document.by_id]
 
-    def _order_ends(self, element: Element, ends: Sequence[Element]) -> Sequence[Element]:
+    def _order_ends(self, element: XmlElement, ends: Sequence[XmlElement]) -> Sequence[XmlElement]:
         """Return source and target."""
         first, last = (get_xmi_attribute(each, "id") or "" for each in ends)
         if {first[: len(_FROM)], last[: len(_TO)]} == {_FROM, _TO}:
@@ -225,7 +225,7 @@ class _DraftBuilder:
         navigable = [self._is_navigable(element, each) for each in ends]
         return ends[::-1] if navigable == [True, False] else ends
 
-    def _is_navigable(self, association: Element, end: Element) -> bool:
+    def _is_navigable(self, association: XmlElement, end: XmlElement) -> bool:
         id = get_xmi_attribute(end, "id") or ""
         owner = self.document.owner.get(id)
         is_owned = owner is None or owner is association
@@ -234,11 +234,11 @@ class _DraftBuilder:
         )
         return is_marked or not is_owned
 
-    def _build_end(self, element: Element) -> DraftEnd:
+    def _build_end(self, element: XmlElement) -> DraftEnd:
         cls = self._class_name(list_references(element, "type")[0], element)
         return DraftEnd(cls, self._cardinality(element), get_value(element, "name") or None)
 
-    def _cardinality(self, element: Element) -> Cardinality:
+    def _cardinality(self, element: XmlElement) -> Cardinality:
         """Parse the cardinality of an end; the default of UML is one."""
         lower, upper = _bound(element, "lower", "0"), _bound(element, "upper", "*")
         cardinality = parse_cardinality(f"{lower}..{upper}")
@@ -247,7 +247,7 @@ class _DraftBuilder:
         return cardinality or ANY_CARDINALITY
 
 
-def _name_text(element: Element) -> SourceText:
+def _name_text(element: XmlElement) -> SourceText:
     return SourceText(get_value(element, "name") or "", format_location(element))
 
 
@@ -262,7 +262,7 @@ def _with_key(marks: DraftMarks, key: SourceText) -> DraftMarks:
     )
 
 
-def _bound(element: Element, which: str, empty: str) -> str:
+def _bound(element: XmlElement, which: str, empty: str) -> str:
     """Return a bound: `<lowerValue value="0"/>`, `lower="0"`. Some tools omit the value if it is the default."""
     if which in element.attributes:
         return element.attributes[which]

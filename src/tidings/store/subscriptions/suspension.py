@@ -1,21 +1,26 @@
-"""Paused subscriptions: they keep their id and text, and are not matched.
+"""Paused subscriptions, and suspension of those that exceed the budget of the stream.
 
-For the stream, a pause is a removal and a resumption an addition: each is a version, in one transaction with the row
-here.
+A paused subscription keeps its id and text, and is not matched. For the stream, a pause is a removal and a resumption
+an addition: each is a version, in one transaction with the row here.
+
+A match of a publication and a subscription that exceeds its budget is a dead letter, and counts here in the same
+transaction. A subscription that is removed, paused or changed starts from zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from tidings.errors import InputError
 from tidings.metadata.sql import resource_rows
-from tidings.model import Subscription
+from tidings.model import SUSPENDED, Reason, Subscription, notification_id
 from tidings.store import counters
+from tidings.store import counters as sequences
 from tidings.store.database import Database
-from tidings.store.encoding import Clock, format_instant
+from tidings.store.encoding import Clock, MatchRow, format_instant
+from tidings.store.notifications import write_part
 from tidings.store.subscriptions import registry
 from tidings.store.subscriptions.admission import (
     AddedSubscription,
@@ -25,7 +30,7 @@ from tidings.store.subscriptions.admission import (
     find_live,
 )
 from tidings.store.subscriptions.view import RULES
-from tidings.store.tables import paused
+from tidings.store.tables import overruns, paused
 
 _COLUMNS = (paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
 
@@ -123,3 +128,54 @@ def find_paused(connection: Connection, id: str) -> Subscription | None:
     """Find and lock a paused subscription, in the caller's transaction."""
     row = connection.execute(select(*_COLUMNS).where(paused.c.id == id).with_for_update()).one_or_none()
     return Subscription(*row) if row else None
+
+
+class BudgetOverruns:
+    """The subscriptions of all subscribers that exceeded their budget."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def count(self, subscription: str) -> int:
+        """Return how often a subscription has exceeded its budget since it was added, resumed or changed."""
+        wanted = select(overruns.c.count).where(overruns.c.subscription == subscription)
+        with self._database.read() as connection:
+            return int(connection.execute(wanted).scalar() or 0)
+
+    def suspend(self, most: int) -> list[Subscription]:
+        """Pause the subscriptions that exceeded their budget `most` times, and notify their owners of it.
+
+        Pausing and notification are one transaction. Nothing happens if there is no such subscription.
+        """
+        wanted = select(overruns.c.subscription).where(overruns.c.count >= most)
+        with self._database.read() as connection:
+            found = list(connection.execute(wanted).scalars())
+        return self._database.transact(lambda c: self._suspend(c, found, most)) if found else []
+
+    def _suspend(self, connection: Connection, ids: Collection[str], most: int) -> list[Subscription]:
+        counters.lock(connection, "subscriptions")
+        found = sorted(find_live(connection, ids), key=lambda one: one.id)
+        moment = self._clock()
+        time, reason = format_instant(moment), reason_of(most)
+        for one in found:
+            registry.remove_subscriptions(connection, [one.id], one.subscriber)
+            add_paused(connection, one, time, reason)
+        numbers = sequences.lock_sequences(connection, {one.subscriber for one in found})
+        before = dict(numbers)
+        rows = {notification_id(f"{SUSPENDED} {time}", one.id): _suspension(one, reason) for one in found}
+        write_part(connection, rows, numbers, {}, moment)
+        sequences.advance_sequences(connection, numbers, before)
+        return found
+
+
+def reason_of(times: int) -> str:
+    """Return the reason of a suspension, for the owner of the subscription."""
+    return (
+        f"suspended: it exceeded the time or memory budget {times:,} times; "
+        "the dead letters name the publications. Simplify its text, or resume it unchanged"
+    )
+
+
+def _suspension(one: Subscription, reason: str) -> MatchRow:
+    """Build the notification of a suspension, without the publications: the owner may not be allowed to see them."""
+    return MatchRow(one.id, one.id, one.subscriber, [Reason(reason, None, "")], None, SUSPENDED)

@@ -320,7 +320,7 @@ def _operand_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int)
 
 @inlined
 def _compare_equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
-    """Compare as `graphs.values.equal` does."""
+    """Compare as `graphs.model.equal` does."""
     one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
     if one >= NUMBER and one == other:
         return YES if _order(twigs, graphs, at, term) == 0 else NO
@@ -335,7 +335,7 @@ def _compare_equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
 
 @inlined
 def _order_holds(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
-    """Compare as `graphs.values.compare` does: only values of one kind."""
+    """Compare as `graphs.model.compare` does: only values of one kind."""
     one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
     if one != other or one in (NODE, UNKNOWN):
         return False

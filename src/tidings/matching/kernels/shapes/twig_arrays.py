@@ -11,7 +11,7 @@ from tidings.matching.kernels.compiled import F64, I32, I64, U8, U32, U64, inlin
 from tidings.matching.kernels.strings import NOT_LOOKED_UP
 from tidings.matching.kernels.vectors import prefetch
 
-# As in documents.twig_words; a test keeps them equal. OPENS is defined here.
+# As in documents.twigs; a test keeps them equal. OPENS is defined here.
 DESCENDANT, NEGATED, LEADS_ON, REQUIRED, INNER = 1, 1 << 3, 1 << 4, 1 << 5, 1 << 6
 KIND_SHIFT, KIND_MASK = 1, 3
 TESTS_SHIFT, FIRSTS_SHIFT, COUNT_MASK, OPENS, PARENT_SHIFT = 7, 11, 15, 1 << 15, 16

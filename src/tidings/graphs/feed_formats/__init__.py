@@ -1,1 +1,0 @@
-"""Parsers of RSS, Atom and JSON Feed: each item becomes a graph of the same shape."""

@@ -1,1 +1,0 @@
-"""The graph subscription languages: GQL and SPARQL basic graph patterns."""

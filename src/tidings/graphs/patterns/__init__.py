@@ -1,0 +1,1 @@
+"""The graph subscription language: GQL of the G-ToPSS paper and SPARQL basic graph patterns."""

@@ -1,0 +1,1 @@
+"""Syndication formats: the items of RSS, Atom and JSON Feed as graphs of one shape."""
