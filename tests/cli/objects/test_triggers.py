@@ -90,7 +90,7 @@ def test_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
     ("options", "problem"),
     [
         ([], "the kind of database is missing"),
-        (["--install", "mysql://a:secret@b/c"], "no database can be at this address; received b/c"),
+        (["--install", "mysql://a:secret@b/c"], "not a supported database URL; received b/c"),
         (["--install", "sqlite:///none.db"], "the database cannot be opened"),
         (
             ["--dialect", "postgresql", "--install", "sqlite:///none.db"],
