@@ -41,6 +41,7 @@ from tidings.model import Publication
 from tidings.parsers.strict_json import parse_value
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.tables import read_file
+from tidings.service.ingest import validate
 from tidings.service.submission import (
     CLOUD_EVENT,
     CLOUD_EVENT_BATCH,
@@ -156,8 +157,8 @@ def publish(media_type: str) -> Run:
     def run(data: bytes) -> None:
         sent = Submission(data, media_type, id_field=id_field)
         with suppress(TidingsError):
-            parse_submission(sent, _schema())  # type: ignore[arg-type]
-        for each in parse_submission(sent, None):
+            validate(parse_submission(sent), _schema())  # type: ignore[arg-type]
+        for each in validate(parse_submission(sent), None):
             if not isinstance(each, InputError):
                 kind_of(each.media_type).check(each.body, each.media_type)
                 highlight_publication(each)
@@ -170,8 +171,8 @@ def publish_binary(data: bytes) -> None:
     lines, body = fields_of(data, 2)
     raw = [tuple(line.split(b":", 1)) for line in lines.split(b"\n") if b":" in line]
     headers = Headers(raw=[(name.strip().lower(), value.strip()) for name, value in raw])
-    sent = Submission(body, headers.get("content-type", ""), context=read_header_attributes(headers))
-    for each in parse_submission(sent, None):
+    sent = Submission(body, headers.get("content-type", ""), attributes=read_header_attributes(headers))
+    for each in validate(parse_submission(sent), None):
         if not isinstance(each, InputError):
             kind_of(each.media_type).check(each.body, each.media_type)
 

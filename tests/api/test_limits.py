@@ -86,7 +86,10 @@ def test_refused_lines_are_charged_and_the_rest_is_not_read(tmp_path: Path, kind
         told = answer.json()
         assert (answer.status_code, len(told["outcomes"]), told["refused"]) == (207, 20_002, 20_001)
         what = [one["problem"]["what"] for one in told["outcomes"][1:]]
-        assert what[0] == "expected a value" and what[-1] == "not read: too many before it were refused"
+        assert (
+            what[0] == "expected a value"
+            and what[-1] == "not validated, because too many items before it were rejected"
+        )
         read = [one for one in what if one == "expected a value"]
         assert len(read) == (11 if kind == "publications" else 999)  # subscriptions are read by the thousand
         left = caller.get(f"/v1/{kind}").headers["ratelimit"]

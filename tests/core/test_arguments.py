@@ -103,7 +103,6 @@ METHODS: dict[str, Callable[[Tidings], object]] = {
     "subscribe within": lambda home: home.subscribe("ana", "a = 1", within=5),  # type: ignore[arg-type]
     "publish": lambda home: home.publish({"price": 5}),  # type: ignore[arg-type]
     "publish id": lambda home: home.publish(b"{}", 5),  # type: ignore[arg-type]
-    "publish_named": lambda home: home.publish_named([b"{}"]),  # type: ignore[arg-type]
     "unsubscribe": lambda home: home.unsubscribe(5),  # type: ignore[arg-type]
     "notifications": lambda home: home.notifications(5),  # type: ignore[arg-type]
     "follow": lambda home: home.follow(5),  # type: ignore[arg-type]
@@ -241,8 +240,6 @@ def test_publish_many_wrong_element_is_its_outcome(tmp_path: Path) -> None:
         first, second, third = home.publish_many([b'{"a": 1}', {"a": 1}, b'{"a": 2}'])  # type: ignore[list-item]
         assert isinstance(second, Reject) and "has the wrong type" in second.reason
         assert [getattr(one, "position", None) for one in (first, third)] == [1, 2]
-        named = home.publish_named({"p1": b'{"a": 1}', "p2": {"a": 1}})  # type: ignore[dict-item]
-        assert isinstance(named["p2"], TidingsError) and not isinstance(named["p1"], TidingsError)
 
 
 def test_entry_points_what_is_clear_is_accepted(tmp_path: Path) -> None:

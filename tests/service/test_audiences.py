@@ -39,7 +39,7 @@ def test_every_way_to_publish_takes_a_label(tidings: Tidings) -> None:
     tidings.publish('{"price": 1}', audience="board")
     tidings.publish("<a/>", media_type="application/xml", audience="board")
     list(tidings.publish_many([b"{}", b"{}"], audience="board"))
-    tidings.publish_named({"p-1": b"{}"}, audience="board")
+    tidings.publish(b"{}", "p-1", audience="board")
     two = b"<e:a> <e:b> <e:c> <e:g> .\n<e:a> <e:b> <e:d> <e:h> ."
     assert len(list(tidings.publish_parts(two, "application/n-quads", audience="board"))) == 2
     assert labels(tidings) == ["board"] * 7
@@ -66,8 +66,8 @@ def test_a_cloud_event_says_its_label_itself(tidings: Tidings) -> None:
     outcomes = list(tidings.publish_many(lines))
     assert [isinstance(one, Reject) for one in outcomes] == [False, True, False]
     assert labels(tidings)[-2:] == ["board", None]
-    named = tidings.publish_named({"n-1": lines[0], "n-2": lines[1]}, audience="press")
-    assert all(isinstance(one, DecodeProblem) for one in named.values())
+    labelled = tidings.publish_many(lines[:2], audience="press")
+    assert all(isinstance(outcome, Reject) for outcome in labelled)
 
 
 def test_where_labels_do_not_count_they_are_refused() -> None:

@@ -189,7 +189,7 @@ def test_publishing_many_gives_an_outcome_for_each(tidings: Tidings) -> None:
 
 
 def test_publishing_many_in_chunks(tidings: Tidings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.service.ingest.PUBLISH_CHUNK", 10)
+    monkeypatch.setattr("tidings.service.ingest.APPEND_CHUNK", 10)
     lines = [b"{" if number % 7 == 0 else b'{"n": %d}' % number for number in range(1, 36)]
     outcomes = list(tidings.publish_many(lines))
     assert [one.id for one in outcomes if isinstance(one, Reject)] == [

@@ -28,6 +28,7 @@ from tidings.store.audiences import Grant, is_visible
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
+from tidings.store.journal import AppendBatch
 from tidings.store.notifications import CommitResult
 from tidings.store.store import Store, open_store
 
@@ -73,7 +74,8 @@ class History(RuleBasedStateMachine):
     @rule(id=st.sampled_from(IDS), label=st.none() | LABELS)
     def publish(self, id: str, label: str | None) -> None:
         one = Publication(id, JSON, b"{}", audience=label)
-        [outcome] = self.store.journal.offer([one])
+        [outcomes] = self.store.journal.append_batches([AppendBatch([one])])
+        [outcome] = outcomes or ()
         assert isinstance(outcome, IdTaken) == (self.labels.setdefault(id, label) != label)
 
     @rule(who=PEOPLE, label=LABELS)
@@ -161,7 +163,7 @@ def test_any_history(new_url: Callable[[], str]) -> None:
 
 def test_the_label_is_part_of_what_an_id_stands_for(store: Store) -> None:
     secret = Publication("p-1", JSON, b"{}", audience="board")
-    assert store.journal.append([secret, secret]) == [1, 1]
+    assert [result.position for result in store.journal.append([secret, secret])] == [1, 1]
     for other in (None, "press"):
         with pytest.raises(IdTaken):
             store.journal.append([Publication("p-1", JSON, b"{}", audience=other)])

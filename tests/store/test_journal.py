@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 
@@ -12,7 +13,7 @@ from tidings.events.schema.files import parts_of_text
 from tidings.model import Publication
 from tidings.store import journal
 from tidings.store.encoding import format_instant
-from tidings.store.journal import AppendResult, PreparedBatch
+from tidings.store.journal import AppendBatch, AppendResult
 from tidings.store.store import Store, open_store
 from tidings.store.tokens import Token
 
@@ -21,10 +22,20 @@ def publication(id: str, body: bytes = b"{}", media_type: str = "application/jso
     return Publication(id, media_type, body)
 
 
+def positions(results: Sequence[journal.AppendResult]) -> list[int]:
+    return [result.position for result in results]
+
+
+def append_each(store: Store, publications: Sequence[Publication]) -> list[journal.AppendOutcome]:
+    [outcomes] = store.journal.append_batches([AppendBatch(publications)])
+    assert outcomes is not None
+    return outcomes
+
+
 def test_positions_count_from_one(store: Store) -> None:
     assert store.journal.head() == 0
-    assert store.journal.append([publication("a"), publication("b")]) == [1, 2]
-    assert store.journal.append([publication("c")]) == [3]
+    assert positions(store.journal.append([publication("a"), publication("b")])) == [1, 2]
+    assert positions(store.journal.append([publication("c")])) == [3]
     assert store.journal.head() == 3
 
 
@@ -45,8 +56,16 @@ def test_reading_between_positions_page_by_page(store: Store) -> None:
 
 
 def test_the_same_publication_again_is_the_same_position(store: Store) -> None:
-    assert store.journal.append([publication("a"), publication("a"), publication("b")]) == [1, 1, 2]
-    assert store.journal.append([publication("b"), publication("c"), publication("a")]) == [2, 3, 1]
+    assert positions(store.journal.append([publication("a"), publication("a"), publication("b")])) == [
+        1,
+        1,
+        2,
+    ]
+    assert positions(store.journal.append([publication("b"), publication("c"), publication("a")])) == [
+        2,
+        3,
+        1,
+    ]
     assert [one.id for one in store.journal.read(0)] == ["a", "b", "c"]
 
 
@@ -58,10 +77,10 @@ def test_an_id_stands_for_one_body(store: Store, other: Publication) -> None:
     assert store.journal.head() == 1, "all or none"
     with pytest.raises(IdTaken):
         store.journal.append([publication("c"), publication("c", b"[]")])
-    assert store.journal.append([publication("d")]) == [2], "a refusal leaves no gap"
+    assert positions(store.journal.append([publication("d")])) == [2], "a refusal leaves no gap"
 
 
-def test_offered_publications_stand_for_themselves(store: Store) -> None:
+def test_append_batches_rejected_publication_leaves_the_others(store: Store) -> None:
     store.journal.append([publication("a")])
     offered = [
         publication("b"),
@@ -70,11 +89,11 @@ def test_offered_publications_stand_for_themselves(store: Store) -> None:
         publication("x\n"),
         publication("c"),
     ]
-    b, taken, again, unprintable, c = store.journal.offer(offered)
+    b, taken, again, unprintable, c = append_each(store, offered)
     assert (b, again, c) == (
-        journal.AppendResult("b", 2, new=True),
-        journal.AppendResult("a", 1, new=False),
-        journal.AppendResult("c", 3, new=True),
+        AppendResult("b", 2, new=True),
+        AppendResult("a", 1, new=False),
+        AppendResult("c", 3, new=True),
     )
     assert isinstance(taken, IdTaken) and isinstance(unprintable, InputError)
 
@@ -87,7 +106,7 @@ def test_an_id_that_no_database_keeps_is_refused(store: Store, id: str) -> None:
 
 
 def test_publications_without_an_id_get_their_own(store: Store) -> None:
-    outcomes = store.journal.offer(publication("") for _ in range(3000))
+    outcomes = append_each(store, [publication("") for _ in range(3000)])
     assert all(isinstance(one, journal.AppendResult) and one.new for one in outcomes)
     ids = [one.id for one in store.journal.read(0)]
     assert len(set(ids)) == 3000
@@ -101,7 +120,7 @@ def test_an_id_that_was_made_is_never_one_that_is_taken(
     turns = cycle("01")
     monkeypatch.setattr("secrets.token_hex", lambda size: next(turns) * size)
     store.journal.append([publication("p-0000")])
-    outcomes = store.journal.offer([publication(""), publication(""), publication("p-1111")])
+    outcomes = append_each(store, [publication(""), publication(""), publication("p-1111")])
     assert [one.position for one in outcomes if isinstance(one, journal.AppendResult)] == [2, 3, 4]
 
 
@@ -113,23 +132,26 @@ def test_finding_by_id(store: Store) -> None:
 
 def test_many_at_once(store: Store) -> None:
     count = 12_000
-    assert store.journal.append(publication(f"p{i}") for i in range(count)) == list(range(1, count + 1))
+    assert positions(store.journal.append(publication(f"p{i}") for i in range(count))) == list(
+        range(1, count + 1)
+    )
     assert sum(1 for _ in store.journal.read(0)) == count
 
 
 SHOP = Token("", "shop", None, frozenset({"publish"}), "")
 
 
-def event(id: str, body: str = "{}") -> Publication:
-    return Publication(id, "application/json", body.encode())
-
-
-def test_each_gets_its_outcome_in_its_place(store: Store) -> None:
+def test_append_batches_several_callers_get_their_outcomes(store: Store) -> None:
     token = store.tokens.keep("tdg_shop", SHOP).id
-    store.journal.append([event("known"), event("taken")])
-    offered = [event("new"), event("known"), event("taken", '{"a": 1}'), event("new")]
-    together, alone = store.group_append.append(
-        [PreparedBatch(offered[:3], token, 0), PreparedBatch(offered[3:], token, 0)]
+    store.journal.append([publication("known"), publication("taken")])
+    offered = [
+        publication("new"),
+        publication("known"),
+        publication("taken", b'{"a": 1}'),
+        publication("new"),
+    ]
+    together, alone = store.journal.append_batches(
+        [AppendBatch(offered[:3], token, 0), AppendBatch(offered[3:], token, 0)]
     )
     assert together is not None and alone is not None
     [first, known, taken], [again] = together, alone
@@ -139,38 +161,47 @@ def test_each_gets_its_outcome_in_its_place(store: Store) -> None:
     assert [one.id for one in store.journal.read(0)] == ["known", "taken", "new"]
 
 
-def test_what_comes_with_a_token_that_is_not_good_is_not_taken(store: Store, url: str) -> None:
-    """Whoever revoked it, in whichever process."""
+def test_append_batches_revoked_token_is_rejected(store: Store, url: str) -> None:
+    """Another process may have revoked it."""
     good, gone = (store.tokens.keep(f"tdg_{name}", SHOP).id for name in ("good", "gone"))
-    both = [PreparedBatch([event("a")], gone, 0), PreparedBatch([event("b")], good, 0)]
-    assert store.group_append.append(both) == [[AppendResult("a", 1, True)], [AppendResult("b", 2, True)]]
+    both = [
+        AppendBatch([publication("a")], gone, 0),
+        AppendBatch([publication("b")], good, 0),
+    ]
+    assert store.journal.append_batches(both) == [
+        [AppendResult("a", 1, True)],
+        [AppendResult("b", 2, True)],
+    ]
     with open_store(url) as other:
         other.tokens.revoke(gone)
     later = [
-        PreparedBatch([event("c")], gone, 0),
-        PreparedBatch([event("d")], good, 0),
-        PreparedBatch([event("e")], "t-99", 0),
+        AppendBatch([publication("c")], gone, 0),
+        AppendBatch([publication("d")], good, 0),
+        AppendBatch([publication("e")], "t-99", 0),
     ]
-    assert store.group_append.append(later) == [None, [AppendResult("d", 3, True)], None]
-    assert store.group_append.append(later[:1]) == [None]
+    assert store.journal.append_batches(later) == [None, [AppendResult("d", 3, True)], None]
+    assert store.journal.append_batches(later[:1]) == [None]
     assert store.journal.find("c") is None and store.journal.head() == 3
 
 
-def test_what_comes_with_a_token_that_has_ended_is_not_taken(url: str) -> None:
+def test_append_batches_expired_token_is_rejected(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
         end = format_instant(now + timedelta(hours=1))
         token = store.tokens.keep("tdg_shop", Token("", "shop", None, SHOP.scopes, "", end)).id
-        assert store.group_append.append([PreparedBatch([event("a")], token, 0)]) == [
+        assert store.journal.append_batches([AppendBatch([publication("a")], token, 0)]) == [
             [AppendResult("a", 1, True)]
         ]
         now += timedelta(hours=1)
-        assert store.group_append.append([PreparedBatch([event("b")], token, 0)]) == [None]
+        assert store.journal.append_batches([AppendBatch([publication("b")], token, 0)]) == [None]
 
 
-def test_what_was_checked_against_another_schema_is_not_taken(store: Store, url: str) -> None:
+def test_append_batches_other_schema_version_is_rejected(store: Store, url: str) -> None:
     token = store.tokens.keep("tdg_shop", SHOP).id
     with open_store(url) as other:
         other.schemas.extend(parts_of_text("attributes: {price: numeric}"))
-    both = [PreparedBatch([event("a")], token, 0), PreparedBatch([event("b")], token, 1)]
-    assert store.group_append.append(both) == [None, [AppendResult("b", 1, True)]]
+    both = [
+        AppendBatch([publication("a")], token, 0),
+        AppendBatch([publication("b")], token, 1),
+    ]
+    assert store.journal.append_batches(both) == [None, [AppendResult("b", 1, True)]]

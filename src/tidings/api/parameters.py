@@ -13,13 +13,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import HTTPConnection
 
 from tidings.api.problem_details import HttpError
+from tidings.api.request_body import JSON_LINES_HINT, hint_json_lines
 from tidings.core.arguments import LARGEST_INTEGER, escaped, is_storable
 from tidings.core.suggest import expected, no_such
 from tidings.errors import InputError
 from tidings.graphs.rdf.media_types import plain
 from tidings.kinds import JSON
 from tidings.service.authorization import Caller
-from tidings.service.submission import JSON_LINES_HINT, hint_json_lines
 
 JSON_HINT = f"Content-Type: {JSON}"
 

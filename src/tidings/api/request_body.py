@@ -14,8 +14,9 @@ from tidings.api.limits import CHARGED_BYTES, charge_requests
 from tidings.api.problem_details import HttpError
 from tidings.core.arguments import check_members
 from tidings.errors import DecodeProblem, InputError, OverLimit, TidingsError
-from tidings.parsers.strict_json import MOST_VALUES, has_more_values, parse_value, values_problem
-from tidings.service.submission import JSON_LINES_HINT, hint_json_lines
+from tidings.parsers.strict_json import MOST_VALUES, has_more_values, parse_value, seem_lines, values_problem
+
+JSON_LINES_HINT = "send several as JSON Lines, one on each line, with Content-Type: application/x-ndjson"
 
 MAX_REQUEST_BYTES = 1_000_000
 """Bytes of a request that a model is built from, where the application has no other limit."""
@@ -59,6 +60,11 @@ class LimitedRequest(Request):
         except InputError as problem:
             raise HttpError(422, problem) from problem
         return value
+
+
+def hint_json_lines(body: bytes) -> str | None:
+    """Return a hint for a client that sends JSON Lines under another media type."""
+    return f"this looks like JSON Lines; {JSON_LINES_HINT}" if seem_lines(body) else None
 
 
 async def read_body(

@@ -19,7 +19,7 @@ from tidings.model import Reject
 if TYPE_CHECKING:
     from tidings.service.tidings import Tidings
     from tidings.store.dead_letters import DeadLetter
-    from tidings.store.journal import AppendResult
+    from tidings.store.journal import AppendOutcome
 
 
 @dataclass(frozen=True)
@@ -83,32 +83,23 @@ def publish(
 
 def _publish_one(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
     """Publish one publication; or each graph of a file, or each item of a feed."""
-    from tidings.graphs.rdf.multipart import holds_several
+    from tidings.service import ingest
+    from tidings.service.submission import UNLIMITED, Submission
 
+    if given.id is not None and given.id_field is not None:
+        received = f"--id {given.id}"
+        raise InputError("--id and --id-field exclude each other", where="--id-field", received=received)
     body, media_type = inputs.read_one(what)
-    id = given.id if given.id_field is None else _find_id(body, media_type, given.id, given.id_field)
-    if holds_several(body, media_type, given.base):
-        for appended in tidings.publish_parts(body, media_type, id, given.base, given.audience):
-            _print_appended(appended, out)
-    else:
-        _print_appended(tidings.publish(body, id, media_type, given.base, given.audience), out)
+    submission = Submission(
+        body, media_type, given.id, given.id_field, given.base, given.audience, limits=UNLIMITED
+    )
+    for outcome in ingest.publish(tidings.store, submission, tidings.checked_against()):
+        _print_appended(outcome, out)
 
 
-def _find_id(body: bytes, media_type: str, id: str | None, field: str) -> str | None:
-    """Return the id in a field of an event; None if it has no such field."""
-    from tidings.events.json_decoder import publication_id
-    from tidings.kinds import JSON
-
-    if media_type != JSON:
-        raise InputError(
-            "only events have a field with their id", where="--id-field", hint="give the id with --id"
-        )
-    if id is not None:
-        raise InputError("--id and --id-field exclude each other", where="--id-field", received=f"--id {id}")
-    return publication_id(body, field)
-
-
-def _print_appended(appended: AppendResult, out: Output) -> None:
+def _print_appended(appended: AppendOutcome, out: Output) -> None:
+    if isinstance(appended, InputError):
+        raise appended
     again = () if appended.new else (("published before", "dim"),)
     out.print_record(asdict(appended), (appended.id, "bold cyan"), f"position {appended.position}", *again)
 

@@ -25,8 +25,8 @@ from tidings.console.session import (
 )
 from tidings.errors import Absent, InputError
 from tidings.kinds import JSON, kinds
-from tidings.service import submission
-from tidings.service.submission import Submission, append_submission, number_lines
+from tidings.service import ingest
+from tidings.service.submission import Submission, SubmissionLimits, number_lines
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
@@ -60,7 +60,14 @@ class SubmissionForm:
     def sent(self, most: int) -> Submission:
         """Return the submission as a client would send it; `most` limits the items."""
         id, base, audience = (value.strip() or None for value in (self.id, self.base, self.audience))
-        return Submission(self.text.encode(), self.media_type, id, base=base, audience=audience, most=most)
+        return Submission(
+            self.text.encode(),
+            self.media_type,
+            id,
+            base=base,
+            audience=audience,
+            limits=SubmissionLimits(most),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +148,7 @@ def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
     sent = offered.sent(limits.bulk)
-    results = append_submission(
-        tidings.store, sent, submission.parse_submission(sent, tidings.checked_against())
-    )
+    results = ingest.publish(tidings.store, sent, tidings.checked_against())
     numbers = number_lines(sent) or range(1, len(results) + 1)
     new = sum(isinstance(result, AppendResult) and result.new for result in results)
     refused = sum(isinstance(result, InputError) for result in results)

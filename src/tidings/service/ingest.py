@@ -1,145 +1,125 @@
-"""Publications on their way into the journal: checked one by one, durable in chunks."""
+"""Ingest: the way of publications into the journal.
+
+    publish(store, submission, schema)          parse_submission -> validate -> append
+    publish_stream(store, items, schema_now)    the same for a stream, made durable in chunks
+
+The command line, the console, the library and the outbox of objects call these. The HTTP API takes the same steps, and
+appends the submissions of concurrent callers in one transaction (`api/v1/ingest.py`). Feeds append new items in the
+transaction that remembers them (`feeds/sql/polled_items.py`), with the same `append_publications` of the journal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from tidings.core.arguments import wrong_type
-from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
+from tidings.core import suggest
+from tidings.errors import DecodeProblem, InputError
 from tidings.events.schema.event_schema import EventSchema
-from tidings.kinds import Claims, Kind, kind_of, media_types
-from tidings.model import Publication, Reject
-from tidings.service.arguments import check_own_id, choose_known
-from tidings.store.journal import AppendResult
+from tidings.kinds import kind_of
+from tidings.model import Publication
+from tidings.service.submission import (
+    ParsedSubmission,
+    Submission,
+    SubmissionItem,
+    is_bulk,
+    parse_submission,
+)
+from tidings.store.journal import AppendBatch, AppendOutcome, add_trace
 from tidings.store.store import Store
 
-PUBLISH_CHUNK = 10_000
-"""How many publications of many are made durable at a time."""
+APPEND_CHUNK = 10_000
+"""How many publications of a long submission become durable at a time."""
 
 
-def publish(
+def publish(store: Store, submission: Submission, schema: EventSchema | None) -> list[AppendOutcome]:
+    """Publish a submission: an outcome for each item of a bulk, else all publications or an error."""
+    parsed = parse_submission(submission)
+    items = validate(parsed, schema)
+    return append(store, submission, items)
+
+
+def publish_stream(
     store: Store,
-    body: bytes | str,
-    id: str | None,
-    media_type: str,
-    base: str | None,
-    schema: EventSchema | None,
-    audience: str | None = None,
-) -> AppendResult:
-    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-    kind = choose_kind(media_type)
-    kind.refuse_empty(data)
-    if base is not None:
-        media_type, data = kind.resolve(data, media_type, base)
-    claims = kind.check(data, media_type, schema)
-    label = resolve_label(claims, audience)
-    one = assign_own_id(Publication(check_own_id(id), media_type, data, audience=label), claims)
-    [outcome] = store.journal.offer([one])
-    if isinstance(outcome, InputError):
-        raise outcome
-    return outcome
-
-
-def publish_named(
-    store: Store,
-    bodies: Mapping[str, bytes],
-    media_type: str,
-    schema: EventSchema | None,
-    audience: str | None = None,
-) -> dict[str, AppendResult | InputError]:
-    """All in one transaction; what is refused stands for itself."""
-    kind = choose_kind(media_type)
-    outcomes: dict[str, AppendResult | InputError] = {}
-    good = []
-    for id, body in bodies.items():
-        if not isinstance(id, str):
-            raise wrong_type("bodies", id, str, "publish_named({'p1': b'{}'})")
-        if not isinstance(body, bytes):
-            outcomes[id] = wrong_type("bodies", body, bytes)
-            continue
-        try:
-            label = resolve_label(kind.check(body, media_type, schema), audience)
-            good.append(Publication(id, media_type, body, audience=label))
-        except PublicationError as problem:
-            outcomes[id] = problem
-    appended = store.journal.offer(good) if good else []
-    return outcomes | {one.id: outcome for one, outcome in zip(good, appended, strict=True)}
-
-
-def publish_many(
-    store: Store,
-    bodies: Iterable[bytes],
-    id_field: str | None,
-    media_type: str,
+    items: Iterable[SubmissionItem],
     schema_now: Callable[[], EventSchema | None],
     audience: str | None = None,
-) -> Iterator[AppendResult | Reject]:
-    """Each chunk is checked against the schema of that moment."""
-    kind = choose_kind(media_type)
-    schema, number, chunk = schema_now(), 0, []
-    for number, body in enumerate(bodies, start=1):
-        chunk.append(_checked(number, body, id_field, media_type, kind, schema, audience))
-        if len(chunk) == PUBLISH_CHUNK:
-            yield from _append(store, chunk, number)
-            chunk, schema = [], schema_now()
-    yield from _append(store, chunk, number)
+) -> Iterator[AppendOutcome]:
+    """Publish items as they come, and yield an outcome for each when it is durable.
+
+    Each chunk is validated against the schema at that moment.
+    """
+    remaining = iter(items)
+    while chunk := list(islice(remaining, APPEND_CHUNK)):
+        schema = schema_now()
+        yield from _append_items(store, [_validate_item(item, schema, audience) for item in chunk])
 
 
-def _append(
-    store: Store, chunk: Sequence[Publication | Reject], last: int
-) -> Iterator[AppendResult | Reject]:
-    good = [one for one in chunk if isinstance(one, Publication)]
-    outcomes = iter(store.journal.offer(good)) if good else iter(())
-    for number, one in enumerate(chunk, start=last - len(chunk) + 1):
-        outcome = one if isinstance(one, Reject) else next(outcomes)
-        yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
+def validate(parsed: ParsedSubmission, schema: EventSchema | None) -> list[SubmissionItem]:
+    """Validate the items of a submission, and give each its id and audience.
+
+    Problems of a bulk are items. After too many of them, the remaining items are not validated.
+    """
+    submission = parsed.submission
+    if parsed.are_valid:
+        return [*parsed.items]
+    if not is_bulk(submission):
+        return [_validate_or_raise(item, schema, submission.audience) for item in parsed.items]
+    most, rejected = submission.limits.rejections, 0
+    items: list[SubmissionItem] = []
+    with suggest.bounded_search():
+        for item in parsed.items:
+            if rejected > most:
+                items.append(unread_item_error(most))
+                continue
+            items.append(_validate_item(item, schema, submission.audience))
+            rejected += isinstance(items[-1], InputError)
+    return items
 
 
-def choose_kind(media_type: str) -> Kind:
-    """Return the kind of a media type of single publications, or reject the media type."""
-    return choose_known("a media type", media_type, {name: kind_of(name) for name in media_types()})
+def append(store: Store, submission: Submission, items: Sequence[SubmissionItem]) -> list[AppendOutcome]:
+    """Append validated items durably: in chunks with an outcome for each, or all of them or none."""
+    if not is_bulk(submission):
+        return [*store.journal.append(item for item in items if isinstance(item, Publication))]
+    chunks = (items[start : start + APPEND_CHUNK] for start in range(0, len(items), APPEND_CHUNK))
+    return [outcome for chunk in chunks for outcome in _append_items(store, chunk)]
 
 
-def _checked(
-    number: int,
-    body: bytes,
-    id_field: str | None,
-    media_type: str,
-    kind: Kind,
-    schema: EventSchema | None,
-    audience: str | None,
-) -> Publication | Reject:
-    if not isinstance(body, bytes):
-        return _reject(number, wrong_type("bodies", body, bytes))
+def unread_item_error(most: int) -> DecodeProblem:
+    """Return the problem of all items after too many rejected ones."""
+    return DecodeProblem(
+        "not validated, because too many items before it were rejected",
+        accepted=f"at most {most:,} rejected items in a request",
+        hint="correct the first ones and send the rest again",
+    )
+
+
+def _append_items(store: Store, items: Sequence[SubmissionItem]) -> list[AppendOutcome]:
+    valid = [item for item in items if isinstance(item, Publication)]
+    [appended] = store.journal.append_batches([AppendBatch(add_trace(valid))]) if valid else [[]]
+    outcomes = iter(appended or ())
+    return [item if isinstance(item, InputError) else next(outcomes) for item in items]
+
+
+def _validate_item(item: SubmissionItem, schema: EventSchema | None, audience: str | None) -> SubmissionItem:
     try:
-        claims = kind.check(body, media_type, schema)
-        label = resolve_label(claims, audience)
-        id = kind.find_id(body, id_field) if id_field else None
-    except PublicationError as error:
-        return _reject(number, error)
-    return assign_own_id(Publication(id or "", media_type, body, audience=label), claims)
+        return _validate_or_raise(item, schema, audience)
+    except InputError as problem:
+        return problem.with_traceback(None)
 
 
-def assign_own_id(publication: Publication, claims: Claims) -> Publication:
-    """Give a publication the id that it claims itself, as a CloudEvent does, unless it has one.
-
-    Without any, the store makes one.
-    """
-    if publication.id or not claims.id:
-        return publication
-    return replace(publication, id=claims.id, source=claims.source)
-
-
-def resolve_label(claims: Claims, given: str | None) -> str | None:
-    """Return the label of a publication: the one given, or the one that a CloudEvent itself carries.
-
-    Two that differ are rejected: one of the two authors would show, or hide, what the other one did not mean to.
-    """
-    if given is not None and claims.audience is not None and given != claims.audience:
-        raise DecodeProblem("two audiences", where="audience", received=f"{given!r} and {claims.audience!r}")
-    return claims.audience if given is None else given
-
-
-def _reject(number: int, error: TidingsError) -> Reject:
-    return Reject("publication", f"line {number}", str(error), error.facts())
+def _validate_or_raise(item: SubmissionItem, schema: EventSchema | None, audience: str | None) -> Publication:
+    """Return the publication with its id and audience: those given, or those that it claims as a CloudEvent."""
+    if isinstance(item, InputError):
+        raise item
+    claims = kind_of(item.media_type).check(item.body, item.media_type, schema)
+    if not item.id and claims.id:
+        item = replace(item, id=claims.id, source=claims.source)
+    label = None
+    for claimed in (item.audience, audience, claims.audience):
+        if claimed is not None and label not in (None, claimed):
+            # One of the two authors would reveal, or hide, what the other one did not mean to.
+            raise DecodeProblem("two audiences", where="audience", received=f"{label!r} and {claimed!r}")
+        label = label if claimed is None else claimed
+    return item if label == item.audience else replace(item, audience=label)

@@ -15,9 +15,12 @@ from typing import Any
 
 from tidings.core.lifecycle import Worker
 from tidings.errors import PublicationError, TidingsError
+from tidings.kinds import JSON
+from tidings.model import Publication
 from tidings.objects.notices import ObjectChange, derive_event_id, encode_event
 from tidings.objects.sources import OpenSource, SourceRegistry, open_source
 from tidings.objects.sql.object_store import ObjectSource
+from tidings.service.ingest import publish_stream
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
@@ -96,13 +99,14 @@ def _publish(tidings: Tidings, source: OpenSource, noticed: Sequence[ObjectChang
     bodies = {
         derive_event_id(source.name, each): encode_event(source.name, each, now) for each, now in values
     }
-    outcomes = tidings.publish_named(bodies)
+    events = (Publication(id, JSON, body) for id, body in bodies.items())
+    outcomes = [*publish_stream(tidings.store, events, tidings.checked_against)]
     letters = [
         DeadLetter(id, problem.message(), problem.facts(), body=bodies[id])
-        for id, problem in outcomes.items()
+        for id, problem in zip(bodies, outcomes, strict=True)
         if isinstance(problem, PublicationError)
     ]
-    new = sum(isinstance(each, AppendResult) and each.new for each in outcomes.values())
+    new = sum(isinstance(outcome, AppendResult) and outcome.new for outcome in outcomes)
     return new, tidings.store.dead_letters.add(source.name, letters)
 
 

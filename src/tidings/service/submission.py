@@ -1,31 +1,30 @@
-"""What somebody sends, as publications: one or many, by its media type.
+"""Submissions: a body and its media type, divided into publications.
 
     application/json, application/cloudevents+json     an event
     application/xml, text/xml                          a document
-    text/turtle, application/ld+json, ...              a graph; several graphs and the items of feeds are taken apart
-    application/x-ndjson, application/jsonl            an event a line
-    application/cloudevents-batch+json                 several CloudEvents
+    text/turtle, application/ld+json, ...              a graph; several graphs, and the items of feeds, are divided
+    application/x-ndjson, application/jsonl            an event on each line
+    application/cloudevents-batch+json                 an array of CloudEvents
 
-What has a `specversion` is a CloudEvent, sent as an event, too. Its id is that of the publication, unless another one
-is given.
+A JSON object with a `specversion` is a CloudEvent, whatever its media type. Its own id becomes the id of the
+publication, unless the submission names another one.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
-from tidings.core import suggest
+from tidings.core.arguments import wrong_type
 from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
-from tidings.events.json_decoder import publication_id, text_of
+from tidings.events.json_decoder import text_of
 from tidings.events.kind import CLOUD_EVENT, EVENTS
-from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.rdf.media_types import plain
-from tidings.kinds import JSON, Kind, Part, find_kind, kind_of, kinds, media_types
+from tidings.kinds import Kind, Part, find_kind, kind_of, kinds, media_types
 from tidings.model import Publication
 from tidings.parsers.strict_json import (
     BATCHED,
@@ -33,38 +32,41 @@ from tidings.parsers.strict_json import (
     has_more_values,
     parse,
     parse_value,
-    seem_lines,
     values_problem,
 )
-from tidings.service.arguments import check_own_id as given_id
-from tidings.service.ingest import PUBLISH_CHUNK, assign_own_id, resolve_label
+from tidings.service.arguments import check_own_id
 from tidings.store.audiences import check_label
-from tidings.store.journal import AppendResult
-from tidings.store.store import Store
 
 CLOUD_EVENT_BATCH = "application/cloudevents-batch+json"
-_WHOLE = "application/cloudevents"
-"""How the media types of whole CloudEvents begin, of one or of several."""
-
+_STRUCTURED = "application/cloudevents"
+"""Prefix of the media types that hold whole CloudEvents, one or several."""
 
 JSON_LINES_TYPES = frozenset(EVENTS.line_types)
 
-
-def accepted_media_types() -> tuple[str, ...]:
-    """Return the media types that may be published."""
-    containers = (media_type for kind in kinds() for media_type in kind.containers)
-    lines = (media_type for kind in kinds() for media_type in sorted(kind.line_types))
-    return (*media_types(), *containers, *lines, CLOUD_EVENT_BATCH)
+_encode_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+@dataclass(frozen=True, slots=True)
+class SubmissionLimits:
+    """How many items a submission may have, how many values a JSON text, and how many items may be rejected.
+
+    After more rejections than that, the remaining items are not validated.
+    """
+
+    items: int = 100_000
+    values: int = MOST_VALUES
+    rejections: int = 1_000
+
+
+UNLIMITED = SubmissionLimits(sys.maxsize, sys.maxsize, sys.maxsize)
+"""For callers in this process, which have the body in memory anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What somebody sends. `context` are the attributes of a CloudEvent that come beside its data (binary mode), `most`
-    is how many there may be of many, `values` how many values a JSON text may have, and `refusals` how many of many may
-    be refused before the rest is not read.
+    """A body to publish. `attributes` are those of a CloudEvent in binary mode, whose data is the body.
+
+    With `is_single` the body is never divided: one that holds several publications is rejected.
     """
 
     body: bytes
@@ -73,286 +75,238 @@ class Submission:
     id_field: str | None = None
     base: str | None = None
     audience: str | None = None
-    context: Mapping[str, str] | None = None
-    most: int = 100_000
-    values: int = MOST_VALUES
-    refusals: int = 1_000
+    attributes: Mapping[str, str] | None = None
+    limits: SubmissionLimits = SubmissionLimits()
+    is_single: bool = False
 
 
 SubmissionItem = Publication | InputError
-"""A publication that is good, or why it is none."""
+"""A publication, or the reason why an item is rejected."""
 
 
-UNSPECIFIED_TYPES = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
-"""Media types of programs that were not told any."""
-CONTENT_TYPE_HINT = "say what is sent, for an event Content-Type: application/json"
+@dataclass(frozen=True, slots=True)
+class ParsedSubmission:
+    """The items of a submission. Those of lines are parsed when they are read.
+
+    `are_valid` is true for the parts of a divided body: dividing it has parsed each of them.
+    """
+
+    submission: Submission
+    items: Iterable[SubmissionItem]
+    are_valid: bool = False
 
 
-JSON_LINES_HINT = "where many are taken they come one a line, as Content-Type: application/x-ndjson"
-
-
-def hint_json_lines(body: bytes) -> str | None:
-    """A hint for whoever sends JSON Lines and does not say so."""
-    return f"these look like lines; {JSON_LINES_HINT}" if seem_lines(body) else None
-
-
-class WrongType(InputError):
+class UnknownMediaType(InputError):
     """Nothing of this media type can be published."""
 
 
-def is_bulk(sent: Submission) -> bool:
-    """Whether each of many stands for itself: what is wrong with one is no matter of the others."""
-    media_type = plain(sent.media_type)
-    return media_type == CLOUD_EVENT_BATCH or (_line_type(media_type) is not None and not is_binary(sent))
+def accepted_media_types() -> tuple[str, ...]:
+    """Return the media types that can be published."""
+    containers = (media_type for kind in kinds() for media_type in kind.containers)
+    lines = (media_type for kind in kinds() for media_type in sorted(kind.line_types))
+    return (*media_types(), *containers, *lines, CLOUD_EVENT_BATCH)
 
 
-def is_binary(sent: Submission) -> bool:
-    """Whether it is the data of a CloudEvent, whose attributes came beside it. What is a CloudEvent by its media type
-    has them inside, and whoever sends it may say them again in headers (HTTP binding, 3.2.3).
+def is_bulk(submission: Submission) -> bool:
+    """Return whether each item has its own outcome, as lines and batches do; others are published all or none."""
+    media_type = plain(submission.media_type)
+    is_lines = _find_line_type(media_type) is not None and not is_binary(submission)
+    return media_type == CLOUD_EVENT_BATCH or is_lines
+
+
+def is_binary(submission: Submission) -> bool:
+    """Return whether the body is the data of a CloudEvent in binary mode.
+
+    In structured mode the attributes are in the body; headers may repeat them (CloudEvents HTTP binding, 3.2.3).
     """
-    return sent.context is not None and not plain(sent.media_type).startswith(_WHOLE)
+    return submission.attributes is not None and not plain(submission.media_type).startswith(_STRUCTURED)
 
 
-def parse_submission(sent: Submission, schema: EventSchema | None) -> list[SubmissionItem]:
-    """Divide a submission into publications, and validate each.
+def parse_submission(submission: Submission) -> ParsedSubmission:
+    """Divide a submission into publications by its media type; they are not validated yet.
 
-    Where publications do not stand for themselves, the first problem is raised; so is one that concerns all of them.
+    Raise problems of the submission as a whole. Problems of single items in bulk are items.
     """
-    if sent.audience is not None:
-        check_label(sent.audience)
-    media_type = plain(sent.media_type)
-    line_type = _line_type(media_type)
-    if sent.id_field is not None:
-        _check_id_field(sent, media_type)
-    _refuse_many_values(sent, media_type)
-    if is_binary(sent):
-        return [_checked(_binary(sent, media_type), schema, sent.audience)]
-    if line_type is not None:
-        refuse_too_many(sent.body.count(b"\n"), sent.most)
-        lines = [line for line in sent.body.split(b"\n") if line.strip()]
-        return _each(lines, lambda line: _line(line, line_type, sent), schema, sent)
-    if media_type == CLOUD_EVENT_BATCH:
-        elements = _elements(sent.body)
-        refuse_too_many(len(elements), sent.most)
-        return _each(elements, _element, schema, sent)
+    media_type = plain(submission.media_type)
+    _check_parameters(submission, media_type)
+    if is_binary(submission):
+        return ParsedSubmission(submission, [_parse_binary(submission, media_type)])
+    line_type = _find_line_type(media_type)
+    if line_type is not None and not submission.is_single:
+        check_item_count(submission.body.count(b"\n"), submission.limits.items)
+        lines = (line.strip() for line in submission.body.split(b"\n") if line.strip())
+        return ParsedSubmission(submission, parse_bodies(lines, line_type, submission))
+    if media_type == CLOUD_EVENT_BATCH and not submission.is_single:
+        return ParsedSubmission(submission, _parse_batch(submission))
     kind = find_kind(media_type)
-    if kind is None:
-        raise _wrong_type(sent, media_type)
-    if kind.may_split(media_type):
-        _refuse_empty(sent, kind)
-        parts = kind.split(sent.body, sent.media_type, sent.base)
+    if kind is None or (submission.is_single and media_type not in kind.media_types):
+        raise _unknown_media_type(media_type, submission.is_single)
+    kind.refuse_empty(submission.body)
+    if kind.may_split(media_type) and not submission.is_single:
+        parts = kind.split(submission.body, submission.media_type, submission.base)
         if parts is not None:
-            return [*_parts(sent, parts)]
-    try:
-        return [_checked(_one(sent, media_type, kind), schema, sent.audience)]
-    except DecodeProblem as problem:
-        hint = hint_json_lines(sent.body) if media_type == JSON else None
-        raise problem.with_hint(hint) if hint else problem from None
+            return ParsedSubmission(submission, _number_parts(submission, parts), are_valid=True)
+    return ParsedSubmission(submission, [_parse_single(submission, media_type, kind)])
 
 
-def _line_type(media_type: str) -> str | None:
-    """Return the media type of the lines, for bodies with a publication on each line."""
+def parse_bodies(
+    bodies: Iterable[bytes], media_type: str, submission: Submission
+) -> Iterator[SubmissionItem]:
+    """Yield an item for each of several bodies of one media type; the submission has the field of their ids."""
+    kind = kind_of(media_type)
+    for body in bodies:
+        try:
+            yield _parse_body(body, media_type, kind, submission)
+        except InputError as problem:
+            yield problem.with_traceback(None)
+
+
+def number_lines(submission: Submission) -> list[int] | None:
+    """Return the line number of each item, counted from one; None if the body is not divided by lines."""
+    if _find_line_type(plain(submission.media_type)) is None:
+        return None
+    return [number for number, line in enumerate(submission.body.split(b"\n"), start=1) if line.strip()]
+
+
+def check_item_count(count: int, most: int) -> None:
+    """Reject more items than a request may have: a line of two bytes becomes some hundreds in memory."""
+    if count > most:
+        raise OverLimit("too many items in one request", received=f"{count:,} or more", accepted=f"{most:,}")
+
+
+def _find_line_type(media_type: str) -> str | None:
+    """Return the media type of each line, if bodies of a media type hold a publication on each line."""
     kind = find_kind(media_type)
     return kind.line_types.get(media_type) if kind else None
 
 
-def _check_id_field(sent: Submission, media_type: str) -> None:
+def _unknown_media_type(media_type: str, is_single: bool) -> UnknownMediaType:
+    accepted = media_types() if is_single else accepted_media_types()
+    return UnknownMediaType(
+        "this media type cannot be published",
+        received=media_type[:200] or "no media type",
+        accepted=", ".join(accepted),
+    )
+
+
+def _check_parameters(submission: Submission, media_type: str) -> None:
+    if submission.audience is not None:
+        check_label(submission.audience)
+    if submission.id is not None and is_bulk(submission):
+        hint = "name the field that holds the id of each publication: id_field"
+        raise InputError("an id for several publications", where="id", hint=hint)
+    if submission.id_field is not None:
+        _check_id_field(submission, media_type)
+    _check_value_count(submission, media_type)
+
+
+def _check_id_field(submission: Submission, media_type: str) -> None:
     kind = find_kind(media_type)
-    if is_binary(sent) or kind is None or not kind.has_id_field:
+    if is_binary(submission) or kind is None or not kind.has_id_field:
         with_field = [kind for kind in kinds() if kind.has_id_field]
         accepted = [name for kind in with_field for name in (*kind.media_types, *sorted(kind.line_types))]
         what = "only events have a field with their id"
         raise InputError(what, where="id_field", received=media_type, accepted=", ".join(accepted))
+    if submission.id:
+        received = f"id={submission.id}"[:200]
+        raise InputError("both an id and a field with the id", where="id_field", received=received)
 
 
-def _wrong_type(sent: Submission, media_type: str) -> WrongType:
-    return WrongType(
-        "nothing of this media type can be published",
-        where="Content-Type",
-        received=media_type[:200] or "nothing",
-        accepted=", ".join(accepted_media_types()),
-        hint=hint_json_lines(sent.body) or CONTENT_TYPE_HINT if media_type in UNSPECIFIED_TYPES else None,
-    )
-
-
-def _refuse_many_values(sent: Submission, kind: str) -> None:
-    """Refuse JSON of more values than allowed; a batch may have some times as many, and of lines each is counted."""
-    if not (kind.endswith(("/json", "+json")) or not kind):
+def _check_value_count(submission: Submission, media_type: str) -> None:
+    """Reject JSON with too many values. A batch may have several times as many; lines are counted one by one."""
+    if media_type and not _is_json(media_type):
         return
-    batched = kind == CLOUD_EVENT_BATCH or any(kind in each.containers for each in kinds())
-    most = sent.values * (BATCHED if batched else 1)
-    if has_more_values(sent.body, most):
+    is_batch = media_type == CLOUD_EVENT_BATCH or any(media_type in kind.containers for kind in kinds())
+    most = submission.limits.values * (BATCHED if is_batch else 1)
+    if has_more_values(submission.body, most):
         raise OverLimit("too many values in this JSON", accepted=f"at most {most:,} values")
 
 
-def refuse_too_many(count: int, most: int) -> None:
-    """Refuse more than may come together: a line of two bytes becomes some hundreds of them in memory."""
-    if count > most:
-        raise OverLimit("too many at once", received=f"{count:,} or more", accepted=f"{most:,}")
+def _is_json(media_type: str) -> bool:
+    return media_type.endswith(("/json", "+json"))
 
 
-def _one(sent: Submission, media_type: str, kind: Kind) -> Publication:
-    id = given_id(sent.id)
-    _refuse_empty(sent, kind)
-    if sent.id_field is not None and id:
-        raise InputError("two places for one id", where="id_field", received=f"id={id}"[:200])
-    if sent.id_field is not None:
-        id = kind.find_id(sent.body, sent.id_field) or ""
+def _parse_single(submission: Submission, media_type: str, kind: Kind) -> Publication:
+    id = check_own_id(submission.id)
+    if submission.id_field is not None:
+        id = kind.find_id(submission.body, submission.id_field) or ""
     if media_type == CLOUD_EVENT and not id:
-        return _by_its_id(_whole(parse(sent.body)), sent.body)
-    if sent.base is None:
-        return Publication(id, media_type, sent.body)
-    return Publication(id, *kind.resolve(sent.body, sent.media_type, sent.base))
+        _check_cloud_event(parse(submission.body))
+    if submission.base is None:
+        return Publication(id, media_type, submission.body)
+    return Publication(id, *kind.resolve(submission.body, submission.media_type, submission.base))
 
 
-def _parts(sent: Submission, parts: Sequence[Part]) -> list[Publication]:
-    """The publications in a body. With an id, theirs are numbered."""
-    id = given_id(sent.id)
-    ids = (f"{id}-{n}" if id else "" for n in count(1))
-    return [Publication(name, *part, audience=sent.audience) for name, part in zip(ids, parts, strict=False)]
+def _parse_body(body: bytes, media_type: str, kind: Kind, submission: Submission) -> Publication:
+    if not isinstance(body, bytes):
+        raise wrong_type("bodies", body, bytes)
+    if has_more_values(body, submission.limits.values):
+        raise values_problem(submission.limits.values)
+    id = kind.find_id(body, submission.id_field) if submission.id_field else None
+    return Publication(id or "", media_type, body)
 
 
-def _refuse_empty(sent: Submission, kind: Kind) -> None:
-    """Turtle often begins with an @, and curl's `-d '@prefix ...'` sends a file of that name, or nothing."""
+def _number_parts(submission: Submission, parts: Sequence[Part]) -> list[SubmissionItem]:
+    """Return the parts of a body as publications. If the submission has an id, theirs are numbered."""
+    id = check_own_id(submission.id)
+    return [
+        Publication(f"{id}-{number}" if id else "", *part, audience=submission.audience)
+        for number, part in enumerate(parts, start=1)
+    ]
+
+
+def _parse_batch(submission: Submission) -> Iterator[SubmissionItem]:
+    elements = parse_value(submission.body)
+    if not isinstance(elements, list):
+        raise DecodeProblem("the body is not a JSON array", accepted="an array of CloudEvents")
+    check_item_count(len(elements), submission.limits.items)
+    return map(_parse_element, elements)
+
+
+def _parse_element(element: Any) -> SubmissionItem:
     try:
-        kind.refuse_empty(sent.body)
-    except DecodeProblem as problem:
-        hint = "curl -d '@...' sends what is in a file; --data-binary @page.ttl sends one as it is"
-        raise problem.with_hint(hint) from None
+        _check_cloud_event(element)
+    except PublicationError as problem:
+        return problem.with_traceback(None)
+    return Publication("", CLOUD_EVENT, _encode_json(element).encode())
 
 
-def _binary(sent: Submission, media_type: str) -> Publication:
-    """A CloudEvent whose attributes come as headers.
+def _check_cloud_event(value: Any) -> None:
+    """Reject an object without `specversion`: it would be an ordinary event, envelope and all."""
+    if not isinstance(value, dict) or "specversion" not in value:
+        raise DecodeProblem("not a CloudEvent", accepted='an object with a "specversion"')
 
-    Data of a kind that is no event is published as such; other data is kept in the structured mode, as it came.
+
+def _parse_binary(submission: Submission, media_type: str) -> Publication:
+    """Build the publication of a CloudEvent in binary mode.
+
+    Data of another kind, such as a document, is published as that kind. All other data becomes a CloudEvent in
+    structured mode.
     """
-    context = dict(sent.context or {})
-    id, source = given_id(sent.id), None
+    attributes = dict(submission.attributes or {})
+    id, source = check_own_id(submission.id), None
     if not id:
-        id, source = context.get("id", ""), context.get("source")
+        id, source = attributes.get("id", ""), attributes.get("source")
     events, kind = kind_of(CLOUD_EVENT), find_kind(media_type)
     if kind is not None and kind is not events and media_type in kind.media_types:
-        attributes = _write(context).encode("utf-8", "surrogatepass")  # checked as those of an event are
-        label = resolve_label(events.check(attributes, CLOUD_EVENT), None)
-        return replace(_one(replace(sent, id=id or None), media_type, kind), audience=label)
-    envelope = dict(sorted(context.items())) | ({"datacontenttype": sent.media_type} if media_type else {})
-    return Publication(id, CLOUD_EVENT, _structured(envelope, media_type, sent.body), source=source)
+        envelope = _encode_json(attributes).encode("utf-8", "surrogatepass")
+        audience = events.check(envelope, CLOUD_EVENT).audience
+        kind.refuse_empty(submission.body)
+        publication = _parse_single(replace(submission, id=id or None), media_type, kind)
+        return replace(publication, audience=audience)
+    known = {"datacontenttype": submission.media_type} if media_type else {}
+    body = _encode_structured(dict(sorted(attributes.items())) | known, media_type, submission.body)
+    return Publication(id, CLOUD_EVENT, body, source=source)
 
 
-def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
-    head = _write(envelope)[:-1].encode("utf-8", "surrogatepass")
+def _encode_structured(envelope: Mapping[str, str], media_type: str, body: bytes) -> bytes:
+    head = _encode_json(envelope)[:-1].encode("utf-8", "surrogatepass")
     if not body:
         return head + b"}"
-    if not kind or kind.endswith(("/json", "+json")):
-        parse_value(body)  # so that nothing but a value stands between the braces
+    if not media_type or _is_json(media_type):
+        parse_value(body)  # it is copied: anything but one JSON value would change the envelope
         return head + b',"data":' + body.strip() + b"}"
     text = text_of(envelope["datacontenttype"], body)
     if text is not None:
-        return head + b',"data":' + _write(text).encode() + b"}"
+        return head + b',"data":' + _encode_json(text).encode() + b"}"
     return head + b',"data_base64":"' + b64encode(body) + b'"}'
-
-
-def _line(line: bytes, media_type: str, sent: Submission) -> Publication:
-    if has_more_values(line, sent.values):
-        raise values_problem(sent.values)
-    id = kind_of(media_type).find_id(line, sent.id_field) if sent.id_field else None
-    return Publication(id or "", media_type, line.strip())
-
-
-def _elements(body: bytes) -> list[Any]:
-    found = parse_value(body)
-    if not isinstance(found, list):
-        raise DecodeProblem("the body is not a JSON array", accepted="an array of CloudEvents")
-    return found
-
-
-def _element(element: Any) -> Publication:
-    return _by_its_id(_whole(element), _write(element).encode())
-
-
-def _by_its_id(event: Mapping[str, Any], body: bytes) -> Publication:
-    """A CloudEvent under its own id, of which its source may have used another one. What is wrong with them is said
-    when it is checked.
-    """
-    source = event.get("source")
-    said = source if isinstance(source, str) else None
-    return Publication(publication_id(event) or "", CLOUD_EVENT, body, source=said)
-
-
-def _whole(element: Any) -> dict[str, Any]:
-    """What is sent as a CloudEvent is one: without a version it would be an event of its own, envelope and all."""
-    if not isinstance(element, dict) or "specversion" not in element:
-        raise DecodeProblem("not a CloudEvent", accepted='an object with a "specversion"')
-    return element
-
-
-def _each(
-    given: Sequence[Any],
-    publication: Callable[[Any], Publication],
-    schema: EventSchema | None,
-    sent: Submission,
-) -> list[SubmissionItem]:
-    """Check each of many; when too many were refused the rest is not read, and has one and the same problem."""
-    unread, refused, found = unread_problem(sent.refusals), 0, list[SubmissionItem]()
-    with suggest.bounded_search():
-        for one in given:
-            if refused > sent.refusals:
-                found.append(unread)
-                continue
-            try:
-                found.append(_checked(publication(one), schema, sent.audience))
-            except PublicationError as problem:
-                refused += 1
-                found.append(problem.with_traceback(None))
-    return found
-
-
-def unread_problem(refusals: int) -> DecodeProblem:
-    """Return the problem of all that stand after so many that were refused."""
-    what, hint = "not read: too many before it were refused", "correct the first ones and send the rest again"
-    return DecodeProblem(what, accepted=f"at most {refusals:,} refusals in a request", hint=hint)
-
-
-def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:
-    """It with its label and its id: those given, or those that it says itself."""
-    claims = kind_of(one.media_type).check(one.body, one.media_type, schema)
-    one = assign_own_id(one, claims)
-    label = resolve_label(claims, audience)
-    if one.audience is not None and label is not None and one.audience != label:
-        received = f"{one.audience!r} and {label!r}"
-        raise DecodeProblem("two audiences", where="audience", received=received)
-    return one if label is None or one.audience is not None else replace(one, audience=label)
-
-
-# What somebody sends, into the journal: the same for those who send it over HTTP and for those who paste it.
-#
-#     found = offered(sent, schema)          what it is, each checked
-#     outcomes = take(store, sent, found)    where each of them stands now, or why it does not
-#
-# What belongs together is taken as a whole or not at all. Of many that stand for themselves each has its outcome.
-
-
-SubmissionOutcome = AppendResult | InputError
-
-
-def append_submission(
-    store: Store, sent: Submission, found: Sequence[SubmissionItem]
-) -> list[SubmissionOutcome]:
-    """Make it durable: an outcome for each, in the order in which they came."""
-    good = [one for one in found if isinstance(one, Publication)]
-    if not is_bulk(sent):
-        return [*store.journal.append_all(good)]
-    if sent.id is not None:
-        raise InputError("an id is for one publication", where="id", hint="?id_field= names where ids are")
-    chunks = range(0, len(good), PUBLISH_CHUNK)
-    taken = iter(
-        [one for start in chunks for one in store.journal.offer(good[start : start + PUBLISH_CHUNK])]
-    )
-    return [one if isinstance(one, InputError) else next(taken) for one in found]
-
-
-def number_lines(sent: Submission) -> list[int] | None:
-    """The numbers of the lines that the outcomes are of, counted from one; none if it is not taken line by line."""
-    if _line_type(plain(sent.media_type)) is None:
-        return None
-    return [number for number, line in enumerate(sent.body.split(b"\n"), start=1) if line.strip()]

@@ -18,7 +18,7 @@ from tidings.events.schema.files import parts_of_text
 from tidings.feeds.outbound.addresses import FeedTokens, create_feed_urls, load_feed_key
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.kinds import JSON, Part, kind_of
+from tidings.kinds import JSON
 from tidings.model import Notification, Reject, Subscription
 from tidings.objects.model.class_model import Model
 from tidings.objects.notices import ObjectChange, build_notices
@@ -28,6 +28,7 @@ from tidings.reference_data.declarations import Reference
 from tidings.service import ingest, reference_data
 from tidings.service.preview_tables import PreviewTables
 from tidings.service.reference_data import DeclaredReference, LoadedTaxonomy, SchemaSnapshot, TaxonomySnapshot
+from tidings.service.submission import UNLIMITED, Submission, parse_bodies
 from tidings.service.subscriptions import (
     AcceptedSubscription,
     SubscriptionLimits,
@@ -126,13 +127,16 @@ class Tidings(Closeable):
         base: str | None = None,
         audience: str | None = None,
     ) -> AppendResult:
-        """Put a publication into the journal, or refuse it with the reason; it is durable on return.
+        """Append a publication to the journal, or raise the reason why it is rejected; it is durable on return.
 
-        The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
-        relative to; with one, it is kept as N-Triples. `audience` is a label: only subscribers who were granted it are
-        told, and see it. Without one it is for everybody.
+        The same id with the same body is the same publication. Relative IRIs of a graph are resolved against `base`;
+        the graph is then stored as N-Triples. `audience` is a label: only subscribers who were granted it are notified
+        and see the publication. Without a label everyone may.
         """
-        return ingest.publish(self.store, body, id, media_type, base, self.checked_against(), audience)
+        data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        submission = Submission(data, media_type, id, None, base, audience, limits=UNLIMITED, is_single=True)
+        [result] = self._publish(submission)
+        return result
 
     def publish_parts(
         self,
@@ -141,21 +145,16 @@ class Tidings(Closeable):
         id: str | None = None,
         base: str | None = None,
         audience: str | None = None,
-    ) -> Iterator[AppendResult]:
-        """Publish each of several publications in a body by itself, such as the items of a feed; number their ids."""
-        kind = kind_of(media_type)
-        kind.refuse_empty(body)
-        parts = kind.split(body, media_type, base)
-        for number, part in enumerate([Part(media_type, body)] if parts is None else parts, start=1):
-            name = f"{id}-{number}" if id else id
-            yield self.publish(part.body, name, part.media_type, audience=audience)
+    ) -> list[AppendResult]:
+        """Publish each publication in a body, such as the items of a feed: all of them or none.
 
-    @accepts(bodies=Mapping)
-    def publish_named(
-        self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
-    ) -> dict[str, AppendResult | InputError]:
-        """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
-        return ingest.publish_named(self.store, bodies, media_type, self.checked_against(), audience)
+        If `id` is given, their ids are numbered: `id-1`, `id-2`.
+        """
+        return self._publish(Submission(body, media_type, id, None, base, audience, limits=UNLIMITED))
+
+    def _publish(self, submission: Submission) -> list[AppendResult]:
+        outcomes = ingest.publish(self.store, submission, self.checked_against())
+        return [outcome for outcome in outcomes if isinstance(outcome, AppendResult)]
 
     def publish_many(
         self,
@@ -164,13 +163,19 @@ class Tidings(Closeable):
         media_type: str = JSON,
         audience: str | None = None,
     ) -> Iterator[AppendResult | Reject]:
-        """Publish many, an outcome for each in the order given: its place in the journal, or why it was
-        refused.
+        """Publish many bodies, and yield an outcome for each in order: its position, or why it was rejected.
 
-        Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
-        there. All carry the label `audience`, or each the one that it says itself, as a CloudEvent.
+        Outcomes come in chunks, and are durable when they come. With `id_field` the id of a publication is the value in
+        that field. All have the label `audience`, or each the one that it claims itself, as a CloudEvent.
         """
-        return ingest.publish_many(self.store, bodies, id_field, media_type, self.checked_against, audience)
+        submission = Submission(b"", media_type, None, id_field, limits=UNLIMITED)
+        items = parse_bodies(bodies, media_type, submission)
+        outcomes = ingest.publish_stream(self.store, items, self.checked_against, audience)
+        for number, outcome in enumerate(outcomes, start=1):
+            if isinstance(outcome, InputError):
+                yield Reject("publication", f"line {number}", str(outcome), outcome.facts())
+            else:
+                yield outcome
 
     def tell(
         self,

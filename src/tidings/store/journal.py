@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -21,11 +21,10 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, 
 from tidings import cloud_events
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.operations import traces
 from tidings.store import audiences, bulk, counters, names, telemetry
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant, now_text
-from tidings.store.tables import counters as counter_rows
+from tidings.store.tables import counters as counters_table
 from tidings.store.tables import journal
 from tidings.store.tokens import is_expired, tokens
 
@@ -35,6 +34,8 @@ PUBLICATIONS = select(
     journal.c.id, journal.c.media_type, journal.c.body, journal.c.position, audiences.labels.c.label
 ).select_from(_LABELLED)
 """Selects publications, with columns in the order of the fields of `Publication`."""
+_SCHEMA_VERSION = select(counters_table.c.value).where(counters_table.c.name == "schema").scalar_subquery()
+_VALID_TOKENS = select(tokens.c.id, tokens.c.expires, _SCHEMA_VERSION).where(tokens.c.revoked.is_(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,23 @@ class AppendResult:
     id: str
     position: int
     new: bool
+
+
+AppendOutcome = AppendResult | InputError
+"""Position of a publication, or the reason why it was rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendBatch:
+    """Publications of one caller, each appended or rejected independently of the others.
+
+    With a `token`, the batch is only appended if that token is still valid and the event schema still has the version
+    `schema`, which the publications were validated against.
+    """
+
+    publications: Sequence[Publication]
+    token: str | None = None
+    schema: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +76,53 @@ class JournalEntry:
 class Journal:
     """The ordered log of publications."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
 
-    def append(self, publications: Iterable[Publication]) -> list[int]:
-        """Append publications durably and return their positions; append none if an id is taken.
+    def append(self, publications: Iterable[Publication]) -> list[AppendResult]:
+        """Append publications durably and return their positions; append none if one is rejected.
 
         A publication with an empty id gets a new one.
         """
-        return [result.position for result in self.append_all(publications)]
-
-    def append_all(self, publications: Iterable[Publication]) -> list[AppendResult]:
-        """Append publications like `append`; return ids and positions."""
         offered = add_trace(publications)
 
-        def all_or_none(connection: Connection) -> list[AppendResult]:
-            done = []
+        def append_all_or_none(connection: Connection) -> list[AppendResult]:
+            results = []
             for outcome in append_publications(connection, offered):
                 if isinstance(outcome, InputError):
                     raise outcome
-                done.append(outcome)
-            return done
+                results.append(outcome)
+            return results
 
-        return self._database.transact(all_or_none)
+        return self._database.transact(append_all_or_none)
 
-    def offer(self, publications: Iterable[Publication]) -> list[AppendResult | InputError]:
-        """Append publications independently of each other; a rejected one has its error as the result."""
-        offered = add_trace(publications)
-        return self._database.transact(lambda connection: append_publications(connection, offered))
+    def append_batches(self, batches: Sequence[AppendBatch]) -> list[list[AppendOutcome] | None]:
+        """Append the batches of several callers in one transaction (group commit); return the outcomes of each.
+
+        None stands for a batch whose token or schema is out of date: its caller validates again, and reports why.
+        """
+        return self._database.transact(lambda connection: self._append_batches(connection, batches))
+
+    def _append_batches(
+        self, connection: Connection, batches: Sequence[AppendBatch]
+    ) -> list[list[AppendOutcome] | None]:
+        schemas = self._schema_versions(connection, {batch.token for batch in batches if batch.token})
+        is_current = [batch.token is None or schemas.get(batch.token) == batch.schema for batch in batches]
+        current = [batch for batch, holds in zip(batches, is_current, strict=True) if holds]
+        publications = [publication for batch in current for publication in batch.publications]
+        outcomes = iter(append_publications(connection, publications) if publications else ())
+        return [
+            list(islice(outcomes, len(batch.publications))) if holds else None
+            for batch, holds in zip(batches, is_current, strict=True)
+        ]
+
+    def _schema_versions(self, connection: Connection, ids: set[str]) -> dict[str, int]:
+        """Return the version of the event schema for each valid token: one query checks both, for all callers."""
+        if not ids:
+            return {}
+        rows = bulk.select_among(connection, _VALID_TOKENS, tokens.c.id, ids)
+        moment = format_instant(self._clock())
+        return {id: version for id, expires, version in rows if not is_expired(expires, moment)}
 
     def head(self) -> int:
         """Return the last position; 0 for an empty journal."""
@@ -175,17 +212,8 @@ class _Existing(NamedTuple):
     audience: str | None
 
 
-def add_trace(publications: Iterable[Publication]) -> list[Publication]:
-    """Give publications the traceparent of the current span, unless they have one."""
-    if (current := traces.current_traceparent()) is None:
-        return list(publications)
-    return [replace(each, traceparent=each.traceparent or current) for each in publications]
-
-
-def append_publications(
-    connection: Connection, offered: Sequence[Publication]
-) -> list[AppendResult | InputError]:
-    """Append publications like `Journal.offer`, in the caller's transaction."""
+def append_publications(connection: Connection, offered: Sequence[Publication]) -> list[AppendOutcome]:
+    """Append publications in the caller's transaction; return the position or the problem of each."""
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.new_id("p") for one in offered]
@@ -193,7 +221,7 @@ def append_publications(
     if apart := _apart(offered, known):
         known |= {id: _Existing(*rest) for id, *rest in _known(connection, apart)}
     source = cache(lambda id: _source(known[id]))
-    outcomes: list[AppendResult | InputError] = []
+    outcomes: list[AppendOutcome] = []
     new, carried, traced, time = [], [], [], now_text()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
@@ -267,53 +295,3 @@ def _again(id: str, one: Publication, known: _Existing) -> AppendResult | IdTake
         where=f"position {known.position}" if known.audience is None else None,
         hint="give it an id of its own, or leave the id out",
     )
-
-
-# Group commit: the publications of several callers in one transaction.
-
-_SCHEMA = select(counter_rows.c.value).where(counter_rows.c.name == "schema").scalar_subquery()
-_TOKENS = select(tokens.c.id, tokens.c.expires, _SCHEMA).where(tokens.c.revoked.is_(None))
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedBatch:
-    """Publications of one caller, its token id, and the schema version they were validated against.
-
-    Each publication succeeds or fails independently.
-    """
-
-    publications: Sequence[Publication]
-    token: str
-    schema: int
-
-
-AppendOutcomes = list[AppendResult | InputError] | None
-"""Position or error of each publication; None if the token or the schema has changed meanwhile."""
-
-
-class GroupAppend:
-    """Appends the batches of concurrent callers in one transaction.
-
-    The transaction repeats the checks that callers made with cached data: the token is valid, and the event schema is
-    the one that the publications were validated against. One query serves the whole group.
-    """
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database, self._clock = database, clock
-
-    def append(self, batches: Sequence[PreparedBatch]) -> list[AppendOutcomes]:
-        """Append batches durably; return the outcomes of each. A caller that gets None checks again and reports why."""
-        return self._database.transact(lambda connection: self._append(connection, batches))
-
-    def _append(self, connection: Connection, batches: Sequence[PreparedBatch]) -> list[AppendOutcomes]:
-        rows = bulk.select_among(connection, _TOKENS, tokens.c.id, {batch.token for batch in batches})
-        moment = format_instant(self._clock())
-        schemas = {id: version for id, expires, version in rows if not is_expired(expires, moment)}
-        is_current = [schemas.get(batch.token) == batch.schema for batch in batches]
-        current = [batch for batch, valid in zip(batches, is_current, strict=True) if valid]
-        publications = [publication for batch in current for publication in batch.publications]
-        outcomes = iter(append_publications(connection, publications) if publications else ())
-        return [
-            list(islice(outcomes, len(batch.publications))) if valid else None
-            for batch, valid in zip(batches, is_current, strict=True)
-        ]

@@ -28,7 +28,7 @@ from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc_now
-from tidings.store.journal import GroupAppend, Journal
+from tidings.store.journal import Journal
 from tidings.store.migrations import check_version, migrate
 from tidings.store.notifications import Notifications
 from tidings.store.numbered_notifications import NumberedNotifications
@@ -45,8 +45,7 @@ class Store(Closeable):
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self.database, self._trying = database, Lock()
-        self.journal = Journal(database)
-        self.group_append = GroupAppend(database, clock)
+        self.journal = Journal(database, clock)
         self.subscriptions = Subscriptions(database)
         self.paused = PausedSubscriptions(database, clock)
         self.subscription_view = SubscriptionView(database)

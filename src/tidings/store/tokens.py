@@ -103,7 +103,7 @@ class Tokens:
     def known(self, secret: str) -> Token | None:
         """Return the cached token without a query. It cannot change, only expire or be revoked.
 
-        The transaction that relies on it must check for revocation, as `GroupAppend` does.
+        The transaction that relies on it must check for revocation, as `Journal.append_batches` does.
         """
         found = self._known.get(hash_secret(secret))
         return None if found is None or is_expired(found.expires, format_instant(self._clock())) else found

@@ -27,7 +27,8 @@ RSS = (
 )
 
 LOOKS_LIKE_LINES = (
-    "these look like lines; where many are taken they come one a line, as Content-Type: application/x-ndjson"
+    "this looks like JSON Lines; send several as JSON Lines, one on each line, "
+    "with Content-Type: application/x-ndjson"
 )
 
 

@@ -50,7 +50,8 @@ def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind:
         told = ana.post("/v1/subscriptions", content=lines, headers=headers).json()
         assert told["status"] == (400 if kind == "application/json" else 415)
         assert told["hint"] == (
-            "these look like lines; where many are taken they come one a line, as Content-Type: application/x-ndjson"
+            "this looks like JSON Lines; send several as JSON Lines, one on each line, "
+            "with Content-Type: application/x-ndjson"
         )
         assert told["hint"] in told["message"]
     for other in (
@@ -67,7 +68,10 @@ def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind:
 def test_too_large_subscription_request_has_a_hint_at_lines(service: Service) -> None:
     told = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
     assert (told["status"], told["accepted"]) == (413, "2,000 bytes")
-    assert told["hint"] == "where many are taken they come one a line, as Content-Type: application/x-ndjson"
+    assert (
+        told["hint"]
+        == "send several as JSON Lines, one on each line, with Content-Type: application/x-ndjson"
+    )
 
 
 def test_an_outcome_for_each_line(service: Service) -> None:

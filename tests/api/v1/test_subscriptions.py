@@ -197,7 +197,7 @@ def test_invalid_subscription_error_has_pointer_and_place(
         (
             [],
             "the body is not a JSON object; received an array; accepted: a JSON object; "
-            "where many are taken they come one a line, as Content-Type: application/x-ndjson",
+            "send several as JSON Lines, one on each line, with Content-Type: application/x-ndjson",
         ),
     ],
 )

@@ -29,7 +29,8 @@ from tidings.graphs.rdf.media_types import plain
 from tidings.parsers.strict_json import has_more_values, values_problem
 from tidings.service.authorization import Caller, Scope
 from tidings.service.bulk_subscribe import BulkItem, BulkSubscriber, BulkWarnings
-from tidings.service.submission import JSON_LINES_TYPES, refuse_too_many, unread_problem
+from tidings.service.ingest import unread_item_error
+from tidings.service.submission import JSON_LINES_TYPES, check_item_count
 from tidings.service.subscription_lines import parse_subscription_line
 from tidings.service.subscriptions import build_wanted
 from tidings.service.tidings import Tidings
@@ -41,7 +42,7 @@ IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 
 LINES = "application/x-ndjson"
-"""Media type of responses as lines; `service.submission` knows those of requests."""
+"""Media type of responses as lines; those of requests are in `service.submission`."""
 
 
 def wants_lines(request: Request) -> bool:
@@ -122,7 +123,7 @@ class BulkSubscribe:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._subscribing, self._limits = tidings.subscribing(limits.of_subscriptions), limits
         self._many = BulkSubscriber(self._subscribing)
-        self._unread = unread_problem(limits.refusals)
+        self._unread = unread_item_error(limits.refusals)
 
     async def create(self, request: Request, _: SubscribeCaller) -> Response:
         """Subscribe to the valid lines, and answer an outcome for each line.
@@ -132,7 +133,7 @@ class BulkSubscribe:
         async with request.app.state.uploads.read(request, self._limits.body) as body:
             caller = await get_authenticator(request).allowed(request, Scope.SUBSCRIBE)
             try:
-                refuse_too_many(body.count(b"\n"), self._limits.bulk)
+                check_item_count(body.count(b"\n"), self._limits.bulk)
             except OverLimit as problem:
                 raise HttpError(413, problem) from problem
             return await run_write(partial(self._subscribe, request, caller, body, wants_lines(request)))

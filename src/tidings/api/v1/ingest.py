@@ -22,27 +22,29 @@ from tidings.api.authentication import get_authenticator, require_scope
 from tidings.api.concurrency import Batcher, run_write
 from tidings.api.limits import CHARGED_PARTS, Limits, charge_requests
 from tidings.api.problem_details import HttpError
+from tidings.api.request_body import hint_json_lines
 from tidings.api.request_log import note_request_ids
 from tidings.api.v1.bulk import SpooledResponse, bulk_status, problem_outcome, wants_lines
 from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit
 from tidings.graphs.rdf.media_types import JSON_LD, plain
-from tidings.kinds import find_kind
+from tidings.kinds import JSON, find_kind
 from tidings.model import Publication
-from tidings.service import submission
 from tidings.service.authorization import Caller, Scope
+from tidings.service.ingest import append, validate
 from tidings.service.reference_data import SchemaSnapshot
 from tidings.service.submission import (
+    CLOUD_EVENT_BATCH,
     Submission,
     SubmissionItem,
-    SubmissionOutcome,
-    WrongType,
-    append_submission,
+    SubmissionLimits,
+    UnknownMediaType,
     is_bulk,
     number_lines,
+    parse_submission,
 )
 from tidings.service.tidings import Tidings
-from tidings.store.journal import AppendOutcomes, AppendResult, PreparedBatch, add_trace
+from tidings.store.journal import AppendBatch, AppendOutcome, AppendResult, add_trace
 
 # CloudEvents in binary mode have their attributes in headers: `ce-subject: Euro%20%E2%82%AC`.
 #
@@ -100,6 +102,10 @@ Key = Annotated[
 
 SMALL = 4_000
 """Bytes of events that are parsed in the event loop: handing them to a thread would take about as long."""
+UNSPECIFIED_TYPES = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
+"""Media types that clients send unless they are told another one."""
+CONTENT_TYPE_HINT = "name the media type of the body; for an event Content-Type: application/json"
+CURL_HINT = "curl -d '@...' sends the content of a file; --data-binary @page.ttl sends a file unchanged"
 FEW, TOGETHER = 50, 200
 """Events of one request on the fast path, and requests in one transaction: others want to write, too."""
 
@@ -107,7 +113,7 @@ FEW, TOGETHER = 50, 200
 def _is_quick(media_type: str) -> bool:
     """Return whether publications are validated in microseconds, in this thread."""
     kind = find_kind(media_type)
-    return media_type == submission.CLOUD_EVENT_BATCH or (kind is not None and kind.is_quick)
+    return media_type == CLOUD_EVENT_BATCH or (kind is not None and kind.is_quick)
 
 
 def is_small(request: Request) -> bool:
@@ -123,9 +129,10 @@ class IngestEndpoint:
     """The endpoint that publishes."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
-        self._tidings, self._limits = tidings, limits
-        self._batcher: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
-            tidings.store.group_append.append, "publications", TOGETHER
+        self._tidings = tidings
+        self._body, self._limits = limits.body, SubmissionLimits(limits.bulk, limits.values, limits.refusals)
+        self._batcher: Batcher[AppendBatch, list[AppendOutcome] | None] = Batcher(
+            tidings.store.journal.append_batches, "publications", TOGETHER
         )
 
     async def publish(
@@ -142,12 +149,11 @@ class IngestEndpoint:
 
         Publishing the same id and body again returns the first publication; another body is refused.
         """
-        async with request.app.state.uploads.read(request, self._limits.body) as body:
+        async with request.app.state.uploads.read(request, self._body) as body:
             media_type = request.headers.get("content-type", "")
             named = _id(id, request.headers.getlist("idempotency-key"))
-            context, found = read_header_attributes(request.headers), self._limits
-            bounds = (found.bulk, found.values, found.refusals)
-            sent = Submission(body, media_type, named, id_field, base, audience, context, *bounds)
+            attributes = read_header_attributes(request.headers)
+            sent = Submission(body, media_type, named, id_field, base, audience, attributes, self._limits)
             return await self._publish_fast(sent, request, caller) or await self._publish_slow(sent, request)
 
     async def _publish_fast(self, sent: Submission, request: Request, caller: Caller) -> Response | None:
@@ -158,48 +164,52 @@ class IngestEndpoint:
         known = self._tidings.schema_read
         if known is None or len(sent.body) > SMALL or not _is_quick(plain(sent.media_type)):
             return None
+        few = replace(sent.limits, items=min(sent.limits.items, FEW))
         try:
             with suggest.bounded_search(0):  # the slow path explains errors
-                found = submission.parse_submission(
-                    replace(sent, most=min(sent.most, FEW)), known.checked_against
-                )
+                items = validate(parse_submission(replace(sent, limits=few)), known.checked_against)
         except InputError:
             return None
-        valid = [item for item in found if isinstance(item, Publication)]
-        if not valid or len(valid) < len(found) or (is_bulk(sent) and sent.id is not None):
+        valid = [item for item in items if isinstance(item, Publication)]
+        if not valid or len(valid) < len(items):
             return None
         return await self._append(sent, valid, request, caller, known)
 
     async def _publish_slow(self, sent: Submission, request: Request) -> Response:
-        """Publish on the slow path: authenticate, then parse in a thread."""
+        """Publish on the slow path: authenticate, then parse and validate in a thread."""
         caller = await get_authenticator(request).allowed(request, Scope.PUBLISH)
         if plain(sent.media_type) == JSON_LD:
             charge_requests(request, sent.body.count(b"{") // CHARGED_PARTS)
         try:
-            found, known = await run_in_threadpool(self._parse, sent)
-        except WrongType as problem:
-            raise HttpError(415, problem) from problem
-        except OverLimit as problem:
-            raise HttpError(413, problem) from problem
-        if len(found) == 1 and not is_bulk(sent):
-            if isinstance(found[0], InputError):
-                raise found[0]
-            response = await self._append(sent, [found[0]], request, caller, known)
-            return response or await self._publish_slow(sent, request)  # schema or token changed meanwhile
-        refused = sum(isinstance(item, InputError) for item in found)
-        charge_requests(request, min(sent.refusals, refused) + (len(found) - refused) // CHARGED_PARTS)
-        return await run_write(partial(self._append_many, sent, found, wants_lines(request)))
+            items, known = await run_in_threadpool(self._validate, sent)
+        except InputError as problem:
+            raise _explain(problem, sent) from None
+        if len(items) == 1 and not is_bulk(sent):
+            if isinstance(items[0], InputError):
+                raise items[0]
+            answer = await self._append(sent, [items[0]], request, caller, known)
+            return answer or await self._publish_slow(sent, request)  # schema or token changed meanwhile
+        rejected = sum(isinstance(item, InputError) for item in items)
+        charged = min(sent.limits.rejections, rejected) + (len(items) - rejected) // CHARGED_PARTS
+        charge_requests(request, charged)
+        return await run_write(partial(self._append_many, sent, items, wants_lines(request)))
+
+    def _validate(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
+        known = self._tidings.schema_now()
+        return validate(parse_submission(sent), known.checked_against), known
 
     async def _append(
         self,
         sent: Submission,
-        found: Sequence[Publication],
+        publications: Sequence[Publication],
         request: Request,
         caller: Caller,
         known: SchemaSnapshot,
     ) -> Response | None:
         """Append publications in a group commit; return `None` if the token or the schema has changed."""
-        outcomes = await self._batcher.add(PreparedBatch(add_trace(found), caller.token.id, known.version))
+        outcomes = await self._batcher.add(
+            AppendBatch(add_trace(publications), caller.token.id, known.version)
+        )
         if outcomes is None:
             return None
         if is_bulk(sent):
@@ -210,14 +220,29 @@ class IngestEndpoint:
         note_request_ids(request, publication=outcome.id)
         return _one(outcome)
 
-    def _parse(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
-        known = self._tidings.schema_now()
-        return submission.parse_submission(sent, known.checked_against), known
-
-    def _append_many(self, sent: Submission, found: Sequence[SubmissionItem], as_lines: bool) -> Response:
+    def _append_many(self, sent: Submission, items: Sequence[SubmissionItem], as_lines: bool) -> Response:
         """Append many publications, or the parts of one, and write the response, which may be long."""
-        outcomes = append_submission(self._tidings.store, sent, found)
+        outcomes = append(self._tidings.store, sent, items)
         return _many(outcomes, number_lines(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
+
+
+def _explain(problem: InputError, sent: Submission) -> Exception:
+    """Return the problem of a request with its status, and a hint about mistakes that HTTP clients make."""
+    media_type = plain(sent.media_type)
+    if isinstance(problem, OverLimit):
+        return HttpError(413, problem)
+    if isinstance(problem, UnknownMediaType):
+        hint = hint_json_lines(sent.body) or CONTENT_TYPE_HINT if media_type in UNSPECIFIED_TYPES else None
+        located = problem.located("Content-Type")
+        return HttpError(415, located.hinted(hint) if hint else located)
+    if not isinstance(problem, DecodeProblem):
+        return problem
+    if (
+        not sent.body.strip()
+    ):  # Turtle often begins with an @: curl -d '@prefix ...' sends a file of that name
+        return problem.hinted(CURL_HINT)
+    hint = hint_json_lines(sent.body) if media_type == JSON else None
+    return problem.hinted(hint) if hint else problem
 
 
 def _id(id: str | None, keys: Sequence[str]) -> str | None:
@@ -238,7 +263,7 @@ def _one(done: AppendResult) -> Response:
     return JSONResponse(_appended_members(done), 201 if done.new else 200, place)
 
 
-def _parts(done: Sequence[SubmissionOutcome]) -> Response:
+def _parts(done: Sequence[AppendOutcome]) -> Response:
     results = [outcome for outcome in done if isinstance(outcome, AppendResult)]
     is_new = any(result.new for result in results)
     members = [_appended_members(result) for result in results]
@@ -249,7 +274,7 @@ def _appended_members(done: AppendResult) -> dict[str, Any]:
     return {"id": done.id, "position": done.position, "new": done.new}
 
 
-def _many(done: Sequence[SubmissionOutcome], lines: list[int] | None, as_lines: bool) -> Response:
+def _many(done: Sequence[AppendOutcome], lines: list[int] | None, as_lines: bool) -> Response:
     """Return an outcome for each publication, in order, as JSON or as lines."""
     named = "line" if lines else "number"
     numbers = lines or range(1, len(done) + 1)
@@ -262,5 +287,5 @@ def _many(done: Sequence[SubmissionOutcome], lines: list[int] | None, as_lines: 
     return answer.response(bulk_status(new, refused), counted, "outcomes")
 
 
-def _outcome(one: SubmissionOutcome) -> dict[str, Any]:
+def _outcome(one: AppendOutcome) -> dict[str, Any]:
     return _appended_members(one) if isinstance(one, AppendResult) else problem_outcome(one)
