@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.feeds.conftest import Clock
 from tests.support.servers.feeds_server import served as served_feeds
 from tests.support.servers.http_server import served
+from tests.support.servers.rpc_router import router_for
 from tests.support.servers.site import Response, Site, a_site, rss
 from tests.support.servers.websub_hub import Hub
 from tests.support.stores.notified_store import Told
-from tidings.api.xml_rpc.endpoints import router_for
 from tidings.feeds.hub.hub import HubPolicy
 from tidings.feeds.inbound import websub
 from tidings.feeds.inbound.poller import Poller

@@ -13,7 +13,7 @@ from tests.browser.people import Place
 from tests.support.processes.command_line import EXAMPLES
 from tests.support.servers.site import Response, a_site
 from tidings.delivery.retry_policy import DeliveryPolicy
-from tidings.service.delivery import create_dispatcher, open_destinations
+from tidings.service.delivery import create_delivery_worker, open_destinations
 from tidings.service.pipeline import read_pipeline
 
 
@@ -206,7 +206,7 @@ def test_a_dead_letter_is_replayed(place: Place) -> None:
 
 def test_dead_letters_of_a_destination_are_replayed(place: Place) -> None:
     rules = DeliveryPolicy(retries=(), inside=True)
-    with a_site() as site, create_dispatcher(place.tidings.store, rules), place.visited("ana") as ana:
+    with a_site() as site, create_delivery_worker(place.tidings.store, rules), place.visited("ana") as ana:
         site.pages["/hook"] = Response(500, b"never")
         hook = open_destinations(place.tidings.store, rules).add(
             "ana", "webhook", site.url("/hook"), name="hook"

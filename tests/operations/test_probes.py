@@ -24,7 +24,7 @@ from tidings.errors import StoreError
 from tidings.operations import logs
 from tidings.operations.settings import ServicePart
 from tidings.service.authorization import Access
-from tidings.service.delivery_worker import DeliveryTelemetry
+from tidings.service.delivery import DeliveryTelemetry
 from tidings.service.pipeline import record_heartbeat
 from tidings.store.encoding import MatchRow
 from tidings.store.telemetry import RETENTION

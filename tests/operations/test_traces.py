@@ -19,8 +19,8 @@ from tidings.errors import SetupError
 from tidings.model import Publication
 from tidings.operations import traces
 from tidings.operations.settings import ServicePart
-from tidings.service.delivery_worker import DeliveryTelemetry
-from tidings.service.stream_telemetry import StreamTracer
+from tidings.service.delivery import DeliveryTelemetry
+from tidings.service.pipeline import StreamTracer
 from tidings.spark.stream.progress import StreamProgress, StreamStart
 from tidings.store import telemetry as kept
 from tidings.store.database import sqlite_url

@@ -1,4 +1,4 @@
-"""When a stream that fails is started again, and when it is given up."""
+"""When a failed stream restarts, and when it is given up."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ Caused by: java.io.IOException: No space left on device"""
 
 
 class Failing(StreamWorker):
-    """One whose stream fails in ways that a test decides about, and then ends."""
+    """A worker whose stream fails with the given errors, and then ends."""
 
     failures: Iterator[BaseException]
     starts = 0
 
-    def _run(self) -> None:
+    def _run_stream(self) -> None:
         self.starts += 1
         for failure in self.failures:
             raise failure
 
 
-def kept(home: Path, failures: list[BaseException]) -> Failing:
-    """What became of a stream with these failures."""
+def run_failing(home: Path, failures: list[BaseException]) -> Failing:
+    """Run a stream with these failures to its end."""
     settings = Settings.model_validate({"stream": {"restarts": RESTARTS, "longest_pause": 0.001}})
     with Tidings(home) as tidings:
-        keeper = Failing(tidings, settings, lambda news: None)
-        keeper.failures = iter(failures)
-        keeper._keep()
-    return keeper
+        worker = Failing(tidings, settings, lambda event: None)
+        worker.failures = iter(failures)
+        worker._run()
+    return worker
 
 
-def test_its_own_failures_are_enough_at_some_time(tmp_path: Path) -> None:
-    keeper = kept(tmp_path, [SetupError("Spark does not start")] * 10)
-    assert (keeper.state, keeper.starts) == (StreamState.GIVEN_UP, RESTARTS + 1)
+def test_stream_worker_too_many_own_failures_gives_up(tmp_path: Path) -> None:
+    worker = run_failing(tmp_path, [SetupError("Spark does not start")] * 10)
+    assert (worker.state, worker.starts) == (StreamState.GIVEN_UP, RESTARTS + 1)
 
 
 @pytest.mark.parametrize(
-    "passing",
+    "temporary",
     [
         StoreError("the database reports: database or disk is full"),
         OSError(errno.ENOSPC, "No space left on device"),
@@ -67,36 +67,36 @@ def test_its_own_failures_are_enough_at_some_time(tmp_path: Path) -> None:
     ],
     ids=["store", "disk", "store in Spark", "disk in Spark", "busy machine"],
 )
-def test_what_it_stands_on_is_waited_for(
-    tmp_path: Path, passing: BaseException, caplog: pytest.LogCaptureFixture
+def test_stream_worker_temporary_failures_never_give_up(
+    tmp_path: Path, temporary: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper = kept(tmp_path, [passing] * 10 + [SetupError("Spark has ended")] * RESTARTS)
-    assert (keeper.state, keeper.starts) == (StreamState.ENDED, 10 + RESTARTS + 1)
-    told = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 10 + RESTARTS and not any(record.exc_info for record in told)
+    worker = run_failing(tmp_path, [temporary] * 10 + [SetupError("Spark has ended")] * RESTARTS)
+    assert (worker.state, worker.starts) == (StreamState.ENDED, 10 + RESTARTS + 1)
+    logged = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(logged) == 10 + RESTARTS and not any(record.exc_info for record in logged)
 
 
 class Waiting(Failing):
-    """One that would wait an hour before the next start."""
+    """A worker that waits an hour before a restart."""
 
     causes: Iterator[bool]
 
-    def _pause(self) -> float:
+    def _backoff_seconds(self) -> float:
         return 3_600
 
-    def _is_there(self, failure: BaseException) -> bool:
+    def _persists(self, failure: BaseException) -> bool:
         return next(self.causes)
 
 
-def test_keeper_after_a_failure_that_passes_starts_again_when_its_cause_is_gone(
+def test_stream_worker_temporary_failure_restarts_when_its_cause_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_worker, "CHECK_SECONDS", 0.01)
     with Tidings(tmp_path) as tidings:
-        keeper = Waiting(tidings, Settings(), lambda news: None)
-        keeper.failures, keeper.causes = iter([StoreError("disk is full")]), iter([True, True, False])
-        keeper._keep()
-    assert (keeper.state, keeper.starts) == (StreamState.ENDED, 2)
+        worker = Waiting(tidings, Settings(), lambda event: None)
+        worker.failures, worker.causes = iter([StoreError("disk is full")]), iter([True, True, False])
+        worker._run()
+    assert (worker.state, worker.starts) == (StreamState.ENDED, 2)
 
 
 @pytest.fixture
@@ -111,14 +111,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_keeper_on_a_full_disk_sees_when_there_is_space(small_disk: Path) -> None:
+def test_stream_worker_full_disk_persists_until_there_is_space(small_disk: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     with Tidings(small_disk / "home") as tidings:
         tidings.publish("{}")
-        keeper = StreamWorker(tidings, Settings(), lambda news: None)
-        assert not keeper._is_there(full)
+        worker = StreamWorker(tidings, Settings(), lambda event: None)
+        assert not worker._persists(full)
         ballast = small_disk / "ballast"
         ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - 100_000))
-        assert keeper._is_there(full)
+        assert worker._persists(full)
         ballast.unlink()
-        assert not keeper._is_there(full)
+        assert not worker._persists(full)

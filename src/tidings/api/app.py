@@ -18,6 +18,7 @@ from tidings.api.middleware import CancellationMiddleware, HeadRequestMiddleware
 from tidings.api.request_body import UploadBudget
 from tidings.api.request_log import RequestLogMiddleware
 from tidings.api.routes import handle_not_found, handle_server_error, join_routers
+from tidings.api.server import Server, allow_many_files, create_server
 from tidings.api.v1 import (
     destinations,
     notifications,
@@ -31,11 +32,12 @@ from tidings.api.v1.fanout import NotificationFanout
 from tidings.api.xml_rpc import endpoints
 from tidings.console import metadata as metadata_pages
 from tidings.console.router import router_for as console_for
+from tidings.feeds.inbound.poller import Poller
 from tidings.operations.settings import ServicePart
 from tidings.service.context import ServiceContext
 from tidings.service.delivery import build_delivery_policy, open_destinations
-from tidings.service.delivery_worker import DeliveryWorkers
 from tidings.service.tidings import Tidings
+from tidings.service.workers import Workers
 
 
 def add_v1_routes(app: FastAPI, tidings: Tidings, limits: Limits | None = None) -> None:
@@ -48,24 +50,24 @@ def add_v1_routes(app: FastAPI, tidings: Tidings, limits: Limits | None = None) 
     join_routers(app, *routers, openapi.router)
 
 
-def create_app(context: ServiceContext) -> FastAPI:
+def create_app(context: ServiceContext, workers: Workers | None = None) -> FastAPI:
     """Create the application of a home folder. A process without the API part has probes only.
 
     FastAPI's own documentation pages are off: they load scripts from other sites, and its OpenAPI document knows
-    nothing of Problem Details. `/v1/openapi.json` replaces it.
+    nothing of Problem Details. `/v1/openapi.json` replaces it. The workers run as long as the application does.
     """
 
-    @asynccontextmanager
-    async def running(_: FastAPI) -> AsyncIterator[None]:
-        delivering = DeliveryWorkers(context)
-        with context.parsers as parsers, parsers.installed():
-            delivering.__enter__()
-            try:
-                yield
-            finally:
-                await run_in_threadpool(delivering.__exit__, None, None, None)
+    workers = workers or Workers(context)
 
-    app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
+    @asynccontextmanager
+    async def run_workers(_: FastAPI) -> AsyncIterator[None]:
+        workers.__enter__()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(workers.close)
+
+    app = FastAPI(title="Tidings", lifespan=run_workers, openapi_url=None)
     app.state.authenticator = Authenticator(context.access)
     app.state.at_end = []
     app.add_middleware(CancellationMiddleware)
@@ -74,12 +76,12 @@ def create_app(context: ServiceContext) -> FastAPI:
     app.add_exception_handler(HTTPException, handle_not_found)
     app.add_exception_handler(Exception, handle_server_error)
     if context.has(ServicePart.API):
-        _add_all_routes(app, context)
+        _add_all_routes(app, context, workers.poller)
     join_routers(app, probes.router_for(context))
     return app
 
 
-def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
+def _add_all_routes(app: FastAPI, context: ServiceContext, poller: Poller) -> None:
     """Add all routes of the API and the console."""
     tidings, store, public_url = context.tidings, context.tidings.store, context.public_url
     settings, personal_feeds = context.settings, context.hub.feeds
@@ -101,14 +103,7 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
         probes.pipeline_router_for(context),
         feeds.router_for(personal_feeds),
         feeds.hub_router_for(context.hub),
-        endpoints.router_for(
-            tidings,
-            personal_feeds.places,
-            public_url,
-            token=token,
-            always_token=True,
-            contact=settings.contact,
-        ),
+        endpoints.router_for(tidings, poller, personal_feeds.places, own),
         provider.router,
         objects.router_for(store, own),
         metadata_pages.problem_types_router(),
@@ -116,3 +111,9 @@ def _add_all_routes(app: FastAPI, context: ServiceContext) -> None:
         console_for(tidings, targets, personal_feeds, app.state.limits, public_url),
     )
     app.state.at_end += [provider.news.end, fanout.end, targets.close]
+
+
+def create_http_server(context: ServiceContext, workers: Workers) -> Server:
+    """Create the server of a service, with as many open files as the process may have."""
+    allow_many_files()
+    return create_server(create_app(context, workers), context.settings)

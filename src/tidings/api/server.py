@@ -86,12 +86,12 @@ class Server(uvicorn.Server):
     at_end: Sequence[Callable[[], object]] = ()
 
     @property
-    def under_way(self) -> int:
+    def requests_in_progress(self) -> int:
         """How many requests are in progress."""
         return len(self.server_state.tasks)
 
     @property
-    def patience(self) -> int:
+    def grace_seconds(self) -> int:
         """Seconds that requests have to finish during a shutdown."""
         return self.config.timeout_graceful_shutdown or 0
 

@@ -169,7 +169,7 @@ class Auction:
     def hold(self, running: BackgroundStream, items: Iterable[sample_auctions.Item], pace: float) -> None:
         """Publish item after item, and print the notifications as soon as they exist."""
         with output.show_spinner("starting the stream ..."):
-            running.reached(1)
+            running.wait_for(1)
         self._print_new("waited for the stream")
         _print_title(f"More items, and notifications for those who asked{self.ending}")
         self._refused()
@@ -178,7 +178,7 @@ class Auction:
         try:
             for item in items:
                 began = time.monotonic()
-                running.reached(self.publish(item))
+                running.wait_for(self.publish(item))
                 self._print_new(f"{time.monotonic() - began:.1f} s")
                 time.sleep(pace)
         except KeyboardInterrupt:
@@ -190,7 +190,7 @@ class Auction:
         """Publish a document, through the same journal and the same stream."""
         placed = self.tidings.publish(sample_auctions.CATALOGUE, media_type="application/xml")
         output.print_line((placed.id, "bold"), "a catalogue in XML, with three lots")
-        running.reached(placed.position)
+        running.wait_for(placed.position)
         self._print_new("a document")
 
     def _feed(self, running: BackgroundStream) -> None:
@@ -202,7 +202,7 @@ class Auction:
             polled = poller.add(url)
         title, items = polled.feed and polled.feed.title, polled.taken.new if polled.taken else 0
         output.print_line((title or url, "bold"), plural(items, "new item"))
-        running.reached(self.tidings.store.journal.head())
+        running.wait_for(self.tidings.store.journal.head())
         self._print_new("an item of a feed")
 
     def _refused(self) -> None:

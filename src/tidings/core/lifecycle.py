@@ -52,6 +52,9 @@ class Worker(ABC):
     restart of the process helps.
     """
 
+    join_seconds: float | None = None
+    """How long the end of the `with` block waits for the step in progress; without a limit by default."""
+
     def __init__(self, name: str, pause: float) -> None:
         self.error: TidingsError | None = None
         """The error of the last step, if it failed."""
@@ -93,7 +96,7 @@ class Worker(ABC):
     def __exit__(self, *exception: object) -> None:
         self.stopping.set()
         self.interrupt()
-        self._thread.join()
+        self._thread.join(self.join_seconds)
         self.close()
 
     def _run(self) -> None:

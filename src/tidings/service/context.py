@@ -1,27 +1,74 @@
-"""What the application works with: handed to each router, so that a new one needs no new parameter of `app_for`."""
+"""Context of a running service: what its routers and workers share, its health, and its pending work."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tidings.core.text import plural
 from tidings.feeds.hub.hub import Hub
 from tidings.metadata.replication.log_follower import FollowWorker
-from tidings.operations.health import Health, PendingWork
 from tidings.operations.metrics import Metrics
 from tidings.operations.settings import ServicePart, Settings
 from tidings.parsers.parser_pool import ParserPool
-from tidings.service.authorization import Access
+from tidings.service.authorization import ADMINISTRATOR_FILE, Access, NewToken
 from tidings.service.tidings import Tidings
 
 ALL_PARTS = frozenset(ServicePart)
 
+HealthCheck = Callable[[], str | None]
+"""Returns the problem of a part, or None."""
+LivenessCheck = Callable[[], bool]
+"""Returns whether a part works, or recovers by itself."""
+PendingCheck = Callable[[], str | None]
+"""Describes work in progress, or returns None."""
+
+
+class Health:
+    """The health checks of a service, by name."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, HealthCheck] = {}
+        self._lives: dict[str, LivenessCheck] = {}
+
+    def watch(self, name: str, check: HealthCheck, lives: LivenessCheck = lambda: True) -> None:
+        """Add the checks of a part."""
+        self._checks[name], self._lives[name] = check, lives
+
+    def report(self) -> Mapping[str, str | None]:
+        """Return the problem of each part, or None."""
+        return {name: check() for name, check in self._checks.items()}
+
+    def ended(self) -> list[str]:
+        """Return the parts that only a restart of the process brings back."""
+        return [name for name, lives in self._lives.items() if not lives()]
+
+
+class PendingWork:
+    """The work that a service finishes before it ends."""
+
+    def __init__(self) -> None:
+        self._checks: list[PendingCheck] = []
+
+    def watch(self, check: PendingCheck) -> None:
+        """Add a description of work in progress."""
+        self._checks.append(check)
+
+    def count(self, count: Callable[[], int], noun: str) -> None:
+        """Add work that can be counted."""
+        self.watch(lambda: plural(number, noun) if (number := count()) else None)
+
+    def describe(self) -> list[str]:
+        """Describe all work in progress."""
+        return [description for check in self._checks if (description := check())]
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """A home folder, how it is served, and what works beside the requests.
+    """A home folder, its settings, and what runs beside the requests.
 
-    `following` is what the metadata of another provider is followed with. `parts` are those that this process has.
-    `parsers` are the processes that parse what was sent, while the application runs.
+    `following` replicates the metadata of another provider. `parts` are those that run in this process. `parsers` are
+    the processes that parse untrusted bytes.
     """
 
     tidings: Tidings
@@ -31,17 +78,20 @@ class ServiceContext:
     parts: frozenset[ServicePart] = ALL_PARTS
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
-    under_way: PendingWork = field(default_factory=PendingWork)
+    pending: PendingWork = field(default_factory=PendingWork)
     parsers: ParserPool = field(default_factory=ParserPool)
 
     @property
     def access(self) -> Access:
-        """The tokens."""
         return Access(self.tidings.store)
+
+    def create_first_token(self) -> NewToken | None:
+        """Create the administrator's token in the home folder, unless there ever was one."""
+        return self.access.begin(self.settings.home / ADMINISTRATOR_FILE)
 
     @property
     def public_url(self) -> str | None:
-        """Where others than this machine reach the service; then hubs are asked to push the feeds that are read."""
+        """The address at which other machines reach the service; with one, hubs push the feeds that are read."""
         return self.settings.public_url
 
     def has(self, part: ServicePart) -> bool:

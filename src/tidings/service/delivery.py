@@ -1,13 +1,16 @@
-"""Delivery of a store, put together: who sends what, how it is described to people, and who may see what."""
+"""Delivery of a store: its policy from the settings, its destinations and worker, and their telemetry."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from tidings.delivery.destination_types.apprise_targets import Description
 from tidings.delivery.destination_types.registry import create_senders
 from tidings.delivery.destinations import Destinations
-from tidings.delivery.dispatcher import DeliveryListener, Dispatcher, ignore_event
+from tidings.delivery.dispatcher import DeliveryEvent, DeliveryListener, Dispatcher, ignore_event
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import HUB
 from tidings.delivery.worker import DeliveryWorker
@@ -15,53 +18,112 @@ from tidings.feeds.hub.callback_sender import CallbackSender
 from tidings.feeds.hub.hub import Hub
 from tidings.feeds.outbound.entries import build_entry
 from tidings.model import Publication
+from tidings.operations import logs, traces
 from tidings.operations.http_client import HttpLimits
 from tidings.operations.settings import Settings
 from tidings.store.numbered_notifications import NumberedNotification
 from tidings.store.store import Store
 
+if TYPE_CHECKING:
+    from tidings.service.context import ServiceContext
+
+FLUSH_SECONDS = 10.0
+"""How often counts are written to the store: a transaction for each delivery would be too many."""
+MAX_LOGGED_IDS = 20
+"""How many notifications of one delivery are logged or traced: a digest may have thousands."""
+
+_log = logs.get_logger("tidings.delivery")
+
 
 def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
-    """The rules that settings say."""
-    said = settings.delivery
+    """Return the delivery policy that the settings describe."""
+    delivery = settings.delivery
     return DeliveryPolicy(
-        retries=said.retries,
-        jitter=said.jitter,
-        patience=said.patience,
-        times=HttpLimits(min(5.0, said.timeout), said.timeout, said.timeout),
-        workers=said.workers,
-        per_host=said.per_host,
-        letters=timedelta(days=said.letters),
-        overlap=timedelta(hours=said.overlap),
+        retries=delivery.retries,
+        jitter=delivery.jitter,
+        patience=delivery.patience,
+        times=HttpLimits(min(5.0, delivery.timeout), delivery.timeout, delivery.timeout),
+        workers=delivery.workers,
+        per_host=delivery.per_host,
+        letters=timedelta(days=delivery.letters),
+        overlap=timedelta(hours=delivery.overlap),
         grace=settings.drain,
-        inside=said.private_callbacks,
-        brokers=said.brokers,
-        schemes=said.services,
-        per_subscriber=said.destinations,
+        inside=delivery.private_callbacks,
+        brokers=delivery.brokers,
+        schemes=delivery.services,
+        per_subscriber=delivery.destinations,
     )
 
 
 def describe_notification(entry: NumberedNotification, publication: Publication | None) -> Description:
-    """A notification as people read it, in the words of its entry in a feed."""
-    found = build_entry(entry, publication)
-    return Description(found.title, found.summary, found.link)
+    """Describe a notification for people, as its entry in a feed does."""
+    feed_entry = build_entry(entry, publication)
+    return Description(feed_entry.title, feed_entry.summary, feed_entry.link)
 
 
-def open_destinations(store: Store, rules: DeliveryPolicy | None = None) -> Destinations:
-    """The destinations of a store, as their subscribers make and change them."""
-    said = rules or DeliveryPolicy()
-    return Destinations(store, create_senders(said, describe=describe_notification), said)
+def open_destinations(store: Store, policy: DeliveryPolicy | None = None) -> Destinations:
+    """Return the destinations of a store, which their subscribers create and change."""
+    policy = policy or DeliveryPolicy()
+    return Destinations(store, create_senders(policy, describe=describe_notification), policy)
 
 
-def create_dispatcher(
+def create_delivery_worker(
     store: Store,
-    rules: DeliveryPolicy | None = None,
+    policy: DeliveryPolicy | None = None,
     listener: DeliveryListener = ignore_event,
     hub: Hub | None = None,
 ) -> DeliveryWorker:
-    """What delivers, from `with` to the end of it; `listener` hears of each delivery."""
-    policy = rules or DeliveryPolicy()
+    """Return the worker that delivers, with a hub also to its callbacks; `listener` is called with each delivery."""
+    policy = policy or DeliveryPolicy()
     senders = create_senders(policy, describe=describe_notification)
     if hub is not None:
         senders[HUB] = CallbackSender(hub, policy)
     return DeliveryWorker(Dispatcher(store, senders, policy), listener)
+
+
+class DeliveryTelemetry:
+    """Counts, logs and traces deliveries; it is called in the thread of the worker. `close` writes the last counts."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        self._store, self._metrics = context.tidings.store, context.metrics
+        self._counts: Counter[str] = Counter()
+        self._flushed = monotonic()
+
+    def __call__(self, event: DeliveryEvent) -> None:
+        self._metrics.delivered(event.kind, event.what)
+        self._counts[f"deliveries_{event.what}"] += 1
+        _log.info(
+            "delivery",
+            outcome=event.what,
+            channel=event.kind,
+            destination=event.destination,
+            subscription=event.subscription,
+            notifications=event.ids[:MAX_LOGGED_IDS],
+            problem=event.problem,
+            seconds=round(event.seconds, 3),
+        )
+        if traces.is_tracing():
+            self._trace(event)
+        if monotonic() - self._flushed > FLUSH_SECONDS:
+            self.close()
+
+    def close(self) -> None:
+        if self._counts:
+            self._store.time_series.add(self._counts)
+        self._counts, self._flushed = Counter(), monotonic()
+
+    def _trace(self, event: DeliveryEvent) -> None:
+        """Add a span to the trace of each publication that is traced."""
+        attributes = {
+            "tidings.channel": event.kind,
+            "tidings.outcome": event.what,
+            "tidings.destination": event.destination,
+            "tidings.subscription": event.subscription,
+        }
+        kind: traces.SpanKind = "producer" if event.kind == "kafka" else "client"
+        for publication in self._store.notifications.publications(event.ids[:MAX_LOGGED_IDS]):
+            if parent := self._store.traces.of(publication):
+                with traces.start_span(
+                    "deliver", parent=parent, attributes=attributes, kind=kind, lasted=event.seconds
+                ):
+                    traces.annotate_span({}, failed=event.what != "delivered")

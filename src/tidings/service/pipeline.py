@@ -1,27 +1,60 @@
-"""How the pipeline is doing, now and over time, as any process over the same store can tell."""
+"""State of the pipeline, now and over time, and the telemetry that a running stream leaves for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
+from tidings.core import durations
+from tidings.core.lifecycle import Worker
+from tidings.operations import logs, traces
+from tidings.spark.stream.progress import (
+    DeferredRelease,
+    StreamEvent,
+    StreamListener,
+    StreamProgress,
+    StreamStart,
+)
 from tidings.store.encoding import utc_now
 from tidings.store.store import Store
 from tidings.store.telemetry import TimeSeriesPoint
 
+if TYPE_CHECKING:
+    from tidings.service.context import ServiceContext
+    from tidings.service.stream_worker import StreamWorker
+
 STEP = 10
-"""The least seconds between two points: as long as what is kept is about."""
+"""The shortest interval between two points, in seconds: measurements are kept at this resolution."""
 UP, STARTING = "stream_up", "stream_starting"
-"""Measures that a stream adds to every ten seconds while it runs, and while it starts."""
+"""Measurements that a stream adds every ten seconds while it runs, and while it starts."""
 SEEN = timedelta(seconds=60)
+"""A stream without a heartbeat for this long does not run."""
+BEAT_SECONDS = 10.0
+LOGGED_FIELDS = (
+    "batch",
+    "events",
+    "notifications",
+    "held",
+    "repeated",
+    "dead_letters",
+    "position",
+    "lag",
+    "segments",
+)
+"""The fields of a batch that are logged."""
+MAX_TRACED = 100
+"""Publications of a batch that are traced; sensible sampling rates stay below that."""
+
+_log = logs.get_logger("tidings.stream")
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """Where everything is. `seen` is when a stream was last at work; one not seen for a minute does not run.
+    """How far the pipeline has come. `seen` is the time of the stream's last heartbeat.
 
-    `starts` is true while a stream starts: publications are accepted, and matched when it runs.
+    While a stream `starts`, publications are accepted, and are matched when it runs.
     """
 
     head: int
@@ -38,7 +71,7 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class PipelineReport:
-    """The present and the past, in steps of so many seconds."""
+    """The status now, and measurements since a time, one point for each `step` in seconds."""
 
     now: PipelineStatus
     since: datetime
@@ -47,16 +80,17 @@ class PipelineReport:
 
 
 def read_pipeline(store: Store, last: timedelta, points: int = 120) -> PipelineReport:
-    """What happened in the last minutes or days, in so many points at most."""
+    """Read the status and the measurements of the last minutes or days, with at most this many points."""
     step = max(STEP, -(-int(last.total_seconds()) // points // STEP) * STEP)
     since = utc_now() - last
     series: dict[str, list[TimeSeriesPoint]] = {}
-    for one in store.time_series.read(since, step):
-        series.setdefault(one.name, []).append(one)
+    for point in store.time_series.read(since, step):
+        series.setdefault(point.name, []).append(point)
     return PipelineReport(read_status(store), since, step, series)
 
 
 def read_status(store: Store) -> PipelineStatus:
+    """Read the status of the pipeline from the store; any process can."""
     counts = count_totals(store)
     latest = store.time_series.latest((UP, STARTING, "segments", "subscriptions"))
     seen, starting = (latest[name].at if name in latest else None for name in (UP, STARTING))
@@ -80,7 +114,7 @@ def _is_recent(moment: datetime | None) -> bool:
 
 
 def count_totals(store: Store) -> dict[str, float]:
-    """What a store knows of all that ever happened in it."""
+    """Count everything that ever went through the pipeline of a store."""
     head, matched = store.journal.head(), store.notifications.matched()
     return {
         "publications": head,
@@ -91,7 +125,76 @@ def count_totals(store: Store) -> dict[str, float]:
     }
 
 
-def record_heartbeat(store: Store, kept: timedelta, *, starting: bool = False) -> None:
-    """Record that a stream runs or starts, and its lag; measures older than `kept` are deleted."""
+def record_heartbeat(store: Store, retention: timedelta, *, starting: bool = False) -> None:
+    """Record that a stream runs or starts, and its lag; delete measurements older than `retention`."""
     lag = max(0, store.journal.head() - store.notifications.matched())
-    store.time_series.add({STARTING if starting else UP: 1, "lag": lag}, kept)
+    store.time_series.add({STARTING if starting else UP: 1, "lag": lag}, retention)
+
+
+class Heartbeat(Worker):
+    """A worker that records in the store every ten seconds that the stream runs or starts."""
+
+    def __init__(self, context: ServiceContext, stream: StreamWorker) -> None:
+        super().__init__("heartbeat", BEAT_SECONDS)
+        self._store, self._stream = context.tidings.store, stream
+        self._retention = timedelta(seconds=durations.parse(context.settings.retention.pipeline))
+
+    def run_once(self) -> None:
+        if self._stream.problem is None or self._stream.is_starting:
+            record_heartbeat(self._store, self._retention, starting=self._stream.is_starting)
+        self.stopping.wait(BEAT_SECONDS)
+
+
+class StreamMetrics:
+    """Counts, logs and traces what a stream reports, and passes it on to another listener."""
+
+    def __init__(self, context: ServiceContext, listener: StreamListener) -> None:
+        self._metrics, self._listener = context.metrics, listener
+        self._tracer = StreamTracer(context.tidings.store)
+
+    def __call__(self, event: StreamEvent) -> None:
+        self._tracer(event)
+        if isinstance(event, StreamProgress):
+            matches = event.notifications + event.held + event.repeated
+            self._metrics.batch(matches, event.seconds, event.latency, event.sizes)
+            fields = asdict(event)
+            logged = {name: fields[name] for name in LOGGED_FIELDS}
+            _log.info("batch", seconds=round(event.seconds, 3), **logged)
+        elif isinstance(event, DeferredRelease):
+            _log.info("deferred notifications released", notifications=event.notifications)
+        self._listener(event)
+
+
+class StreamTracer:
+    """Adds to the trace of each publication that it was matched, with a link to the trace of the batch.
+
+    Of batches that end in quick succession only the last one may be reported: its span covers those before it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._position = store, 0
+
+    def __call__(self, event: StreamEvent) -> None:
+        if isinstance(event, StreamStart):
+            self._position = event.position
+        elif isinstance(event, StreamProgress):
+            if traces.is_tracing():
+                self._trace(event)
+            self._position = max(self._position, event.position)
+
+    def _trace(self, batch: StreamProgress) -> None:
+        publications = self._store.traces.among(self._position + 1, batch.position, MAX_TRACED)
+        attributes = {
+            "tidings.batch": batch.batch,
+            "tidings.events": batch.events,
+            "tidings.notifications": batch.notifications,
+        }
+        batch_span = traces.start_span(
+            "match batch", links=publications, attributes=attributes, lasted=batch.seconds, ended=batch.ended
+        )
+        with batch_span as own, traces.start_span("commit", lasted=batch.committing, ended=batch.ended):
+            links = [own] if own else []
+        for parent in publications:
+            with traces.start_span("notify", parent=parent, links=links, ended=batch.ended):
+                pass
+        self._store.traces.forget()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -21,6 +21,7 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, 
 from tidings import cloud_events
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
+from tidings.operations import traces
 from tidings.store import audiences, bulk, counters, names, telemetry
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant, now_text
@@ -210,6 +211,13 @@ class _Existing(NamedTuple):
     body: bytes
     position: int
     audience: str | None
+
+
+def add_trace(publications: Iterable[Publication]) -> list[Publication]:
+    """Give publications the traceparent of the current span, unless they have one."""
+    if (current := traces.current_traceparent()) is None:
+        return list(publications)
+    return [replace(each, traceparent=each.traceparent or current) for each in publications]
 
 
 def append_publications(connection: Connection, offered: Sequence[Publication]) -> list[AppendOutcome]:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from tests.support.processes.leaving_client import left_halfway
 from tests.support.servers.application import served as running
 from tests.support.servers.http_server import served
+from tests.support.servers.rpc_router import router_for
 from tests.support.servers.site import Response, Site, a_site, rss
 from tidings.api.xml_rpc import service_methods
-from tidings.api.xml_rpc.endpoints import router_for
 from tidings.feeds.outbound.addresses import create_feed_urls
 from tidings.model import Reason
 from tidings.service.authorization import Access

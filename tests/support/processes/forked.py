@@ -33,7 +33,7 @@ def others() -> BaseContext:
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.support.processes.forked_from"])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(ROOT))
+        patched.setenv("PYTHONPATH", os.pathsep.join((str(ROOT / "src"), str(ROOT))))
         forkserver.ensure_running()
     return context
 

@@ -233,16 +233,16 @@ def _explain(problem: InputError, sent: Submission) -> Exception:
         return HttpError(413, problem)
     if isinstance(problem, UnknownMediaType):
         hint = hint_json_lines(sent.body) or CONTENT_TYPE_HINT if media_type in UNSPECIFIED_TYPES else None
-        located = problem.located("Content-Type")
-        return HttpError(415, located.hinted(hint) if hint else located)
+        located = problem.with_where("Content-Type")
+        return HttpError(415, located.with_hint(hint) if hint else located)
     if not isinstance(problem, DecodeProblem):
         return problem
     if (
         not sent.body.strip()
     ):  # Turtle often begins with an @: curl -d '@prefix ...' sends a file of that name
-        return problem.hinted(CURL_HINT)
+        return problem.with_hint(CURL_HINT)
     hint = hint_json_lines(sent.body) if media_type == JSON else None
-    return problem.hinted(hint) if hint else problem
+    return problem.with_hint(hint) if hint else problem
 
 
 def _id(id: str | None, keys: Sequence[str]) -> str | None:

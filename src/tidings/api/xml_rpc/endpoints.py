@@ -5,14 +5,12 @@ send them to every address in their list of update services. Which parameter is 
 third, others fourth, and many send only the address of the site. So any text in a ping may be the address of a feed, or
 of the site that a feed belongs to. A ping makes a known feed due; it never adds one, because anyone may send pings.
 
-While the application runs, due feeds are polled, so that a ping is followed by a poll.
+The worker that polls feeds (`service/workers.py`) then fetches it.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 from xmlrpc.client import Fault
 
@@ -20,7 +18,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
-from tidings.api.authentication import TOKEN_VARIABLE, TrustPolicy
+from tidings.api.authentication import TrustPolicy
 from tidings.api.limits import RateLimiter
 from tidings.api.parameters import media_type_of
 from tidings.api.request_body import read_body
@@ -35,13 +33,11 @@ from tidings.api.xml_rpc.service_methods import (
     may_call,
 )
 from tidings.feeds.inbound import websub
-from tidings.feeds.inbound.feed_client import FetchPolicy
-from tidings.feeds.inbound.poller import Poller, PollWorker
+from tidings.feeds.inbound.poller import Poller
 from tidings.feeds.outbound.addresses import FeedUrls
 from tidings.feeds.sql.polled_feeds import PolledFeed
-from tidings.operations.egress_policy import EgressPolicy
 from tidings.parsers.parser_pool import Lane
-from tidings.service.authorization import Access, Caller
+from tidings.service.authorization import Caller
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import Clock, utc_now
 from tidings.store.store import Store
@@ -88,40 +84,16 @@ def _list_variants(address: str) -> list[str]:
 
 
 def router_for(
-    tidings: Tidings,
-    places: FeedUrls,
-    public_url: str | None = None,
-    *,
-    token: str | None = None,
-    always_token: bool = False,
-    contact: str | None = None,
-    clock: Clock = utc_now,
-    network: EgressPolicy | None = None,
+    tidings: Tidings, poller: Poller, places: FeedUrls, trust: TrustPolicy, clock: Clock = utc_now
 ) -> APIRouter:
-    """Return the routes for pushes.
+    """Return the endpoints that content systems and hubs call when something is new.
 
-    `places` has the addresses of this service. Hubs reach it at `public_url`; without it no hub is asked. Callers with
-    the `token`, which may come from the environment, may call the methods of the service. Without a token callers on
-    this machine may, unless `always_token`.
+    They make feeds due for the poller, or hand it what was pushed. `places` has the addresses of this service, and
+    `trust` decides who may call its methods.
     """
-    poller = Poller(
-        tidings.store, FetchPolicy(contact=contact), public_url=public_url, clock=clock, network=network
-    )
-    guarded = always_token or public_url is not None
-    trust = TrustPolicy(token or os.environ.get(TOKEN_VARIABLE), guarded, Access(tidings.store))
     pings = RateLimiter(PINGS_PER_MINUTE, PINGS_PER_MINUTE, clock=lambda: clock().timestamp())
     rpc = XmlRpcEndpoint(tidings, poller, places, trust, pings)
-
-    @asynccontextmanager
-    async def polling(_: object) -> AsyncIterator[None]:
-        loop = PollWorker(poller)
-        loop.__enter__()
-        try:
-            yield
-        finally:
-            await run_in_threadpool(loop.__exit__, None, None, None)
-
-    router = APIRouter(lifespan=polling, tags=["pushes"], route_class=PlainTextRoute)
+    router = APIRouter(tags=["pushes"], route_class=PlainTextRoute)
     router.add_api_route("/RPC2", rpc.answer, methods=["POST"])
     callbacks = WebSubCallbacks(tidings, poller, clock)
     router.add_api_route("/websub/{word}", callbacks.verify, methods=["GET"])

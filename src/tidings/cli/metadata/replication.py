@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,6 @@ from tidings.errors import InputError
 
 if TYPE_CHECKING:
     from tidings.metadata.log import LogEntry
-    from tidings.metadata.replication.log_follower import FollowWorker
     from tidings.store.store import Store
 
 
@@ -187,28 +186,6 @@ LogOption = Annotated[
 ]
 
 
-@contextmanager
-def follow_in_background(
-    store: Store, leader: str | None, shared: str | None, own: Collection[str] = ()
-) -> Iterator[FollowWorker | None]:
-    """Follow the named leader or log, or the previous one, during a block; yield None if there is none.
-
-    `own` are the addresses of this provider itself, which it must not follow.
-    """
-    from tidings.metadata.provider.provider import Provider
-    from tidings.metadata.replication.log_follower import FollowWorker, check_not_own_address
-    from tidings.metadata.replication.routing import open_log
-
-    provider = Provider(store)
-    log = open_log(store, provider, leader, shared)
-    if log is None:
-        yield None
-        return
-    check_not_own_address(log, own)
-    with FollowWorker(store, provider, log) as worker:
-        yield worker
-
-
 def follow(
     at: Home,
     out: Output,
@@ -230,14 +207,17 @@ def follow(
     Missed entries are caught up, and a new provider starts with a snapshot. From now on, documents are registered with
     the leader: `tidings serve` follows it as well and forwards registrations. Rules stay local to each provider.
     """
+    from tidings.service.workers import create_follow_worker
+
     with at.open() as tidings:
         if once:
             _catch_up_with_leader(tidings.store, url, log, out)
             return
         _check_acyclic(tidings.store, url)
-        with follow_in_background(tidings.store, url, log) as worker, stop_on_signals() as stop:
-            if worker is None:
-                raise _no_leader_error()
+        worker = create_follow_worker(tidings.store, url, log)
+        if worker is None:
+            raise _no_leader_error()
+        with worker, stop_on_signals() as stop:
             out.print_note(f"following {worker.log.name}; Ctrl-C stops it")
             stop.wait()
     stop.exit_if_interrupted()
