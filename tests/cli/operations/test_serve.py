@@ -200,7 +200,7 @@ def test_a_stream_that_does_not_start_is_given_up(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     monkeypatch.setenv("TIDINGS_STREAM__RESTARTS", "1")
     with serving(tmp_path) as (process, address):
-        until(lambda: "again and again" in ready(address)["stream"], "a stream that is given up")
+        until(lambda: "failed too often" in ready(address)["stream"], "a stream that is given up")
         assert "Spark needs Java" in ready(address)["stream"]
         assert httpx.get(f"{address}/healthz").status_code == 200
         code, _, complained = ended(process)
