@@ -130,7 +130,10 @@ def test_serve_until_a_signal_comes(subscribed: Tidings, tmp_path: Path, number:
         )
         assert httpx.get(f"{listed[1]}.json").json()["items"][0]["title"] == "Publication p-1"
         taken = subscribed("serve", "--port", address.rpartition(":")[2])
-        assert taken.exit_code == 4 and "received Address already in use; is it served" in taken.stderr
+        assert (
+            taken.exit_code == 4
+            and "received Address already in use; it may be served already" in taken.stderr
+        )
     finally:
         server.send_signal(number)
         _, errors = server.communicate(timeout=60)
