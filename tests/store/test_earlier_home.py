@@ -1,8 +1,8 @@
 r"""A home folder that an earlier version wrote: it opens, is migrated, matches, and goes on without loss or repetition.
 
 `home-414bc90.tar.xz` was made by the code of commit 414bc90, checked out at $BASE, with these commands; then
-`store.db` was replaced by its dump, `store.sql` (`sqlite3.Connection.iterdump`). Its segments have an earlier format: the
-stream builds the index again.
+`store.db` was replaced by its dump, `store.sql` (`sqlite3.Connection.iterdump`). Its segments have an
+earlier format: the stream builds the index again.
 
     export TIDINGS_HOME=home
     tidings schema extend $BASE/examples/furniture.yaml
