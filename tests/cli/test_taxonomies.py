@@ -169,10 +169,18 @@ def test_what_is_no_base(tidings: Tidings, name: str, base: str) -> None:
     assert "invalid base" in done.stderr and f"received '{base}'" in done.stderr
 
 
-@pytest.mark.parametrize("what", ['{"price": 1}', "<lot/>", "-", "lots.jsonl"])
-def test_a_base_is_for_graphs(tidings: Tidings, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ('{"price": 1}', "this media type has no base; received application/json"),
+        ("<lot/>", "this media type has no base; received application/xml"),
+        ("-", "--base is for graphs and feeds"),
+        ("lots.jsonl", "--base is for graphs and feeds"),
+    ],
+)
+def test_publish_with_base_of_no_graph_is_refused(tidings: Tidings, what: str, message: str) -> None:
     done = tidings("publish", what, "--base", "http://example.org/", given="{}")
-    assert done.exit_code == 2 and "this media type has no base" in done.stderr
+    assert done.exit_code == 2 and message in done.stderr
     assert published(tidings) == []
 
 
