@@ -142,7 +142,8 @@ def test_what_is_held_is_handed_over_once_by_whoever_comes_first(store: Store, u
 
 def test_threads_share_a_store(store: Store) -> None:
     def publish(number: int) -> list[int]:
-        return store.journal.append([Publication(f"p-{number}", "application/json", b"{}")])
+        results = store.journal.append([Publication(f"p-{number}", "application/json", b"{}")])
+        return [result.position for result in results]
 
     with ThreadPoolExecutor(8) as pool:
         positions = [position for found in pool.map(publish, range(80)) for position in found]
