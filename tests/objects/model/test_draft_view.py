@@ -156,7 +156,7 @@ def test_check_circle_twice_as_long_takes_twice_the_work(check: Check) -> None:
         count_executed_lines(lambda: list(check(DraftView(draft))), "tidings")  # noqa: B023
         for draft in (circle(100, 100), circle(200, 200))
     )
-    assert long < 2.2 * short
+    assert long < 2.1 * short
 
 
 @given(classes(), st.sampled_from(["a", "b"]))
