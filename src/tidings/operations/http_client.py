@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, RemoteDisconnected
+from importlib.metadata import version
 from threading import Lock
 from time import monotonic
 from typing import NamedTuple
@@ -44,6 +45,11 @@ SAFE_IN_TARGETS = "%/:=&?~+!$,;'@()*[]|"
 """Characters of paths and queries that are sent as they are. Others are percent-encoded."""
 
 Origin = tuple[str, str, int]
+
+
+def build_user_agent(purpose: str) -> str:
+    """Return the User-Agent header of requests for a purpose."""
+    return f"Tidings/{version('tidings')} ({purpose})"
 
 
 @dataclass(frozen=True, slots=True)

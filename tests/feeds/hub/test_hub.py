@@ -22,7 +22,7 @@ from tidings.api.request_body import FORM
 from tidings.errors import InputError
 from tidings.feeds.hub.hub import CALLBACK_LIMITS, Hub, HubBusy, HubPolicy
 from tidings.operations.egress_policy import EgressPolicy
-from tidings.operations.http_client import HttpClient
+from tidings.operations.http_client import HttpClient, build_user_agent
 
 
 def test_a_client_that_goes_in_the_middle(told: Told) -> None:
@@ -37,6 +37,7 @@ def test_a_callback_is_asked_whether_it_wants_that(told: Told, loop: HubLoop, si
     assert said["hub.mode"] == "subscribe" and said["hub.lease_seconds"] == "3600"
     assert said["hub.topic"] == f"{PUBLIC}/feeds/{told.token}.atom"
     assert len(said["hub.challenge"]) >= 32
+    assert asked.headers["user-agent"] == build_user_agent("WebSub hub")
     [made] = loop.hub.store.subscriptions()
     assert made.lease_end == "2026-05-01T13:00:00.000000Z"
 

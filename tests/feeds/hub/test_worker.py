@@ -22,6 +22,7 @@ from tests.support.servers.site import Response, Site, a_site
 from tests.support.stores.notified_store import PUBLIC, Told
 from tidings.delivery.quiet_hours import parse_quiet_hours
 from tidings.feeds.hub.worker import MAX_CONCURRENT_CALLS
+from tidings.operations.http_client import build_user_agent
 
 ALL_TRIES = len(DELIVERY.retries) + 1
 
@@ -40,6 +41,7 @@ def test_new_entries_are_pushed_and_signed(told: Told, loop: HubLoop, site: Site
     assert push.headers["x-hub-signature"] == f"sha256={signature}"
     links = f'<{PUBLIC}/hub>; rel="hub", <{PUBLIC}/feeds/{told.token}.atom>; rel="self"'
     assert push.headers["link"] == links
+    assert push.headers["user-agent"] == build_user_agent("WebSub hub")
     loop.step()
     assert len(pushes(site)) == 1
     told.tell_events(5, 5)

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.metadata.replication.nodes import PAGE, Asked, Node, everything, host, uri
+from tests.support.servers.site import Response, a_site
 from tidings.api.metadata import provider_routes
 from tidings.errors import InputError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.replication.log_follower import Circle, Diverged, LogFollower, check_not_own_address
 from tidings.metadata.replication.peer import HOPS_HEADER, Peer, Unreachable
 from tidings.metadata.replication.routing import open_log
+from tidings.operations.http_client import build_user_agent
 from tidings.store.store import Store
 
 LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
@@ -279,3 +281,12 @@ def test_a_token_that_providers_share(one: Node, two: Node, monkeypatch: pytest.
 def test_what_is_no_address_of_a_provider(url: str) -> None:
     with pytest.raises(InputError, match="address of a provider"):
         Peer(url)
+
+
+def test_peer_sends_its_user_agent_and_token() -> None:
+    with a_site() as site, Peer(site.url(""), "secret") as peer:
+        site.pages["/metadata/status"] = Response(200, b'{"provider": "m-1"}')
+        assert peer.status() == {"provider": "m-1"}
+        [request] = site.requests
+    assert request.headers["user-agent"] == build_user_agent("metadata provider")
+    assert request.headers["authorization"] == "Bearer secret"

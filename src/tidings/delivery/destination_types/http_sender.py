@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
@@ -24,7 +23,7 @@ from tidings.operations.egress_policy import (
     FetchProblem,
     split_host,
 )
-from tidings.operations.http_client import HttpClient, HttpResponse
+from tidings.operations.http_client import HttpClient, HttpResponse, build_user_agent
 from tidings.operations.retry_after import parse_retry_after
 from tidings.store.encoding import utc_now
 
@@ -36,7 +35,9 @@ MAX_READ_BYTES, MAX_SHOWN = 10_000, 200
 
 
 class HttpSender(ABC):
-    """Sender that posts each message to the URL of its destination."""
+    """Sender that posts each message to the URL of its destination. `purpose` is part of the User-Agent header."""
+
+    purpose = "webhooks"
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class HttpSender(ABC):
     ) -> None:
         self._policy, self._clock = policy, clock
         self._client = HttpClient(replace(policy.times, size=MAX_READ_BYTES, truncate=True), network)
-        self._agent = f"Tidings/{version('tidings')} (webhooks)"
+        self._user_agent = build_user_agent(self.purpose)
 
     @abstractmethod
     def build_request(self, to: Destination, message: Message) -> tuple[Mapping[str, str], bytes] | Refusal:
@@ -96,7 +97,7 @@ class HttpSender(ABC):
         inside = split_host(to.target)[0] if self._policy.inside else None
         try:
             response = self._client.request(
-                "POST", to.target, {"user-agent": self._agent, **headers}, body, inside
+                "POST", to.target, {"user-agent": self._user_agent, **headers}, body, inside
             )
         except FetchProblem as problem:
             return Refusal(_summarize(problem))

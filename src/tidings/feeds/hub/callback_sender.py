@@ -14,7 +14,7 @@ from tidings.delivery.destination_types.sender import Refusal
 from tidings.delivery.messages import Message
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
-from tidings.feeds.hub.hub import Hub
+from tidings.feeds.hub.hub import PURPOSE, Hub
 from tidings.feeds.outbound.formats import FORMATS
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.store.encoding import utc_now
@@ -22,6 +22,8 @@ from tidings.store.encoding import utc_now
 
 class CallbackSender(HttpSender):
     """Sender to callbacks of the hub."""
+
+    purpose = PURPOSE
 
     def __init__(
         self,

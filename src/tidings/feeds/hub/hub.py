@@ -23,7 +23,7 @@ from tidings.feeds.sql.hub_store import (
     HubRequest,
 )
 from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
-from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse
+from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse, build_user_agent
 from tidings.operations.retry_after import parse_retry_after
 
 
@@ -50,6 +50,7 @@ class HubBusy(InputError):
 
 
 CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, kept=0.0, size=100_000)
+PURPOSE = "WebSub hub"
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503
 LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
@@ -170,8 +171,9 @@ class Hub:
         """Return the answer of a callback; None if it failed and is retried later."""
         parts = urlsplit(intent.callback)
         url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
+        headers = {"user-agent": build_user_agent(PURPOSE)}
         try:
-            answer = self.caller.request("GET", url, inside_host=self._inside(intent.callback))
+            answer = self.caller.request("GET", url, headers, inside_host=self._inside(intent.callback))
         except FetchProblem:
             self._ask_later(intent, 0)
             return None

@@ -11,14 +11,13 @@ import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from threading import Lock
 from urllib.parse import unquote, urlencode, urlsplit
 from weakref import WeakValueDictionary
 
 from tidings.errors import InputError
 from tidings.operations.egress_policy import EgressPolicy, split_host
-from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse
+from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse, build_user_agent
 
 
 def split_login(url: str) -> tuple[str, str | None]:
@@ -69,7 +68,7 @@ class FetchPolicy(HttpLimits):
     @property
     def user_agent(self) -> str:
         contact = f"; {self.contact}" if self.contact else ""
-        return f"Tidings/{version('tidings')} (feed reader; content-based publish/subscribe{contact})"
+        return build_user_agent(f"feed reader; content-based publish/subscribe{contact}")
 
 
 class _HostLock:

@@ -17,7 +17,7 @@ from tidings.errors import Gone, InputError, SetupError, TidingsError
 from tidings.metadata.log import LogDraft, LogPage, Operation, page_from_json
 from tidings.metadata.provider.provider import Provider
 from tidings.operations.egress_policy import FetchProblem
-from tidings.operations.http_client import HttpClient, HttpLimits, HttpStream
+from tidings.operations.http_client import HttpClient, HttpLimits, HttpStream, build_user_agent
 
 
 class ReplicationLog(Protocol):
@@ -131,7 +131,8 @@ class Peer(Closeable):
     def __init__(self, url: str, token: str | None = None) -> None:
         self.name = normalize_peer_url(url)
         known = token or os.environ.get(TOKEN_SETTING)
-        self._headers = {"accept-encoding": "gzip"} | ({"authorization": f"Bearer {known}"} if known else {})
+        self._headers = {"user-agent": build_user_agent("metadata provider"), "accept-encoding": "gzip"}
+        self._headers |= {"authorization": f"Bearer {known}"} if known else {}
         self._client = HttpClient(LIMITS)
 
     def status(self, seconds: float = READ_TIMEOUT_SECONDS) -> dict[str, Any]:
