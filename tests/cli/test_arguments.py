@@ -18,11 +18,11 @@ MATCH = ("match", "--subscriptions", "subs.jsonl", "--publications", "e.jsonl")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--out", "foo://x"), "this is no address of files; received 'foo://x'"),
-        (("--out", "hdfs://nowhere.invalid/x"), "this place cannot be reached"),
+        (("--out", "foo://x"), "unsupported file address; received 'foo://x'"),
+        (("--out", "hdfs://nowhere.invalid/x"), "the file address cannot be reached"),
         (("--out", "mock:///x"), "--segments"),
         (("--out", "x", "--rejects", "e.jsonl/r.jsonl"), "is no folder"),
-        (("--out", "x", "--publications", "foo://x"), "this is no address of files"),
+        (("--out", "x", "--publications", "foo://x"), "unsupported file address"),
         (("--out", "x", "--publications", "nowhere"), "--publications: no such file or folder"),
     ],
 )

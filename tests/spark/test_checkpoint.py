@@ -95,7 +95,7 @@ def test_a_torn_last_file_is_removed(tmp_path, log, left):
     assert checkpoint.repair_checkpoint(tmp_path) == []
     (tmp_path / log / "10").write_text(left)
     assert checkpoint.repair_checkpoint(tmp_path) == [
-        f"removed the unfinished {log} of batch 10: they are written anew"
+        f"removed the incomplete {log} of batch 10: Spark writes them again"
     ]
     assert sorted(path.name for path in (tmp_path / log).iterdir()) == [".9.crc", "9"]
     # A batch whose offsets are gone may be planned with another end: the store must not take it for the old one.
@@ -133,5 +133,5 @@ def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
 
 def test_a_lock_that_cannot_be_written(tmp_path):
     """As on a disk that can only be read."""
-    with pytest.raises(SetupError, match=r"the lock cannot be taken .*run\.lock.*No such file"):
+    with pytest.raises(SetupError, match=r"the lock file cannot be opened .*run\.lock.*No such file"):
         checkpoint.acquire_lock(tmp_path / "away" / checkpoint.RUN_LOCK)

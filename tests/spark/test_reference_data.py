@@ -155,7 +155,7 @@ def test_tables_of_spark(session, tmp_path, store):
     live.refresh(session)
     assert rows(live, "s") == [{"sector": ["space"]}]
     reasons = {one.facts["table"]: one.reason for one in store.dead_letters.read(source="references")}
-    assert "Spark does not give it; received 'nowhere.sectors'" in reasons["missing"]
+    assert "Spark cannot read the table; received 'nowhere.sectors'" in reasons["missing"]
     assert "there is no such column; received 'symbol'; accepted: k, sector" in reasons["wrong"]
     with pytest.raises(InputError, match="the reference table missing cannot be used"):
         write_snapshots(session, [declare("missing", "spark:nowhere.sectors", "k", "k")], tmp_path / "more")

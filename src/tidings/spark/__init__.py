@@ -1,4 +1,4 @@
-"""The data pipeline on Spark. For Spark users: `match`, `Subscriptions` and `register`.
+"""Data pipeline on Spark; its public names are `match`, `Subscriptions` and `register`.
 
 from tidings.spark import match
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidings.spark.dataframe.sql_function import register
     from tidings.spark.dataframe.subscription_set import Subscriptions
 
-_PLACES = {
+_MODULES = {
     "Subscriptions": "dataframe.subscription_set",
     "match": "dataframe.match",
     "register": "dataframe.sql_function",
@@ -25,6 +25,6 @@ __all__ = ["Subscriptions", "match", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tidings.spark' has no attribute '{name}'")
-    return getattr(import_module(f"tidings.spark.{_PLACES[name]}"), name)
+    return getattr(import_module(f"tidings.spark.{_MODULES[name]}"), name)

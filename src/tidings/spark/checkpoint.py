@@ -1,12 +1,12 @@
-"""What surrounds Spark's checkpoint: whose it is, who may use it now, and what to do with a torn file in it.
+"""Ownership of Spark's checkpoint: its locks, its stream id, and the repair of torn files.
 
     <home>/run.lock              held by the process that called `run`
     <home>/stream.lock           held by the source, a child of the JVM, as long as the JVM lives
-    <home>/metadata.lock         the same, for the source that reads the log of metadata
-    <home>/checkpoint/stream-id  the name under which batches of this checkpoint count as committed
+    <home>/metadata.lock         the same, for the source that reads the metadata log
+    <home>/checkpoint/stream-id  the stream name under which the store records committed batches
 
-More than one lock, because `kill -9` of the driver leaves its JVM alive for some seconds: the first one is free then,
-the others not yet.
+There are several locks because the JVM survives `kill -9` of the driver for some seconds: by then the first lock is
+free and the others are still held.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POLL_SECONDS = 0.1
 
 @contextmanager
 def hold_run_lock(home: Path) -> Iterator[None]:
-    """Be the one stream of a home folder, or say who is."""
+    """Hold the run lock of a home folder; raise `SetupError` if another process holds it."""
     private_folder(home)
     held = acquire_lock(home / RUN_LOCK)
     if held is None:
@@ -53,8 +53,10 @@ def hold_run_lock(home: Path) -> Iterator[None]:
 
 
 def find_runner(home: Path) -> str | None:
-    """The process that runs the stream of a home folder now, by its id ("" if that is not known yet); None if nobody
-    does."""
+    """Return the id of the process that runs the stream of a home folder, or None.
+
+    The id is "" if the process has not written it yet.
+    """
     lock = home / RUN_LOCK
     if not lock.exists():
         return None
@@ -66,7 +68,7 @@ def find_runner(home: Path) -> str | None:
 
 
 def await_previous_jvm(home: Path) -> None:
-    """Wait until the JVM of an earlier run is gone."""
+    """Wait until the JVM of an earlier run has exited."""
     for lock in (STREAM_LOCK, METADATA_LOCK):
         _await_release(home / lock)
 
@@ -75,7 +77,7 @@ def _await_release(path: Path) -> None:
     held = acquire_lock(path, SURVIVAL_SECONDS)
     if held is None:
         raise SetupError(
-            "the Spark of an earlier run still works on this home folder",
+            "Spark from an earlier run is still using this home folder",
             where=str(path),
             hint="if it runs on a Spark Connect server, stop its query there",
         )
@@ -84,27 +86,27 @@ def _await_release(path: Path) -> None:
 
 
 def write_lock_owner(held: int) -> None:
-    """Write down in a lock's file who holds it."""
+    """Write the id of this process to a lock file it holds."""
     os.ftruncate(held, 0)
     os.write(held, f"{os.getpid()}\n".encode())
 
 
 def is_source_started(home: Path) -> bool:
-    """Whether the source of this run has its lock: Spark has started the process that it lives in."""
+    """Return whether Spark has started the source of this run, which then holds its lock."""
     return (home / STREAM_LOCK).stat().st_size > 0
 
 
 def acquire_lock(path: Path, seconds: float = 0.0) -> int | None:
-    """A file descriptor that holds the lock, or None if somebody else has it still after so many seconds."""
+    """Return a file descriptor that holds the lock, or None if it stays taken for `seconds`."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, FILE)
     except OSError as error:
-        hint = "may you write in this folder, and is its disk one that can be written to?"
+        hint = "check that you may write to this folder and that its disk is not read-only"
         raise SetupError(
-            "the lock cannot be taken", where=str(path), received=error.strerror, hint=hint
+            "the lock file cannot be opened", where=str(path), received=error.strerror, hint=hint
         ) from error
     deadline = monotonic() + seconds
-    turn = Event()
+    pause = Event()
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,11 +115,11 @@ def acquire_lock(path: Path, seconds: float = 0.0) -> int | None:
             if monotonic() >= deadline:
                 os.close(file)
                 return None
-            turn.wait(POLL_SECONDS)
+            pause.wait(POLL_SECONDS)
 
 
 def read_stream_id(checkpoint: Path) -> str:
-    """The name of this checkpoint's stream. A new checkpoint counts its batches from 0 again, under a new name."""
+    """Return the stream name of a checkpoint; a new one numbers its batches from 0 again."""
     path = checkpoint / STREAM_ID
     if not path.exists() or not path.read_text().strip():
         rename_stream(checkpoint)
@@ -125,47 +127,47 @@ def read_stream_id(checkpoint: Path) -> str:
 
 
 def rename_stream(checkpoint: Path) -> None:
-    """Give the stream a new name, so that its next batches count as new, whatever their numbers."""
+    """Give the stream a new name, so that the store treats its next batches as new."""
     private_folder(checkpoint.parent)
     private_folder(checkpoint)
     write_atomically(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n", private=True)
 
 
 def repair_checkpoint(checkpoint: Path) -> list[str]:
-    """Remove log files that a crash of the machine left unfinished, and say which.
+    """Remove log files that a crash left incomplete; return a description of each repair.
 
-    Spark refuses to start over one. Without its offsets a batch is planned anew and may become longer than the one
-    the store has under the same number; so the stream gets a new name, and the store tells by notification ids
-    what it has already.
+    Spark refuses to start with such a file. A batch without its offsets is planned again and may become longer than
+    the one the store has under the same number. So the stream gets a new name, and the store recognises what it
+    already has by the notification ids.
     """
     offsets, commits = checkpoint / "offsets", checkpoint / "commits"
-    said = _remove_torn(offsets)
-    if said:
+    repairs = _remove_torn(offsets)
+    if repairs:
         rename_stream(checkpoint)
-    said += _remove_torn(commits)
+    repairs += _remove_torn(commits)
     newest = _last(offsets)
     while (committed := _last(commits)) and (newest is None or int(committed.name) > int(newest.name)):
-        _remove(committed)  # of a batch whose offsets are gone
+        _remove(committed)  # its batch has no offsets
     for path in [*offsets.glob(".*.crc"), *commits.glob(".*.crc")]:
         if not path.with_name(path.name[1:-4]).exists():
-            path.unlink()  # a checksum without its file keeps Spark from writing the file
+            path.unlink()  # a checksum without its file prevents Spark from writing the file
     metadata = checkpoint / "metadata"
     if _is_torn(metadata) if metadata.exists() else _last(offsets):
-        # Spark wants it as soon as there is a batch. It is nothing but a name: of the query, for those who watch Spark.
+        # Spark requires it as soon as there is a batch. It only holds the id of the query, for monitoring.
         metadata.with_name(".metadata.crc").unlink(missing_ok=True)
         write_atomically(metadata, json.dumps({"id": str(uuid4())}))
-        said.append("wrote the metadata of the checkpoint anew, which were unfinished")
-    return said
+        repairs.append("rewrote the incomplete metadata file of the checkpoint")
+    return repairs
 
 
 def read_position(checkpoint: Path) -> int:
-    """How far the batches that are done have come, as Spark has written down."""
+    """Return the last position of the committed batches, as Spark has recorded it."""
     done = _last(checkpoint / "commits")
     return (read_planned_position(checkpoint, int(done.name)) or 0) if done else 0
 
 
 def read_planned_position(checkpoint: Path, batch: int) -> int | None:
-    """How far a batch comes, which Spark writes down before it begins; nothing if there is no such batch."""
+    """Return the last position of a batch, which Spark records before it begins, or None."""
     offsets = checkpoint / "offsets" / str(batch)
     if not offsets.exists():
         return None
@@ -173,11 +175,11 @@ def read_planned_position(checkpoint: Path, batch: int) -> int | None:
 
 
 def _remove_torn(log: Path) -> list[str]:
-    said = []
+    repairs = []
     while (last := _last(log)) and _is_torn(last):
         _remove(last)
-        said.append(f"removed the unfinished {log.name} of batch {last.name}: they are written anew")
-    return said
+        repairs.append(f"removed the incomplete {log.name} of batch {last.name}: Spark writes them again")
+    return repairs
 
 
 def _remove(path: Path) -> None:
@@ -191,10 +193,10 @@ def _last(folder: Path) -> Path | None:
 
 
 LOG_LINES = {"offsets": 3, "commits": 2}
-"""A version, then JSON: of the batch, and for offsets also of the source."""
+"""The lines of a complete log file: a version, then JSON for the batch and, in offsets, for the source."""
 
 
 def _is_torn(path: Path) -> bool:
-    """Whole logs have all their lines and end in JSON; a crash leaves nothing, zeros, or a part."""
+    """Return whether a log file is incomplete: a crash leaves it empty, zeroed or cut short."""
     data = path.read_bytes().strip(b"\x00 \n\r")
     return not data.endswith(b"}") or len(data.splitlines()) < LOG_LINES.get(path.parent.name, 1)

@@ -1,8 +1,8 @@
-"""Spark's classes as an archive that the JVM maps into memory: it starts in half the time.
+"""Class data sharing archive for Spark's JVM, which starts in half the time with it.
 
-A JVM that starts Spark reads and checks some ten thousand classes. It can write what it made of them to a file when it
-ends (class data sharing), for the next one to map. The file belongs to one installation, so it stands beside that. A
-JVM that finds it does not fit, because Java or Spark was exchanged, goes without it.
+A JVM that starts Spark reads and verifies some ten thousand classes. When it exits it can write the loaded classes to a
+file (class data sharing), which the next JVM maps into memory. The file belongs to one installation and is stored with
+it. A JVM for which the file does not fit, because Java or Spark was replaced, starts without it.
 """
 
 from __future__ import annotations
@@ -20,46 +20,48 @@ import pyspark
 from tidings.errors import SetupError
 
 QUIET_OPTION = "-Xlog:disable"
-"""Without it a JVM that cannot use an archive says so among what a command prints."""
+"""Keeps a JVM that cannot use the archive from printing a warning into the output of a command."""
 
 
 def archive_file(java: str) -> Path:
-    """Where the archive for this Java, this Spark and this place stands, if there is one."""
+    """Return the path of the archive for this Java and this installation of Spark."""
     home = Path(java).resolve().parent.parent
-    release = home / "release"  # says which Java it is; asking `java -version` would take a third of a second
-    told = release.read_text() if release.exists() else ""
-    named = "\n".join((pyspark.__version__, str(Path(pyspark.__file__).parent), str(home), told))
-    name = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
+    release = (
+        home / "release"
+    )  # identifies the Java version; running `java -version` takes a third of a second
+    version = release.read_text() if release.exists() else ""
+    identity = "\n".join((pyspark.__version__, str(Path(pyspark.__file__).parent), str(home), version))
+    name = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     return Path(sys.prefix, "share", "tidings", f"spark-{name}.jsa")
 
 
 def use_archive(java: str) -> list[str]:
-    """Options of a JVM that uses the archive; none if there is none."""
+    """Return the JVM options that use the archive, or none if it does not exist."""
     file = archive_file(java)
     return [f"-XX:SharedArchiveFile={file}", QUIET_OPTION] if file.exists() else []
 
 
 def make_archive(java: str) -> Path:
-    """The archive, made if it is not there: by a process that does a little of everything and ends."""
+    """Return the archive; create it if it is missing, by a process that runs typical Spark work."""
     file = archive_file(java)
     if file.exists():
         return file
     file.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=file.parent) as folder:
         unfinished = Path(folder, "classes.jsa")
-        # The pipes end when the JVM does, which writes the archive after Python is gone.
-        ended = subprocess.run(
+        # The JVM writes the archive after Python has exited; the pipes close when the JVM exits.
+        process = subprocess.run(
             [sys.executable, "-m", __name__, str(unfinished)], capture_output=True, text=True, check=False
         )
-        if ended.returncode or not unfinished.exists():
-            last = (ended.stderr.strip() or "nothing was written").splitlines()[-1]
+        if process.returncode or not unfinished.exists():
+            last = (process.stderr.strip() or "nothing was written").splitlines()[-1]
             raise SetupError("Spark's classes cannot be archived", where=java, received=last)
         unfinished.replace(file)
     return file
 
 
-def _do_a_little(file: str) -> None:
-    """What jobs and streams do, so that their classes are among those that are kept."""
+def _run_typical_work(file: str) -> None:
+    """Run what jobs and streams do, so that the archive contains their classes."""
     from tidings.spark.session import open_session  # noqa: PLC0415 - it imports this module
 
     options = f"-XX:ArchiveClassesAtExit={file} {QUIET_OPTION}"
@@ -67,19 +69,19 @@ def _do_a_little(file: str) -> None:
     session = open_session("local[1]", **more)
     try:
         with TemporaryDirectory() as folder:
-            _work(session, Path(folder))
+            _run_queries(session, Path(folder))
     finally:
         session.stop()
 
 
-def _work(session: Any, folder: Path) -> None:
-    rows = session.range(3).mapInArrow(_same, "id long")
+def _run_queries(session: Any, folder: Path) -> None:
+    rows = session.range(3).mapInArrow(_identity, "id long")
     rows.write.parquet(str(folder / "rows"))
-    kept = session.read.parquet(str(folder / "rows"))
-    kept.join(kept.groupBy("id").count(), "id").distinct().collect()
-    stream = session.readStream.schema(kept.schema).parquet(str(folder / "rows"))
+    table = session.read.parquet(str(folder / "rows"))
+    table.join(table.groupBy("id").count(), "id").distinct().collect()
+    stream = session.readStream.schema(table.schema).parquet(str(folder / "rows"))
     query = (
-        stream.writeStream.foreachBatch(lambda batch, _: batch.mapInArrow(_same, "id long").collect())
+        stream.writeStream.foreachBatch(lambda batch, _: batch.mapInArrow(_identity, "id long").collect())
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()
@@ -87,9 +89,9 @@ def _work(session: Any, folder: Path) -> None:
     query.awaitTermination()
 
 
-def _same(batches: Iterable[object]) -> Iterator[object]:
+def _identity(batches: Iterable[object]) -> Iterator[object]:
     yield from batches
 
 
 if __name__ == "__main__":
-    _do_a_little(sys.argv[1])
+    _run_typical_work(sys.argv[1])

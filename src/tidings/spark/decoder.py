@@ -1,4 +1,4 @@
-"""Publications inside a task: decoded by their kinds, matched with the index."""
+"""Decoding and matching of publications inside a task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Decoder:
         taxonomy: Callable[[], Taxonomy] = Taxonomy,
         allow_labels: bool = True,
     ) -> Decoder:
-        """Decode what the subscriptions of an index look at."""
+        """Return a decoder for the paths that the subscriptions of an index use."""
         enrichment = enrichment or Enrichment(())
         paths = index.paths_by_shape
         return cls(Environment(paths, schema, id_field, enrichment, taxonomy, allow_labels))
@@ -59,12 +59,12 @@ class Decoder:
         return self._readers[kind]
 
     def decode(self, media_type: str, buffer: Bytes, starts: Integers, ends: Integers) -> DecodedPublications:
-        """Decode the publications `buffer[starts[i]:ends[i]]`, all of one media type; a rejected one has no atoms."""
+        """Decode the publications `buffer[starts[i]:ends[i]]`; a rejected one has no atoms."""
         return self.reader(media_type).decode(media_type, buffer, starts, ends)
 
 
 class UnknownReader(Reader):
-    """Rejects publications of a kind that is not registered here any more; they must not stop a stream."""
+    """Reader for kinds that are no longer registered: rejects, so that the stream goes on."""
 
     def decode(self, media_type: str, buffer: Bytes, starts: Integers, ends: Integers) -> DecodedPublications:
         rejects = [(place, unknown_media_type(media_type)) for place in range(len(starts))]
@@ -75,9 +75,9 @@ class UnknownReader(Reader):
 
 
 def match_decoded(decoded: DecodedPublications, media_type: str, index: Index) -> Iterator[Matches]:
-    """Match the publications that were not rejected, in parts of bounded size, publications in order.
+    """Match the publications that were not rejected, in order and in parts of bounded size.
 
-    A rejected event has no atoms, and would satisfy `not exists price`. Kinds whose atoms have the same shape are kept
+    A rejected event has no atoms and would satisfy `not exists price`. Kinds whose atoms have the same shape are told
     apart by the languages of the subscriptions.
     """
     kind = find_kind(media_type)

@@ -1,8 +1,8 @@
-"""The JVM of a Spark driver: a process in a group of its own, whose error output says why it does not start.
+"""The JVM of a Spark driver: its process group, and the cause of a failed start.
 
-`timeout` and a shell's job control signal the whole process group. A JVM in the group of its driver would end in the
-middle of a batch that the driver still waits for. In a group of its own it ends with the driver: it reads the end of
-the pipe that is its standard input.
+`timeout` and a shell's job control send signals to the whole process group. A JVM in the group of its driver would exit
+in the middle of a batch that the driver is still waiting for. In its own group it exits after the driver, when its
+standard input, a pipe, is closed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ HADOOP_HINT = (
 )
 LONGEST_CAUSE = 500
 _PROBLEM = re.compile(r"Exception|Error|Unrecognized|Invalid|Unsupported|not found|No such")
-_CHATTER = re.compile(r'^(Exception in thread "[^"]*" |Caused by: )?([\w$]+\.)+[\w$]+(Exception|Error): ')
+_CLASS_PREFIX = re.compile(
+    r'^(Exception in thread "[^"]*" |Caused by: )?([\w$]+\.)+[\w$]+(Exception|Error): '
+)
 
 
 def start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
-    """Start the JVM that the next session uses, unless there is one; its error output goes to the file `log`."""
+    """Start the JVM for the next session unless there is one; `log` gets its error output."""
     if SparkContext._gateway is not None:
         return
     conf = SparkConf(loadDefaults=False)
@@ -44,7 +46,9 @@ def start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
             gateway = _launch(conf, output)
         except (PySparkException, OSError) as problem:
             output.seek(began)
-            raise _explained(settings, output.read().decode(errors="replace"), problem) from problem
+            raise _explain_failed_start(
+                settings, output.read().decode(errors="replace"), problem
+            ) from problem
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -60,7 +64,7 @@ def _launch(conf: SparkConf, output: IO[bytes]) -> Any:
 
 @contextlib.contextmanager
 def _error_output(log: Path | None) -> Iterator[IO[bytes]]:
-    """The file for what the JVM prints; without a log, a temporary file."""
+    """Open the file for the JVM's error output: the log, or else a temporary file."""
     if log is None:
         with tempfile.TemporaryFile() as file:
             yield file
@@ -71,15 +75,15 @@ def _error_output(log: Path | None) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _explained(settings: Mapping[str, str], printed: str, problem: Exception) -> SetupError:
-    """A JVM that ended before it answered: with the line of its error output that says why."""
+def _explain_failed_start(settings: Mapping[str, str], printed: str, problem: Exception) -> SetupError:
+    """Return the error for a JVM that exited while it started, with the cause."""
     cause = find_cause(printed) or str(problem).partition("\n")[0]
     hint = HADOOP_HINT if "HADOOP_CONF_DIR" in cause else "tidings doctor shows which Java is used"
     return SetupError("Spark does not start", where=settings.get("spark.master"), received=cause, hint=hint)
 
 
 def find_cause(printed: str) -> str | None:
-    """The first line of a JVM's error output that names a problem, without the name of the Java class."""
+    """Return the first line of the error output that names a problem, without the Java class."""
     lines = [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith("\t")]
-    found = next((line for line in lines if _PROBLEM.search(line)), lines[-1] if lines else None)
-    return None if found is None else _CHATTER.sub("", found)[:LONGEST_CAUSE]
+    cause = next((line for line in lines if _PROBLEM.search(line)), lines[-1] if lines else None)
+    return None if cause is None else _CLASS_PREFIX.sub("", cause)[:LONGEST_CAUSE]

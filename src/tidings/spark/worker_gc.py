@@ -1,4 +1,4 @@
-"""Spark's Python workers: processes that run one task after the other."""
+"""Garbage collection in Spark's Python workers, which run one task after another."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import gc
 from itertools import count
 
 LOADING_TASKS = 3
-"""In so many tasks a worker imports and opens what it needs."""
+"""The number of tasks in which a worker imports modules and opens files that it keeps."""
 
 _tasks = count()
 
 
 def freeze_memory() -> None:
-    """Say at the beginning of each task that what is in memory now is there to stay.
+    """Exclude all present objects from garbage collection; call it when a task begins.
 
-    Spark collects garbage after every task, before the worker takes the next one. A walk through all imported modules
-    takes 20 to 40 ms; what is frozen is left out of it.
+    Spark collects garbage after every task, before the worker starts the next one. Traversing all imported modules
+    takes 20 to 40 ms; frozen objects are skipped.
     """
     if next(_tasks) < LOADING_TASKS:
         gc.collect()

@@ -111,7 +111,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
     bad = {block.file: block.reason for block in found if isinstance(block, UnreadableFile)}
     assert sorted(bad) == ["a.jsonl.gz", "b.jsonl", "c.json", "e.json"]
     assert bad["a.jsonl.gz"] == "the file cannot be read: Truncated compressed stream"
-    assert bad["e.json"] == "the file was gone before it was read"
+    assert bad["e.json"] == "the file was removed before it was read"
     assert "d.json" in [name for block in found if isinstance(block, Block) for name in block.files]
 
 
@@ -132,8 +132,8 @@ def test_files_whose_names_are_not_utf8_are_told_of_and_the_others_read(tmp_path
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("foo://x", "no address of files; received 'foo://x'"),
-        ("foo://me:secret@host/x", "no address of files; received 'foo://host/x'"),
+        ("foo://x", "unsupported file address; received 'foo://x'"),
+        ("foo://me:secret@host/x", "unsupported file address; received 'foo://host/x'"),
         ("hdfs://nowhere.invalid/x", "cannot be reached"),
         ("x" * 300, "cannot be reached"),
         ("\udcff.jsonl", "not UTF-8; received 'file:.*%FF.jsonl'"),

@@ -100,7 +100,7 @@ def test_a_file_that_is_gone_is_told_of_wherever_it_is_asked_for(incoming, reade
     assert len(rows(one, 0, first)) == first
     (incoming / "a.jsonl").unlink()
     (incoming / "b.json").unlink()
-    gone = "the file was gone before it was read"
+    gone = "the file was removed before it was read"
     assert rows(one, first, 11) == [(first + 1, None, f"a.jsonl:{first + 1}", None)]
     assert problems(one, first, 12) == [
         (first + 1, f"a.jsonl:{first + 1}", f"{gone}: lines {first + 1} to 11 are lost"),
@@ -114,7 +114,7 @@ def test_a_file_that_shrank_is_told_of(incoming, reader):
     one = reader()
     assert one.head() == 7
     (incoming / "a.jsonl").write_text('{"n": 3}\n\n')
-    fewer = "the file has fewer lines now than when it was first seen"
+    fewer = "the file has fewer lines than when it was first seen"
     assert rows(one, 0, 7) == [
         (1, None, "a.jsonl:1", b'{"n": 3}'),
         (3, None, "a.jsonl:3", None),

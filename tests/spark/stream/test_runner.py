@@ -320,7 +320,7 @@ def have_mapped(folder):
 def test_a_replaced_store_is_named(session, tmp_path, store, url):
     publish(store, b"{}", b"{}")
     run_stream(session, tmp_path, url, once=True)
-    refused = pytest.raises(SetupError, match="read up to position 2, but the last one now is 0")
+    refused = pytest.raises(SetupError, match="read up to position 2, but the last position is now 0")
     with refused, running(session, tmp_path, sqlite_url(tmp_path / "other.db")) as stream:
         stream.until(lambda: stream.failure)
     with open_store(sqlite_url(tmp_path / "other.db")) as other:

@@ -1,4 +1,4 @@
-"""The documents of a chunk, read in blocks that stay in a processor's cache."""
+"""Blocks: the publications of a chunk, read in parts that fit into a processor's cache."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ BLOCK_BYTES = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Publications of one media type, read together: `buffer[starts[i]:ends[i]]`, and what each is called if it has no
-    id.
-    """
+    """Publications of one media type, `buffer[starts[i]:ends[i]]`, with their files and lines."""
 
     buffer: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
@@ -35,23 +33,23 @@ class Block:
     media_type: str = JSON
 
     def names(self) -> Any:
-        """The names of the documents: `file:line` where there are lines, the file elsewhere."""
+        """Return the names of the documents: `file:line` for lines, otherwise the file."""
         if self.lines is None:
             return pa.array(self.files, pa.string())
         return pc.binary_join_element_wise(self.files[0], pa.array(self.lines).cast(pa.string()), ":")
 
     @property
     def line_count(self) -> int:
-        """How many lines of the file these are, empty ones too."""
+        """The number of lines in this block, including empty ones."""
         return count_line_ends(self.buffer) + (len(self.buffer) > 0 and self.buffer[-1] != LINE_END)
 
     def body(self, i: int) -> bytes:
-        """The bytes of a document."""
-        found: bytes = self.buffer[self.starts[i] : self.ends[i]].tobytes()
-        return found
+        """Return the bytes of a document."""
+        body: bytes = self.buffer[self.starts[i] : self.ends[i]].tobytes()
+        return body
 
     def place(self, i: int) -> dict[str, object]:
-        """Where a document stands, for people."""
+        """Return the file and line of a document, for reports."""
         if self.lines is None:
             return {"file": self.files[i]}
         return {"file": self.files[0], "line": int(self.lines[i])}
@@ -59,25 +57,25 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that cannot be read, or not to its end, and why. What came before it counts."""
+    """A file that cannot be read, or not to its end, and why. The blocks before it are valid."""
 
     file: str
     reason: str
 
 
 def read_blocks(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block | UnreadableFile]:
-    """The documents of a chunk, in blocks of some megabytes, and which files could not be read."""
+    """Read the documents of a chunk in blocks of some megabytes; report unreadable files."""
     if chunk.pieces[0].first_line:
         for piece in chunk.pieces:
-            yield from _lines(files, piece)
+            yield from _read_line_blocks(files, piece)
     else:
-        yield from _documents(files, chunk.pieces)
+        yield from _read_document_blocks(files, chunk.pieces)
 
 
-def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block | UnreadableFile]:
+def _read_line_blocks(files: fs.FileSystem, piece: Piece) -> Iterator[Block | UnreadableFile]:
     number = piece.first_line
     try:
-        for data in _whole_lines(files, piece):
+        for data in _read_whole_lines(files, piece):
             buffer = np.frombuffer(data, np.uint8)
             lines = split_lines(buffer)
             yield Block(buffer, lines.starts, lines.ends, (piece.name,), lines.numbers + (number - 1))
@@ -86,21 +84,21 @@ def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block | UnreadableFil
         yield UnreadableFile(piece.name, explain_unreadable(files, piece.path, problem))
 
 
-def _whole_lines(files: fs.FileSystem, piece: Piece) -> Iterator[bytes | memoryview]:
-    """The bytes of a piece in parts that end at line ends, so that no line is torn; the last one ends as it does."""
+def _read_whole_lines(files: fs.FileSystem, piece: Piece) -> Iterator[bytes | memoryview]:
+    """Read a piece in parts that end at line ends; the last part may lack one."""
     if piece.name.endswith(COMPRESSED_SUFFIXES):
         with files.open_input_stream(piece.path, compression="gzip") as stream:
-            yield from _joined_at_lines(stream)
+            yield from _join_at_lines(stream)
     else:
         with files.open_input_file(piece.path) as file:
             yield from _cut_at_lines(file, piece.start, piece.end)
 
 
 def _cut_at_lines(file: Any, at: int, end: int) -> Iterator[memoryview]:
-    """Parts of a file that can be read anywhere: what is behind the last line end of one is read again for the next.
+    """Read a seekable file in parts that end at line ends.
 
-    That is less than a line, and nothing has to be put together. A line that is longer than a part asks for a larger
-    one. A file that became shorter ends where it ends.
+    Bytes after the last line end of a part are read again with the next part: less than one line, and no parts have to
+    be joined. For a line longer than a part the part grows. A file that has become shorter ends early.
     """
     size = BLOCK_BYTES
     while at < end:
@@ -115,8 +113,8 @@ def _cut_at_lines(file: Any, at: int, end: int) -> Iterator[memoryview]:
         at, size = at + cut, BLOCK_BYTES if cut else 2 * size
 
 
-def _joined_at_lines(stream: Any) -> Iterator[bytes]:
-    """Parts of a stream that can only be read once."""
+def _join_at_lines(stream: Any) -> Iterator[bytes]:
+    """Read parts of a stream that is not seekable."""
     rest: list[bytes] = []
     while data := stream.read(BLOCK_BYTES):
         cut = data.rfind(b"\n") + 1
@@ -128,19 +126,19 @@ def _joined_at_lines(stream: Any) -> Iterator[bytes]:
         yield last
 
 
-def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block | UnreadableFile]:
-    for media_type, some in groupby(pieces, key=lambda piece: media_type_of(piece.name)):
-        yield from _of_one_type(files, some, media_type)
+def _read_document_blocks(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block | UnreadableFile]:
+    for media_type, group in groupby(pieces, key=lambda piece: media_type_of(piece.name)):
+        yield from _read_one_media_type(files, group, media_type)
 
 
-def _of_one_type(
+def _read_one_media_type(
     files: fs.FileSystem, pieces: Iterable[Piece], media_type: str
 ) -> Iterator[Block | UnreadableFile]:
     bodies: list[bytes] = []
     names: list[str] = []
     size = 0
     for piece in pieces:
-        body = _document(files, piece)
+        body = _read_document(files, piece)
         if isinstance(body, UnreadableFile):
             yield body
             continue
@@ -154,7 +152,7 @@ def _of_one_type(
         yield build_block(bodies, names, media_type)
 
 
-def _document(files: fs.FileSystem, piece: Piece) -> bytes | UnreadableFile:
+def _read_document(files: fs.FileSystem, piece: Piece) -> bytes | UnreadableFile:
     if piece.problem:
         return UnreadableFile(piece.name, piece.problem)
     try:
@@ -165,14 +163,14 @@ def _document(files: fs.FileSystem, piece: Piece) -> bytes | UnreadableFile:
 
 
 def build_block(bodies: list[bytes], names: list[str], media_type: str) -> Block:
-    """Publications of one media type as a block."""
+    """Build a block of publications of one media type."""
     ends = np.cumsum([len(body) for body in bodies]).astype(np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     return Block(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, tuple(names), media_type=media_type)
 
 
 def count_lines(files: fs.FileSystem, piece: Piece) -> int:
-    """How many lines a piece has, if planning could not tell."""
+    """Return the number of lines of a piece; read it if planning could not count them."""
     if piece.lines:
         return piece.lines
-    return sum(count_line_ends(data) + (data[-1] != LINE_END) for data in _whole_lines(files, piece))
+    return sum(count_line_ends(data) + (data[-1] != LINE_END) for data in _read_whole_lines(files, piece))

@@ -1,12 +1,12 @@
-"""Publication files, cut into chunks that tasks can read on their own.
+"""Chunks of publication files, which tasks read independently of each other.
 
     events/              a.jsonl, 20 MB        chunk 0: a.jsonl, bytes 0 to 8 M, from line 1
       a.jsonl      ->    b/c.json, b/d.json    chunk 1: a.jsonl, bytes 8 M to 16 M, from line 61,729
       b/c.json                                 chunk 2: a.jsonl, the rest
-      b/d.json                                 chunk 3: b/c.json and b/d.json, a document each
+      b/d.json                                 chunk 3: b/c.json and b/d.json, one document each
 
-Line numbers have to be known before tasks begin, because an event without an id is called by its file and line: so
-planning reads every byte once and counts line ends, at the speed of memory.
+An event without an id is named by its file and line, so line numbers must be known before tasks begin: planning reads
+every byte once and counts line ends, at the speed of memory.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ LINE_END = ord("\n")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a file: `lines` lines from `first_line` on, or, if that is 0, one document.
+    """A byte range of a file: lines from `first_line` on, or one document if that is 0.
 
-    How many lines a compressed file has is not known (0) before somebody reads it. Of a file that could not be
-    looked at there is one piece, which says why.
+    `lines` is 0 for a compressed file, whose number of lines is unknown until it is read. An unreadable file has one
+    piece, with the reason in `problem`.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     pieces: tuple[Piece, ...]
 
@@ -72,7 +72,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkList:
-    """Chunks in a file, one after the other, that any task can read its own from: it knows where each begins."""
+    """A file of consecutive chunks with their offsets, from which each task reads its own chunk."""
 
     uri: str
     starts: tuple[int, ...]
@@ -91,11 +91,11 @@ class ChunkList:
 
 
 def plan_chunks(place: str | Path, cores: int = 1) -> list[Chunk]:
-    """The chunks of a file or of everything in a folder, in the order of names and lines.
+    """Divide a file, or all files of a folder, into chunks in the order of names and lines.
 
-    As many for each core, so that all are done at the same time. No more than it takes to keep them below
-    LARGEST_CHUNK, about a second's work: starting a task costs some hundredths of a second, and each one's matches come
-    with the ids of the subscriptions once more.
+    Each core gets the same number of chunks, so that all finish at the same time. There are only as many as keep
+    chunks below LARGEST_CHUNK, about a second of work: starting a task costs some hundredths of a second, and the
+    matches of each task repeat the ids of the subscriptions.
     """
     location = Location.of(place)
     listed = list_publications(place)
@@ -108,11 +108,11 @@ def plan_chunks(place: str | Path, cores: int = 1) -> list[Chunk]:
         if file.problem or not file.has_lines:
             documents.append(document_piece(file))
         else:
-            chunks.extend(Chunk((piece,)) for piece in _cut(location.files, file.info, file.name, size))
-    return chunks + list(_grouped(documents, size))
+            chunks.extend(Chunk((piece,)) for piece in _cut_lines(location.files, file.info, file.name, size))
+    return chunks + list(_group_documents(documents, size))
 
 
-def _cut(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> list[Piece]:
+def _cut_lines(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> list[Piece]:
     try:
         return list(cut_line_pieces(files, info, name, size))
     except OSError as problem:
@@ -120,17 +120,17 @@ def _cut(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> list[
 
 
 def document_piece(file: PublicationFile) -> Piece:
-    """A file as one document."""
+    """Return the piece for a file that is one document."""
     return Piece(file.info.path, file.name, 0, file.info.size, problem=file.problem)
 
 
 def unreadable_piece(files: fs.FileSystem, info: fs.FileInfo, name: str, problem: OSError) -> Piece:
-    """What stands for a file that could not be looked at."""
+    """Return the piece for a file that could not be opened."""
     return Piece(info.path, name, 0, info.size, problem=explain_unreadable(files, info.path, problem))
 
 
 def cut_line_pieces(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> Iterator[Piece]:
-    """A file of lines in pieces of about `size` bytes, cut at line ends. A compressed one cannot be cut."""
+    """Cut a file at line ends into pieces of about `size` bytes; a compressed file stays whole."""
     if name.endswith(COMPRESSED_SUFFIXES):
         yield Piece(info.path, name, 0, info.size, 1, 0)
         return
@@ -150,15 +150,15 @@ def cut_line_pieces(files: fs.FileSystem, info: fs.FileInfo, name: str, size: in
 
 
 def count_line_ends(data: bytes | memoryview | npt.NDArray[np.uint8]) -> int:
-    """How many line ends there are."""
+    """Return the number of line ends."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == LINE_END))
 
 
-def _grouped(documents: Iterable[Piece], most: int) -> Iterator[Chunk]:
+def _group_documents(documents: Iterable[Piece], max_bytes: int) -> Iterator[Chunk]:
     group: list[Piece] = []
     size = 0
     for piece in documents:
-        if group and (size + piece.end > most or len(group) == DOCUMENTS):
+        if group and (size + piece.end > max_bytes or len(group) == DOCUMENTS):
             yield Chunk(tuple(group))
             group, size = [], 0
         group.append(piece)

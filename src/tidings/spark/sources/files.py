@@ -1,7 +1,7 @@
-"""Files of publications in a folder, and what they are called.
+"""Publication files in a folder, and their names.
 
-A `.jsonl` or `.ndjson` file has an event a line; any other file is one document. Files and folders whose names
-begin with a dot or an underscore are left alone.
+A `.jsonl` or `.ndjson` file has one event per line; any other file is one document. Files and folders whose names begin
+with a dot or an underscore are ignored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyarrow import fs
 
 from tidings.errors import InputError
 
-# Places of files: paths, and addresses that pyarrow knows.
+# Locations of files: paths, and URIs that pyarrow supports.
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or folder on some file system: a path, or a URI such as s3://bucket/events."""
+    """A file or folder on any supported file system, as a URI such as s3://bucket/events."""
 
     uri: str
 
@@ -36,54 +36,54 @@ class Location:
 
     @property
     def files(self) -> fs.FileSystem:
-        return _opened(self.uri)[0]
+        return _open_file_system(self.uri)[0]
 
     @property
     def path(self) -> str:
-        return _opened(self.uri)[1]
+        return _open_file_system(self.uri)[1]
 
     @property
     def for_spark(self) -> str:
-        """The address as Spark wants it: Hadoop takes a path as it is written, and %20 for three characters."""
+        """Return the address in Spark's form: Hadoop does not decode `%20` in a path."""
         return f"file://{self.path}" if self.uri.startswith("file:") else self.uri
 
     def info(self) -> fs.FileInfo:
-        """What stands there, if anything does."""
-        with _reaching(self.uri):
+        """Return what the file system knows about this location; its type tells whether it exists."""
+        with _explain_access_errors(self.uri):
             return self.files.get_file_info(self.path)
 
     def inside(self, recursive: bool = False) -> list[fs.FileInfo]:
-        """What is in the folder; nothing if there is none."""
+        """List the folder; return nothing if it does not exist."""
         selector = fs.FileSelector(self.path, recursive=recursive, allow_not_found=True)
-        with _reaching(self.uri):
+        with _explain_access_errors(self.uri):
             return list(self.files.get_file_info(selector))
 
 
 @lru_cache(maxsize=16)
-def _opened(uri: str) -> tuple[fs.FileSystem, str]:
-    with _reaching(uri):
+def _open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    with _explain_access_errors(uri):
         files, path = fs.FileSystem.from_uri(uri)
     return files, path
 
 
 @contextmanager
-def _reaching(uri: str) -> Iterator[None]:
-    """An address that nobody understands or that leads nowhere is a mistake of the person who gave it."""
-    shown = re.sub(r"//[^/@]*@", "//", uri)  # keys of object stores may stand before the @
+def _explain_access_errors(uri: str) -> Iterator[None]:
+    """Raise `InputError` for an address that is unsupported or cannot be reached."""
+    shown = re.sub(r"//[^/@]*@", "//", uri)  # hides keys of object stores, which may precede the @
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise InputError(
-            "this is no address of files",
+            "unsupported file address",
             received=f"'{shown}'",
-            accepted="a path, or an address that pyarrow knows, such as s3://bucket/folder",
+            accepted="a path, or a URI that pyarrow supports, such as s3://bucket/folder",
             hint=_first_line(problem).replace(uri, shown),
         ) from problem
     except UnicodeDecodeError as problem:
-        raise InputError("this name is not UTF-8", received=f"'{shown}'", accepted="UTF-8") from problem
+        raise InputError("the file name is not UTF-8", received=f"'{shown}'", accepted="UTF-8") from problem
     except OSError as problem:
         hint = _first_line(problem).replace(uri, shown)
-        raise InputError("this place cannot be reached", where=shown, hint=hint) from problem
+        raise InputError("the file address cannot be reached", where=shown, hint=hint) from problem
 
 
 def _first_line(problem: Exception) -> str:
@@ -91,9 +91,9 @@ def _first_line(problem: Exception) -> str:
 
 
 def explain_unreadable(files: fs.FileSystem, path: str, problem: OSError) -> str:
-    """Why a file cannot be read. If its file system does not answer, the file is not to blame: that is raised."""
+    """Return why a file cannot be read; raise if its file system does not answer."""
     if files.get_file_info(path).type == fs.FileType.NotFound:
-        return "the file was gone before it was read"
+        return "the file was removed before it was read"
     return f"the file cannot be read: {_first_line(problem)}"
 
 
@@ -103,7 +103,7 @@ MISNAMED = "the file cannot be read: its name is not UTF-8"
 
 
 class PublicationFile(NamedTuple):
-    """A file of publications, what it is called, and why it cannot be opened, if that is known already."""
+    """A publication file, its name, and why it cannot be opened, if that is already known."""
 
     info: fs.FileInfo
     name: str
@@ -115,30 +115,30 @@ class PublicationFile(NamedTuple):
 
 
 def list_files(location: Location) -> list[PublicationFile]:
-    """The files of a folder and what they are called: their path inside it. Hidden ones are left out."""
+    """List the visible files of a folder; their names are their paths relative to it."""
     prefix = location.path.rstrip("/") + "/"
     infos = location.inside(recursive=True)
-    named = [info for info in infos if _is_named(info)]
-    found = [PublicationFile(info, info.path.removeprefix(prefix)) for info in named]
+    named = [info for info in infos if _has_utf8_name(info)]
+    candidates = [PublicationFile(info, info.path.removeprefix(prefix)) for info in named]
     files = sorted(
-        (file for file in found if file.info.is_file and not _hidden(file.name)), key=_depth_and_name
+        (file for file in candidates if file.info.is_file and not _is_hidden(file.name)), key=_depth_and_name
     )
     if isinstance(location.files, fs.LocalFileSystem):
-        files = _once(files)
+        files = _remove_duplicates(files)
         if len(named) < len(infos):
-            files.extend(_misnamed(location.path))
+            files.extend(_list_misnamed(location.path))
     return sorted(files, key=lambda file: file.name)
 
 
-def _is_named(info: fs.FileInfo) -> bool:
+def _has_utf8_name(info: fs.FileInfo) -> bool:
     try:
         return bool(info.path)
     except UnicodeDecodeError:
         return False
 
 
-def _misnamed(folder: str) -> Iterator[PublicationFile]:
-    """The files that pyarrow cannot name, and so cannot open: their names are not UTF-8. Shown with escapes."""
+def _list_misnamed(folder: str) -> Iterator[PublicationFile]:
+    """List files whose names are not UTF-8, which pyarrow cannot open, with escaped names."""
     seen, prefix = set(), folder.rstrip("/") + "/"
     for place, folders, names in os.walk(folder, followlinks=True):
         seen.add(os.path.realpath(place))
@@ -146,7 +146,7 @@ def _misnamed(folder: str) -> Iterator[PublicationFile]:
         for name in names:
             inside = f"{place}/{name}".removeprefix(prefix)
             shown = os.fsencode(inside).decode(errors="backslashreplace")
-            if shown != inside and not _hidden(shown):
+            if shown != inside and not _is_hidden(shown):
                 yield PublicationFile(fs.FileInfo(shown, fs.FileType.File, size=0), shown, MISNAMED)
 
 
@@ -154,8 +154,8 @@ def _depth_and_name(file: PublicationFile) -> tuple[int, str]:
     return file.name.count("/"), file.name
 
 
-def _once(files: list[PublicationFile]) -> list[PublicationFile]:
-    """Each file once, under its shortest name, also where a link leads back to a folder above."""
+def _remove_duplicates(files: list[PublicationFile]) -> list[PublicationFile]:
+    """Keep each file once, under its shortest name, even if links lead to a parent folder."""
     folders: dict[str, str] = {}
     known: dict[tuple[str, str], PublicationFile] = {}
     for file in files:
@@ -167,20 +167,20 @@ def _once(files: list[PublicationFile]) -> list[PublicationFile]:
 
 
 def list_publications(place: str | Path) -> list[PublicationFile]:
-    """The files to read, and what they are called; it is an error if there are none."""
+    """List the publication files at a location; raise `InputError` if there are none."""
     location, given = Location.of(place), str(place)
     info = location.info()
     if info.type == fs.FileType.NotFound:
-        raise InputError("there are no publications: neither a file nor a folder", received=given)
+        raise InputError("no publications: there is no such file or folder", received=given)
     if info.is_file:
         return [PublicationFile(info, info.base_name)]
     files = list_files(location)
     if not files:
         raise InputError(
-            "the folder has no publications", where=given, accepted="*.jsonl, or a document a file"
+            "the folder has no publications", where=given, accepted="*.jsonl files, or one document per file"
         )
     return files
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))

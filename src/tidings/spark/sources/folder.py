@@ -1,13 +1,13 @@
-"""A folder as a source of Structured Streaming: `session.readStream.format("tidings_folder")`.
+"""Streaming source for a folder: `session.readStream.format("tidings_folder")`.
 
-New files are listed and written down, in the order in which they came, in a list beside the checkpoint:
+New files are recorded, in the order of their arrival, in a list in the checkpoint folder:
 
     {"first": 0, "path": "/in/a.jsonl", "name": "a.jsonl", "start": 0, "end": 1048540, "first_line": 1, "lines": 9213}
 
-so that every line has a running position, like a publication in the journal, and a batch is a range of positions.
-A line of the list is durable before an offset speaks of it. A file counts as it was when it was first seen: write it
-elsewhere and move it into the folder. A file that cannot be read has one position, and the reason in its line of the
-list; lines that are gone when their turn comes are told of as well. Nothing that was seen is lost silently.
+So every line has a position, like a publication in the journal, and a batch is a range of positions. An entry of the
+list is durable before an offset refers to it. A file is read as it was when first seen: write it elsewhere and move it
+into the folder. An unreadable file has one position, and the reason in its entry; lines that have disappeared when
+their batch is read are reported, too. Nothing that was seen is lost silently.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LISTING_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ListedPiece:
-    """A piece of a file, and the position before its first line."""
+    """A piece of a file, and the position that precedes its first line."""
 
     first: int
     piece: Piece
@@ -47,7 +47,7 @@ class ListedPiece:
 
 
 class FileList:
-    """The list of the files that were seen. One process writes it; any number may read it."""
+    """The list of files seen so far. One process writes it; any number of processes may read it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,7 +60,7 @@ class FileList:
         return self.entries[-1].last if self.entries else 0
 
     def refresh(self) -> None:
-        """Read what was added. A torn last line was never spoken of by an offset: it is not there."""
+        """Read new entries. An incomplete last line is ignored: no offset refers to it yet."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
@@ -70,28 +70,28 @@ class FileList:
         self._read_to += len(whole)
         for line in whole.splitlines():
             fields = json.loads(line)
-            self._take(ListedPiece(fields.pop("first"), Piece(**fields)))
+            self._record(ListedPiece(fields.pop("first"), Piece(**fields)))
 
     def add(self, pieces: list[Piece]) -> None:
-        """Write pieces down, durably."""
-        listed = []
+        """Append pieces to the list, durably."""
+        entries = []
         first = self.last
         for piece in pieces:
-            listed.append(ListedPiece(first, piece))
+            entries.append(ListedPiece(first, piece))
             first += piece.lines
-        lines = [json.dumps({"first": one.first, **asdict(one.piece)}) + "\n" for one in listed]
+        lines = [json.dumps({"first": entry.first, **asdict(entry.piece)}) + "\n" for entry in entries]
         self._append("".join(lines).encode())
-        for one in listed:
-            self._take(one)
+        for entry in entries:
+            self._record(entry)
 
     def between(self, after: int, upto: int) -> Iterator[ListedPiece]:
-        """The entries with positions in a range."""
-        at = max(0, bisect_right(self.entries, after, key=lambda one: one.first) - 1)
-        for one in self.entries[at:]:
-            if one.first >= upto:
+        """Yield the entries with positions in a range."""
+        start = max(0, bisect_right(self.entries, after, key=lambda entry: entry.first) - 1)
+        for entry in self.entries[start:]:
+            if entry.first >= upto:
                 return
-            if one.last > after:
-                yield one
+            if entry.last > after:
+                yield entry
 
     def _append(self, data: bytes) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,20 +103,20 @@ class FileList:
             os.fsync(file.fileno())
         self._read_to += len(data)
 
-    def _take(self, one: ListedPiece) -> None:
-        self.entries.append(one)
-        self.names.add(one.piece.name)
+    def _record(self, entry: ListedPiece) -> None:
+        self.entries.append(entry)
+        self.names.add(entry.piece.name)
 
 
 @dataclass
 class FileRange(PositionRange):
-    """A range of positions and what of the list it needs: reading the list would cost each task all files ever seen."""
+    """A range of positions with its entries, so that tasks do not read the whole list."""
 
     listed: tuple[ListedPiece, ...]
 
 
 class FolderReader(PositionReader):
-    """Reads the files of a folder."""
+    """Reader for the files of a folder."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -126,22 +126,24 @@ class FolderReader(PositionReader):
         self._next_listing = 0.0
 
     def head(self) -> int:
-        known = self._known()
+        known = self._known_files()
         if monotonic() >= self._next_listing:
             self._discover(known)
             self._next_listing = monotonic() + LISTING_SECONDS
         return known.last
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[PositionRange]:
-        known, ranges = self._known(), super().partitions(start, end)
-        return [FileRange(one.after, one.upto, tuple(known.between(one.after, one.upto))) for one in ranges]
+        known, ranges = self._known_files(), super().partitions(start, end)
+        return [
+            FileRange(part.after, part.upto, tuple(known.between(part.after, part.upto))) for part in ranges
+        ]
 
     def rows(self, part: FileRange) -> Iterator[JournalRow]:
         for listed in part.listed:
             first, last = max(part.after, listed.first) + 1, min(part.upto, listed.last)
-            yield from _publications(self._folder.files, listed, first, last)
+            yield from _read_publications(self._folder.files, listed, first, last)
 
-    def _known(self) -> FileList:
+    def _known_files(self) -> FileList:
         if self._files is None:
             self._files = FileList(self._list)
             self._files.refresh()
@@ -151,16 +153,19 @@ class FolderReader(PositionReader):
         new = [file for file in list_files(self._folder) if file.name not in known.names]
         for file in sorted(new, key=lambda file: (file.info.mtime_ns or 0, file.name)):
             try:
-                pieces = list(_pieces(self._folder.files, file))
+                pieces = list(_cut_pieces(self._folder.files, file))
             except FileNotFoundError:
-                continue  # gone between two looks: it was never here
+                continue  # removed after it was listed: treated as never seen
             except OSError as problem:
                 pieces = [unreadable_piece(self._folder.files, file.info, file.name, problem)]
             known.add(pieces)
 
 
 class FolderSource(DataSource):  # type: ignore[misc]
-    """The format `tidings_folder`. Options: those of the journal, `folder`, and `list`, the file for the list."""
+    """The format `tidings_folder`.
+
+    Options are those of the journal, `folder`, and `list`, the path of the list.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -173,23 +178,25 @@ class FolderSource(DataSource):  # type: ignore[misc]
         return FolderReader(self.options)
 
 
-def _pieces(files: fs.FileSystem, file: PublicationFile) -> Iterator[Piece]:
-    """The pieces of a file; an empty file has one without lines, so that it is not looked at again."""
+def _cut_pieces(files: fs.FileSystem, file: PublicationFile) -> Iterator[Piece]:
+    """Cut a file into pieces; an empty file gets one without lines, so that it is listed."""
     if file.problem or not file.has_lines:
         yield document_piece(file)
         return
-    some = False
+    has_pieces = False
     for piece in cut_line_pieces(files, file.info, file.name, PIECE_BYTES):
-        some = True
+        has_pieces = True
         yield replace(piece, lines=count_lines(files, piece))
-    if not some:
+    if not has_pieces:
         yield Piece(file.info.path, file.name, 0, 0, 1, 0)
 
 
-def _publications(files: fs.FileSystem, listed: ListedPiece, first: int, last: int) -> Iterator[JournalRow]:
-    """The publications from one position to another; at the first one that cannot be had, why, and nothing more."""
+def _read_publications(
+    files: fs.FileSystem, listed: ListedPiece, first: int, last: int
+) -> Iterator[JournalRow]:
+    """Read the publications from `first` to `last`; stop with a problem row at an unreadable one."""
     piece, done = listed.piece, listed.first
-    problem = "the file has fewer lines now than when it was first seen"
+    problem = "the file has fewer lines than when it was first seen"
     for block in read_blocks(files, Chunk((piece,))):
         if isinstance(block, UnreadableFile):
             problem = block.reason
@@ -203,11 +210,11 @@ def _publications(files: fs.FileSystem, listed: ListedPiece, first: int, last: i
             return
     lost = max(first, done + 1)
     if lost <= last:
-        yield _lost(listed, lost, last, problem)
+        yield _build_problem_row(listed, lost, last, problem)
 
 
-def _lost(listed: ListedPiece, first: int, last: int, problem: str) -> JournalRow:
-    """What is told of positions that cannot be had: it stands at the first of them and says which lines they are."""
+def _build_problem_row(listed: ListedPiece, first: int, last: int, problem: str) -> JournalRow:
+    """Return the row for unreadable positions, at the first one; its problem names the lines."""
     piece = listed.piece
     if not piece.first_line:
         return first, None, piece.name, media_type_of(piece.name), None, problem
@@ -218,7 +225,7 @@ def _lost(listed: ListedPiece, first: int, last: int, problem: str) -> JournalRo
 
 
 def _bodies(piece: Piece, block: Block) -> Iterator[tuple[int, str, bytes]]:
-    """Place in the piece, name and body of each publication."""
+    """Yield the place in the piece, the name and the body of each publication."""
     places = [1] if block.lines is None else (block.lines - piece.first_line + 1).tolist()
     for place, name, start, end in zip(
         places, block.names().to_pylist(), block.starts, block.ends, strict=True

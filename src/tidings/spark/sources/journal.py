@@ -1,14 +1,14 @@
-"""The journal as a source of Structured Streaming: `session.readStream.format("tidings_journal")`.
+"""Streaming source for the journal: `session.readStream.format("tidings_journal")`.
 
-An offset is a position, so a batch is a range of positions: asked for again after a crash, it is the same
-publications. Tasks read their part of the range from the store themselves (`journal_tasks`); nothing passes through the
+An offset is a position, so a batch is a range of positions and has the same publications when it is repeated after a
+crash. Tasks read their part of the range directly from the store (`stream.journal_task`); nothing passes through the
 driver.
 
     option             meaning
-    store_url          the store's address (Spark hides the values of options with `url` in their names)
-    publications       how many a batch may have at most
-    lock               a file the source locks while its JVM lives (see `checkpoint`)
-    run                a name of this run, if it is to begin with a batch even if there is nothing new
+    store_url          the address of the store (Spark redacts options with `url` in their names)
+    publications       the maximum number of publications in a batch
+    lock               a file that the source locks while its JVM is alive (see `checkpoint`)
+    run                a name of this run; with it the run begins with a batch even if there is nothing new
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ROWS = 500
 JOURNAL_COLUMNS = (
     "position long, publication string, name string, media_type string, body binary, problem string"
 )
-"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, what it is, its
-bytes; or why there are none.
+"""The columns of every source: the position, the id (null if it is in the body), the name used without an id, the media
+type, the bytes; or the problem if there are no bytes.
 """
 
 JOURNAL_SCHEMA = pa.schema(
@@ -55,43 +55,43 @@ JournalRow = tuple[int, str | None, str, str, bytes | None, str | None]
 
 @dataclass
 class PositionRange(InputPartition):  # type: ignore[misc]
-    """Positions after `after`, up to and with `upto`."""
+    """The positions after `after`, up to and including `upto`."""
 
     after: int
     upto: int
 
 
 class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """What sources with one running position share: bounded batches, and a stop at the head of the start.
+    """Base of sources with one position: bounds batches, and can stop at the initial head.
 
-    The engine's own limits are never above ours, so that no trigger can make a batch larger than it may be. A batch is
-    made when the offset is another one: with the name of the run in it, that is so when a run begins.
+    Spark's own limits never exceed ours, so no trigger can make a batch too large. Spark plans a batch when the offset
+    changes: the name of the run, as part of the offset, changes it when a run begins.
     """
 
     def __init__(self, options: Any) -> None:
-        self._most = int(options["publications"])
+        self._max_publications = int(options["publications"])
         self._lock = options["lock"]
         self._run = options.get("run")
         self._target: int | None = None
 
     @abstractmethod
     def head(self) -> int:
-        """The last position there is."""
+        """Return the last position of the source."""
 
     @abstractmethod
     def rows(self, part: Any) -> Iterator[tuple[Any, ...]]:
-        """What stands in one of the ranges that `partitions` gives, as the source's columns."""
+        """Yield the rows of one range from `partitions`, in the columns of the source."""
 
     def initialOffset(self) -> dict[str, int]:
         hold_lock(self._lock)
         return {"position": self.beginning()}
 
     def beginning(self) -> int:
-        """Where a stream without a checkpoint begins."""
+        """Return the position where a stream without a checkpoint begins."""
         return 0
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._most)
+        return ReadMaxRows(self._max_publications)
 
     def prepareForTriggerAvailableNow(self) -> None:
         hold_lock(self._lock)
@@ -101,11 +101,11 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         hold_lock(self._lock)
         head = self.head() if self._target is None else self._target
         if head < start["position"] and self._target is None:
-            raise SetupError(  # no store that comes back: somebody has to decide
-                f"the stream has read up to position {start['position']}, but the last one now is {head}",
-                hint="was the store replaced by an older copy? remove the checkpoint: it goes on where the copy is",
+            raise SetupError(  # a retry does not help: the operator has to decide
+                f"the stream has read up to position {start['position']}, but the last position is now {head}",
+                hint="if an older copy replaced the store, remove the checkpoint: the stream continues from the copy",
             )
-        position = max(start["position"], min(head, start["position"] + self._most))
+        position = max(start["position"], min(head, start["position"] + self._max_publications))
         return {**start, "position": position} | ({"run": self._run} if self._run else {})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[PositionRange]:
@@ -117,7 +117,7 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
 
 
 class JournalReader(PositionReader):
-    """Reads a store's journal."""
+    """Reader for the journal of a store."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -130,7 +130,7 @@ class JournalReader(PositionReader):
         return find_start_position(open_shared_store(self._url))
 
     def rows(self, part: PositionRange) -> Iterator[JournalRow]:
-        return _rows(self._url, part)
+        return _read_rows(self._url, part)
 
 
 class JournalSource(DataSource):  # type: ignore[misc]
@@ -148,53 +148,54 @@ class JournalSource(DataSource):  # type: ignore[misc]
 
 
 def find_start_position(store: Store) -> int:
-    """Where a stream begins whose checkpoint is gone or stayed elsewhere: after what the store says was matched. From
-    the first publication on, somebody would be told of what was published before they subscribed.
+    """Return where a stream without its checkpoint begins: after what the store has as matched.
+
+    From position 0 on it would notify subscribers of publications that are older than their subscriptions.
     """
     return store.notifications.matched()
 
 
 def cut_ranges(after: int, upto: int) -> list[PositionRange]:
-    """The positions after one, up to and with another, as ranges for tasks."""
-    return [PositionRange(*each) for each in pairwise([*range(after, upto, PUBLICATIONS_A_TASK), upto])]
+    """Divide the positions after `after`, up to and including `upto`, into ranges for tasks."""
+    return [PositionRange(*bounds) for bounds in pairwise([*range(after, upto, PUBLICATIONS_A_TASK), upto])]
 
 
 def read_range(url: str, part: PositionRange) -> Iterator[Any]:
-    """What stands in a range of a store's journal, as Arrow batches."""
-    return build_record_batches(_rows(url, part))
+    """Read a range of the journal of a store as Arrow batches."""
+    return build_record_batches(_read_rows(url, part))
 
 
-def _rows(url: str, part: PositionRange) -> Iterator[JournalRow]:
-    for one in open_shared_store(url).journal.read(part.after, part.upto):
-        assert one.position is not None
-        yield one.position, one.id, one.id, one.media_type, one.body, None
+def _read_rows(url: str, part: PositionRange) -> Iterator[JournalRow]:
+    for entry in open_shared_store(url).journal.read(part.after, part.upto):
+        assert entry.position is not None
+        yield entry.position, entry.id, entry.id, entry.media_type, entry.body, None
 
 
 def build_record_batches(rows: Iterable[tuple[Any, ...]], schema: Any = JOURNAL_SCHEMA) -> Iterator[Any]:
-    """Rows as Arrow batches of bounded length."""
-    rest = iter(rows)
-    while some := list(islice(rest, ROWS)):
-        columns = zip(*some, strict=True)
+    """Build Arrow batches of bounded length from rows."""
+    remaining = iter(rows)
+    while group := list(islice(remaining, ROWS)):
+        columns = zip(*group, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @lru_cache(maxsize=4)
 def open_shared_store(url: str) -> Store:
-    """The store, opened once in a process: workers live on from batch to batch."""
+    """Open a store once per process: workers live across batches."""
     return open_store(url)
 
 
-_held: dict[str, int] = {}
+_locks: dict[str, int] = {}
 
 
 def hold_lock(path: str) -> None:
-    """Lock a file for as long as this process lives. The source's process lives as long as its JVM does."""
-    if path in _held:
+    """Lock a file until this process exits. The process of the source lives as long as its JVM."""
+    if path in _locks:
         return
     file = acquire_lock(Path(path), SURVIVAL_SECONDS)
     if file is None:
-        raise SetupError("another stream works on this home folder", where=path, hint="stop it first")
+        raise SetupError("another stream is using this home folder", where=path, hint="stop it first")
     os.set_inheritable(file, False)
     write_lock_owner(file)
-    _held[path] = file
+    _locks[path] = file
