@@ -22,6 +22,15 @@ def test_processes_talk_through_sockets_that_nobody_else_reaches(session: Any) -
     assert [path for path in folder.iterdir() if path.is_socket()]
 
 
+@pytest.mark.parametrize(
+    ("master", "remote"), [("spark://cluster:7077", None), ("yarn", None), ("local[*]", "sc://cluster:15002")]
+)
+def test_settings_of_a_cluster_leave_its_plans_alone(master: str, remote: str | None) -> None:
+    settings = sessions._settings(master, remote)
+    assert not settings.keys() & {"spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage"}
+    assert sessions._settings("local[*]", None)["spark.sql.shuffle.partitions"] == "4"
+
+
 @pytest.mark.parametrize("name", ["far" * 20, "\N{WHITE SMILING FACE}"])
 def test_where_temporary_files_are_too_far_away_for_a_socket_it_is_tcp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

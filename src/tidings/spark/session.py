@@ -54,13 +54,11 @@ MASTERS = (
 )
 
 COMMON = {
-    "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # publications a task takes at once
-    "spark.sql.codegen.wholeStage": "false",  # compiling Java for plans of two steps takes longer than running them
     "spark.sql.streaming.pollingDelay": "50ms",  # an idle stream asks the store 20 times a second, not 100
     "spark.sql.streaming.minBatchesToRetain": "20",  # recovery needs the last batch; the rest is for people
 }
-"""Settings of any session."""
+"""Settings of any session that Tidings opens, on a cluster or a Connect server too."""
 
 STARTED = {
     "spark.app.name": "tidings",
@@ -76,12 +74,14 @@ STARTED = {
 """Settings of a driver that is started here, for whatever cluster."""
 
 EMBEDDED = {
+    "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
+    "spark.sql.codegen.wholeStage": "false",  # compiling Java for plans of two steps takes longer than running them
     "spark.ui.enabled": "false",  # half a second of start-up, and a port nobody asked for
     "spark.driver.host": LOOPBACK,  # without these Spark listens on the machine's outer address
     "spark.driver.bindAddress": LOOPBACK,
     "spark.connect.grpc.binding.address": LOOPBACK,
 }
-"""Settings of a driver with everything on this machine."""
+"""Settings of a driver with everything on this machine. A cluster has data and executors of another size."""
 
 QUICK_JVM = (
     "-XX:TieredStopAtLevel=1",  # the JVM only hands out work: optimising it costs more than it saves, half the start
