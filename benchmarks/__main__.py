@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     churn,
+    dataframes,
     documents,
     graphs,
     heart,
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "churn": churn.run,
     "latency": latency.run,
     "pipeline": pipeline.run,
+    "dataframes": dataframes.run,
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,

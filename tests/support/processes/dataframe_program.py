@@ -6,6 +6,7 @@ Prints how many pairs the definition expects, and how many a batch and a stream 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ SIZES = {"small": 0, "large": 60_000}
 
 
 def open_session(master: str) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder: Any = SparkSession.builder
     if master == "connect":
         return builder.remote("local[2]").getOrCreate()
