@@ -23,7 +23,7 @@ from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import Subscriptions, Workload, stock
 from tidings.atoms import Atoms
-from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 

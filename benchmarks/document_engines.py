@@ -15,8 +15,8 @@ from lxml import etree
 from benchmarks.engine import Counts, Engine, ReadsOnly
 from benchmarks.workloads.documents import Documents, Texts
 from tidings.documents.tag_paths import TagPaths
-from tidings.documents.xml_columns import DecodedDocuments, decode_documents
-from tidings.matching.compiler.pipeline import compile_columns
+from tidings.documents.xml_batch_decoder import DecodedDocuments, decode_documents
+from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 

@@ -11,7 +11,7 @@ from benchmarks.harness import Counts, Engine, timed
 from benchmarks.workloads import Events, Subscriptions
 from research.events.algorithm import Algorithm
 from tidings.atoms import Atoms, Event
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 

@@ -20,7 +20,7 @@ from tidings.graphs.model import Graph, Term, TermKind
 from tidings.graphs.patterns.pattern_tree import Pattern, PatternEdge, Variable
 from tidings.graphs.rdf.multipart import n_triples
 from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
-from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 

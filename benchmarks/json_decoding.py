@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from tidings.events.json_columns import decode_many, split_lines
+from tidings.events.json_batch_decoder import decode_many, split_lines
 from tidings.events.json_decoder import decode
 from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member

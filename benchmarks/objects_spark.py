@@ -16,7 +16,7 @@ from benchmarks.relational import CORES, session
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads.campus import Campus
-from tidings.objects.cdc.pipeline import ChangeResults, derive_object_changes
+from tidings.objects.cdc.object_changes import ChangeResults, derive_object_changes
 
 SPARK = f"Spark, local[{CORES}]"
 CLOSURE = f"{SPARK}, closure"

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.events.json_columns import DecodedLines, decode_many, split_lines
+from tidings.events.json_batch_decoder import DecodedLines, decode_many, split_lines
 from tidings.events.kernel_tables import PathTable
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches

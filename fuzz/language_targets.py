@@ -10,16 +10,16 @@ from fuzz import seeds
 from fuzz.target import Run, Target, encoded, of_text, text_of
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.events import predicates
+from tidings.events import predicate_parser as predicates
+from tidings.events.predicate_tree import show_tree
 from tidings.events.schema.event_schema import EventSchema, SchemaParts
 from tidings.events.schema.extension import extend
 from tidings.events.schema.files import dump, load, load_text, parts_of_text
-from tidings.events.tree import show_tree
 from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.kinds import LANGUAGES
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.language import Context
-from tidings.matching.compiler.pipeline import compile_many
 from tidings.metadata.queries.sparql import ResourceGraph
 from tidings.metadata.rules import rule_parser
 from tidings.metadata.rules.rule_files import RuleFile

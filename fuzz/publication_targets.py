@@ -24,10 +24,10 @@ from tidings.console.pages import highlight_publication
 from tidings.console.publish import sniff_media_type
 from tidings.documents import xml_decoder
 from tidings.documents.tag_paths import TagPaths
-from tidings.documents.xml_columns import atoms_of, decode_documents
+from tidings.documents.xml_batch_decoder import atoms_of, decode_documents
 from tidings.errors import DecodeProblem, InputError, TidingsError
 from tidings.events import json_decoder
-from tidings.events.json_columns import split_lines
+from tidings.events.json_batch_decoder import split_lines
 from tidings.events.schema.files import load
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.rdf.media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE

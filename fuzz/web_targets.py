@@ -57,7 +57,7 @@ from tidings.metadata.replication.kafka_log import MEDIA_TYPE_HEADER, OPERATION_
 from tidings.metadata.replication.peer import normalize_peer_url as checked_peer
 from tidings.metadata.resources import resource_from_json
 from tidings.model import Publication
-from tidings.objects.cdc.debezium import parse_envelope
+from tidings.objects.cdc.debezium_decoder import parse_envelope
 from tidings.operations import kafka_address
 from tidings.operations.egress_policy import is_private, split_host, strip_credentials
 from tidings.operations.http_client import HttpResponse

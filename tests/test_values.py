@@ -19,8 +19,8 @@ from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.syndication.item_graph import date_term, instant
 from tidings.graphs.taxonomy import merged
 from tidings.kinds import LANGUAGES
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.language import Context
-from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.index.index import Index
 from tidings.metadata.rules import rule_parser
 from tidings.metadata.schema.model import parse_literal

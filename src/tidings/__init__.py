@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidings.events.json_decoder import decode
     from tidings.events.schema.event_schema import EventSchema
     from tidings.events.schema.files import load as load_schema
-    from tidings.matching.compiler.pipeline import compile_many, compile_text
+    from tidings.matching.compiler.compilation import compile_many, compile_text
     from tidings.matching.index.index import Index
     from tidings.model import Match, Notification, Publication, Reason, Reject, Subscription
     from tidings.objects.listener.session_listener import notice
@@ -44,8 +44,8 @@ _PLACES = {
     "TidingsError": "errors",
     "Watch": "objects.propagation",
     "association": "objects.readers.sqlalchemy_marks",
-    "compile_many": "matching.compiler.pipeline",
-    "compile_text": "matching.compiler.pipeline",
+    "compile_many": "matching.compiler.compilation",
+    "compile_text": "matching.compiler.compilation",
     "decode": "events.json_decoder",
     "implicit": "objects.readers.sqlalchemy_marks",
     "load_schema": "events.schema.files:load",

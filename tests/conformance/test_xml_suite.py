@@ -23,7 +23,7 @@ from tests.conformance.suites import unexplained, xml_suite
 from tidings.api.xml_rpc.service_methods import parse_call
 from tidings.atoms import Atoms
 from tidings.documents.tag_paths import TagPaths
-from tidings.documents.xml_columns import atoms_of, decode_documents
+from tidings.documents.xml_batch_decoder import atoms_of, decode_documents
 from tidings.documents.xml_decoder import DEFAULT, decode
 from tidings.errors import DecodeProblem, TidingsError
 from tidings.graphs.rdf import rdf_decoder

@@ -10,8 +10,8 @@ from tests.support.pairs import Pair, outcome, read_pairs
 from tests.support.paths import PAIRS_FOLDER
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.events import predicates
-from tidings.events.tree import show_tree
+from tidings.events import predicate_parser as predicates
+from tidings.events.predicate_tree import show_tree
 from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.rules import rule_parser
 

@@ -20,9 +20,9 @@ from tidings.atoms import Aspect, Column, Event
 from tidings.errors import SubscriptionError
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.predicate_tree import Tree
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import Tree
-from tidings.matching.compiler.pipeline import compile_text
+from tidings.matching.compiler.compilation import compile_text
 from tidings.matching.compiler.plan import Plan, Relation
 from tidings.matching.index.index import Index
 

@@ -9,7 +9,7 @@ import pytest
 from tidings.core.language_hints import hint_to_language, hint_to_name
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.events import predicates
+from tidings.events import predicate_parser as predicates
 from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.rules import rule_parser
 

@@ -20,7 +20,7 @@ from tidings.core.suggest import (
     printable,
     shorten_list,
 )
-from tidings.events import predicates
+from tidings.events import predicate_parser as predicates
 from tidings.events.schema.event_schema import MOST_VIEWS, EventSchema, EventType
 
 

@@ -9,8 +9,8 @@ from tidings.documents.twigs import DOCUMENT, Twig, read_twig
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import TooLarge
 from tidings.matching.compiler.blocks import unpack
+from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.language import Context
-from tidings.matching.compiler.pipeline import compile_columns
 
 
 def shown(text: str) -> list[str]:

@@ -10,10 +10,10 @@ from tests.support.pairs import Pair, outcome, read_pairs
 from tests.support.strategies.events import SCHEMA
 from tidings.errors import SubscriptionError
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.predicate_tree import show_tree
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
-from tidings.events.tree import show_tree
-from tidings.matching.compiler.pipeline import compile_text
+from tidings.matching.compiler.compilation import compile_text
 
 HERE = Path(__file__).parent
 

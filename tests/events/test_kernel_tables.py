@@ -15,7 +15,7 @@ from tests.support.atoms import events_of
 from tests.support.oracles.json_decoders import BETWEEN, told_apart
 from tests.support.strategies.schemas import instances, schemas
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.events.json_columns import DecodedLines, decode_many
+from tidings.events.json_batch_decoder import DecodedLines, decode_many
 from tidings.events.json_decoder import decode, publication_id
 from tidings.events.kernel_tables import Conformity
 from tidings.events.schema.domains import Domain, DomainKind

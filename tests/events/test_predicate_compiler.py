@@ -13,7 +13,7 @@ from tests.support.strategies.events import SCHEMA, schema_texts, texts, untidy
 from tidings.errors import SubscriptionError
 from tidings.events.schema.event_schema import EventSchema
 from tidings.matching.compiler.blocks import unpack
-from tidings.matching.compiler.pipeline import compile_columns, compile_many, compile_text
+from tidings.matching.compiler.compilation import compile_columns, compile_many, compile_text
 from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.model import Subscription
 

@@ -28,8 +28,8 @@ from tidings.graphs.patterns.pattern_tree import (
     show,
 )
 from tidings.matching.compiler.blocks import unpack, unpack_irregular
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.language import DEFAULT_LIMIT
-from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import IrregularClauses, Test, TwigWriter
 from tidings.model import Subscription
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Integer, String
 from sqlalchemy.orm import Session
+from tests.objects.cdc.test_pipeline import log_of
 
 from tests.objects.applying import Applying, References, Statements, Values
-from tests.objects.cdc.test_pipeline import log_of
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.declared import Program, declared
 from tests.objects.engines import in_memory
@@ -23,7 +23,7 @@ from tests.objects.histories import Expected, History, as_expected, create_table
 from tests.objects.test_triggers import MODELS
 from tests.support.servers.postgres import Server
 from tidings import notice
-from tidings.objects.cdc.pipeline import derive_object_changes
+from tidings.objects.cdc.object_changes import derive_object_changes
 from tidings.objects.model.class_model import Model
 from tidings.objects.model.relational_view import quote_literal, quote_name
 from tidings.objects.model.table_mapping import ClassTable, LinkTable, MappedModel

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.documents.test_xml_columns import decoded, same_as_definition
+from tests.documents.test_xml_batch_decoder import decoded, same_as_definition
 from tidings.api.xml_rpc import service_methods
 from tidings.console.pages import highlight_publication
 from tidings.documents.xml_decoder import decode

@@ -20,13 +20,13 @@ from tests.support.strategies.xml import documents
 from tidings.atoms import AtomShape
 from tidings.documents import xml_decoder
 from tidings.documents.model import Node, place_of
-from tidings.documents.xml_columns import atoms_of
+from tidings.documents.xml_batch_decoder import atoms_of
 from tidings.errors import DecodeProblem
 from tidings.events import json_decoder
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.extension import extend
 from tidings.kinds import DecodedPublications, Environment
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 from tidings.reference_data import enrichment

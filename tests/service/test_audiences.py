@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.stores.notified_store import Told
 from tidings.errors import DecodeProblem, IdTaken, InputError
-from tidings.events.json_columns import decode_many, documents_of
+from tidings.events.json_batch_decoder import decode_many, documents_of
 from tidings.events.kernel_tables import PathTable
 from tidings.feeds.outbound.personal_feeds import OpenFeed
 from tidings.model import Publication, Reject

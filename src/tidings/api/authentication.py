@@ -20,7 +20,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
-from tidings.api.concurrency import Batcher
+from tidings.api.group_commit import Batcher
 from tidings.api.limits import RateLimiter
 from tidings.api.problem_details import HttpError
 from tidings.api.routes import refuse_unknown_parameters

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from tidings.api.authentication import require_owner
-from tidings.api.concurrency import WriteLimiter
 from tidings.api.parameters import subscriber_of
+from tidings.api.write_limiter import WriteLimiter
 from tidings.console.pages import HOME, console_router, format_query, redirect_to
 from tidings.console.session import (
     Form,

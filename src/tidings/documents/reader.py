@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidings.documents import explanation, xml_decoder
 from tidings.documents.model import Node
 from tidings.documents.tag_paths import TagPaths
-from tidings.documents.xml_columns import DecodedDocuments, atoms_of, decode_documents
+from tidings.documents.xml_batch_decoder import DecodedDocuments, atoms_of, decode_documents
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import PublicationError
 from tidings.kinds import Bytes, DecodedPublications, Environment, Evaluator, Explanation, Integers, Reader

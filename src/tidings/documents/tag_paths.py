@@ -20,7 +20,7 @@ XML = "http://www.w3.org/XML/1998/namespace"
 
 
 class TagPaths:
-    """A growing table of tag paths for `xml_columns.decode_documents`, used for many batches.
+    """A growing table of tag paths for `xml_batch_decoder.decode_documents`, used for many batches.
 
     A path's number in the atoms is its place in `names`. Numbers stay valid until the table is emptied; `names` is the
     same tuple as before if no path was added.

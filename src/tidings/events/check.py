@@ -14,9 +14,9 @@ from tidings.core.source_text import Span
 from tidings.core.suggest import EVENT_TYPE, did_you_mean, shorten_list
 from tidings.errors import CheckProblem
 from tidings.events.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, OPERATORS, Takes
-from tidings.events.predicates import as_instant
+from tidings.events.predicate_parser import as_instant
+from tidings.events.predicate_tree import Comparison, Spans, Tree, either, rewrite
 from tidings.events.schema.domains import LISTED, Domain, DomainKind
-from tidings.events.tree import Comparison, Spans, Tree, either, rewrite
 from tidings.matching.compiler.language import Context
 from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS, Instant, Kind, Literal, kind_of, show
 

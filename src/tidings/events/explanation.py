@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidings.atoms import Event
-from tidings.events.tree import And, Comparison, Not, Or, Tree, comparisons, show_tree
+from tidings.events.predicate_tree import And, Comparison, Not, Or, Tree, comparisons, show_tree
 from tidings.model import Reason
 from tidings.values import Scalar
 

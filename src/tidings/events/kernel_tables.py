@@ -25,7 +25,7 @@ _CLOUD_EVENT = "specversion"
 
 
 class PathTable:
-    """Wanted paths for `json_columns.decode_many`. Build it once per set of paths and use it for many
+    """Wanted paths for `json_batch_decoder.decode_many`. Build it once per set of paths and use it for many
     batches.
 
     A path's number in the atoms is its place in `paths`. The strings of `loose` paths are never read, so one

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.events.operators import BETWEEN, EQ, GE, GT, IN, IS_A, LE, LT
+from tidings.events.predicate_tree import Comparison, Not, Slots, Tree, comparisons
 from tidings.events.rewrites import clauses_of, comparison_of, is_single
 from tidings.events.schema.domains import LISTED, Domain
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.skeletons import Mask, equal, is_before
-from tidings.events.tree import Comparison, Not, Slots, Tree, comparisons
 from tidings.matching.compiler.plan import Literals
 
 Columns = Mapping[int, Literals]

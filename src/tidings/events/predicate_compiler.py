@@ -22,8 +22,9 @@ from tidings.core import suggest
 from tidings.errors import SubscriptionError, TextWarning
 from tidings.events.check import check
 from tidings.events.literal_guards import find_guarded_texts
+from tidings.events.predicate_parser import parse
+from tidings.events.predicate_tree import Comparison, Not, Slots, Tree, comparisons, rewrite
 from tidings.events.predicate_warnings import CHECKS
-from tidings.events.predicates import parse
 from tidings.events.rewrites import (
     clauses_of,
     comparison_of,
@@ -37,7 +38,6 @@ from tidings.events.rewrites import (
 from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.skeletons import LiteralTexts, Mask, Skeleton, Sort, group_texts, literal_ends
-from tidings.events.tree import Comparison, Not, Slots, Tree, comparisons, rewrite
 from tidings.matching.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.matching.compiler.language import CompiledRows, Context, Knowledge, Language, first_warnings
 from tidings.matching.compiler.plan import (

@@ -19,9 +19,9 @@ from tidings.core.source_text import Span
 from tidings.core.suggest import EVENT_TYPE
 from tidings.errors import TextWarning
 from tidings.events.operators import BETWEEN, CONTAINS, EQ, EXISTS, GE, GT, IN, LE, LT, NE
+from tidings.events.predicate_tree import Comparison, Tree, comparisons, show_path, show_tree
 from tidings.events.rewrites import clauses_of, is_single
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import Comparison, Tree, comparisons, show_path, show_tree
 from tidings.matching.compiler.language import Context
 from tidings.values import kind_of, show
 

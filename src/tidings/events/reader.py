@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from tidings.atoms import Atoms, AtomShape, Event
 from tidings.events import explanation, json_decoder
-from tidings.events.json_columns import decode_many
+from tidings.events.json_batch_decoder import decode_many
 from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.predicate_tree import Tree
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import Tree
 from tidings.kinds import Bytes, DecodedPublications, Environment, Evaluator, Explanation, Integers, Reader
 from tidings.reference_data.enrichment import MOST_ADDED, Added, enriched_event, find_added, with_events
 

@@ -22,9 +22,7 @@ from tidings.core.suggest import EVENT_TYPE
 from tidings.errors import TooLarge
 from tidings.events.check import bounds
 from tidings.events.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
-from tidings.events.schema.domains import LISTED, Domain, DomainKind
-from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import (
+from tidings.events.predicate_tree import (
     And,
     Comparison,
     Not,
@@ -37,6 +35,8 @@ from tidings.events.tree import (
     show_test,
     show_tree,
 )
+from tidings.events.schema.domains import LISTED, Domain, DomainKind
+from tidings.events.schema.event_schema import EventSchema
 from tidings.matching.compiler.language import Context
 from tidings.values import Instant, Literal, Scalar, show_instant
 

@@ -14,8 +14,8 @@ from tidings.core.suggest import closest, spend_budget
 from tidings.errors import Place, SyntaxProblem
 from tidings.events.operators import EXISTS, OPERATORS
 from tidings.events.parse_failure import ParseRun, Stop
+from tidings.events.predicate_tree import KEYWORDS
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import KEYWORDS
 from tidings.events.unsupported_syntax import MISSING_QUOTES, UNSUPPORTED
 
 _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator is not EXISTS)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from tidings.errors import NotSupported, SyntaxProblem
 from tidings.events.parse_failure import Stop
+from tidings.events.predicate_tree import BARE_SEGMENT, KEYWORDS
 from tidings.events.schema.domains import DomainKind
-from tidings.events.tree import BARE_SEGMENT, KEYWORDS
 from tidings.values import show
 
 VALUES = "a number, a string in single quotes, true or false, or a date"

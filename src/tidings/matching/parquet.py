@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.errors import InputError
-from tidings.events.json_columns import documents_of
+from tidings.events.json_batch_decoder import documents_of
 from tidings.matching.kernels import dictionary_pages as kernel
 from tidings.matching.parquet_format import ColumnChunk, data_header, dictionary_header, footer, varint
 

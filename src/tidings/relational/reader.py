@@ -24,7 +24,7 @@ from tidings.documents.kind import DOCUMENTS
 from tidings.documents.model import Node, show_node, steps_of, xpath_number
 from tidings.documents.reader import DocumentReader
 from tidings.documents.tag_paths import TagPaths
-from tidings.documents.xml_columns import decode_documents
+from tidings.documents.xml_batch_decoder import decode_documents
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.kinds import Environment
 from tidings.reference_data.enrichment import Enrichment, Snapshot, enriched_body

@@ -85,7 +85,7 @@ def precompile_decoding() -> None:
 
 def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:
     from tidings.events.schema.files import dump
-    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.compiler.compilation import compile_many
     from tidings.matching.index.index import Index
     from tidings.model import Subscription
     from tidings.spark.stream.match_task import MatchJob, build_match_stage
@@ -104,7 +104,7 @@ def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "
 
 def _in_every_layout() -> int:
     """Match one event and many, and what a removal leaves, with clauses enough to be laid out as millions are."""
-    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.compiler.compilation import compile_many
     from tidings.matching.index.index import Index
     from tidings.model import Subscription
 
@@ -124,7 +124,7 @@ def _in_every_layout() -> int:
 
 def _from_files() -> int:
     """Match files as tasks of the batch job would: one with fewer matches than subscriptions, one with more."""
-    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.compiler.compilation import compile_many
     from tidings.matching.index.index import Index
     from tidings.model import Subscription
     from tidings.spark.batch.batch_task import BatchTaskJob, match_chunk

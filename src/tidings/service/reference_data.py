@@ -15,7 +15,7 @@ from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.graphs.rdf.rdf_decoder import decode_graphs
 from tidings.graphs.taxonomy import Taxonomy, merged, taxonomy_of
 from tidings.graphs.taxonomy_files import taxonomy_in
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.reference_data.declarations import Reference, declare
 from tidings.reference_data.tables import read_file
 from tidings.store.reference_data import TaxonomyFile

@@ -20,8 +20,8 @@ from tidings.errors import Absent, IdTaken, PublicationError, TextWarning, point
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import LANGUAGES, find_kind
+from tidings.matching.compiler.compilation import describe_access
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context, Knowledge
-from tidings.matching.compiler.pipeline import describe_access
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Publication, Subscription
 from tidings.service.arguments import check_own_id, unknown_name_error

@@ -18,8 +18,8 @@ from tests.support.servers.http_server import served
 from tests.support.servers.notification_server import bearing
 from tests.support.servers.site import Request, Response, Site, a_site
 from tidings.api.authentication import Authenticator
-from tidings.api.concurrency import WRITE_THREADS
 from tidings.api.v1 import destinations, subscribers
+from tidings.api.write_limiter import WRITE_THREADS
 from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url
 

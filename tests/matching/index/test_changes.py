@@ -18,7 +18,7 @@ from tests.support.strategies.effort import share
 from tests.support.strategies.plans import events, plans
 from tidings.atoms import Event
 from tidings.errors import SetupError
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.matching.index import compaction
 from tidings.matching.index.compaction import CompactionWorker, Merge

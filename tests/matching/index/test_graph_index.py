@@ -21,7 +21,7 @@ from tidings.graphs.pattern_compiler import plan_of
 from tidings.graphs.patterns.pattern_parser import parse
 from tidings.graphs.patterns.pattern_tree import Pattern, show
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.matching.kernels.shapes import graph_patterns as kernel
 from tidings.model import Subscription

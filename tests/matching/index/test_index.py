@@ -17,7 +17,7 @@ from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
 from tidings.errors import InputError, SetupError
 from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan, Relation
 from tidings.matching.index.builder import access_paths
 from tidings.matching.index.index import Index

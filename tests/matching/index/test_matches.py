@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 

@@ -16,12 +16,12 @@ from tidings.documents import twigs
 from tidings.documents.explanation import matches
 from tidings.documents.model import Node
 from tidings.documents.twigs import encode_twig, read_twig
-from tidings.documents.xml_columns import atoms_of
+from tidings.documents.xml_batch_decoder import atoms_of
 from tidings.documents.xpath.xpath_tree import Expression, show
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import SubscriptionError
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.language import Context
-from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import TwigWriter
 from tidings.matching.index.builder import rare_columns
 from tidings.matching.index.builder.segment_builder import build_segment

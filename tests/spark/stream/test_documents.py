@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Subscription
 from tidings.spark.batch import batch_task

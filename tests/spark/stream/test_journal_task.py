@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidings.errors import SetupError
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
 from tidings.spark import checkpoint

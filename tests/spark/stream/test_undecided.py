@@ -21,7 +21,7 @@ from tidings.graphs.explanation import matches
 from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.graphs.taxonomy import Taxonomy
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
 from tidings.store.database import sqlite_url

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.atoms import events_of
 from tidings.errors import DecodeProblem
-from tidings.events.json_columns import DecodedLines, decode_many
+from tidings.events.json_batch_decoder import DecodedLines, decode_many
 from tidings.events.json_decoder import decode, publication_id
 from tidings.events.kernel_tables import PathTable
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tidings.events.operators import BETWEEN, CONTAINS, ENDS_WITH, EXISTS, IN, OPERATORS, STARTS_WITH, Takes
+from tidings.events.predicate_tree import And, Comparison, Not, Or, Tree, both, either, show_tree
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
-from tidings.events.tree import And, Comparison, Not, Or, Tree, both, either, show_tree
 from tidings.model import Subscription
 from tidings.values import Instant, Kind, parse_instant
 

@@ -24,13 +24,14 @@ from fastapi.responses import JSONResponse
 
 from tidings.api import problem_details
 from tidings.api.authentication import TrustPolicy, require_trust
-from tidings.api.concurrency import LongPoll, WriteLimiter
+from tidings.api.long_poll import LongPoll
 from tidings.api.metadata import replication
 from tidings.api.metadata.replication import LONGEST_WAIT
 from tidings.api.parameters import media_type_of
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
 from tidings.api.routes import ProblemRoute
+from tidings.api.write_limiter import WriteLimiter
 from tidings.errors import Absent, InputError
 from tidings.graphs.rdf.media_types import SYNTAXES
 from tidings.metadata.log import LogDraft, Operation

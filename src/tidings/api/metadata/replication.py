@@ -21,10 +21,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from tidings.api.concurrency import LongPoll, WriteLimiter
+from tidings.api.long_poll import LongPoll
 from tidings.api.parameters import AfterNumber
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
+from tidings.api.write_limiter import WriteLimiter
 from tidings.errors import Absent, InputError
 from tidings.metadata.change_sets import changes_to_json, state_to_json
 from tidings.metadata.log import page_to_json

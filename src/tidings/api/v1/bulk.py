@@ -19,10 +19,10 @@ from starlette.routing import Match
 
 from tidings.api import problem_details
 from tidings.api.authentication import SubscribeCaller, get_authenticator
-from tidings.api.concurrency import run_write
 from tidings.api.limits import CHARGED_TEXT, Limits, charge_requests
 from tidings.api.problem_details import HttpError
 from tidings.api.v1.route_classes import VersionedRoute, encode_json_line, v1_status_of
+from tidings.api.write_limiter import run_write
 from tidings.core import suggest
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.graphs.rdf.media_types import plain

@@ -19,10 +19,10 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from tidings.api.authentication import SubscribeCaller, require_owner
-from tidings.api.concurrency import WriteLimiter
 from tidings.api.parameters import AfterId, AfterNumber, Id, Limit, Number, Subscriber, subscriber_of
 from tidings.api.v1.route_classes import VersionedRoute, problem_descriptions
 from tidings.api.v1.schemas import StrictModel, copy_fields
+from tidings.api.write_limiter import WriteLimiter
 from tidings.client.records import DeadLetter, DeliveryHealth, DestinationTest
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health

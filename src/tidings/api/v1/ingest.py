@@ -19,12 +19,13 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 
 from tidings.api.authentication import get_authenticator, require_scope
-from tidings.api.concurrency import Batcher, run_write
+from tidings.api.group_commit import Batcher
 from tidings.api.limits import CHARGED_PARTS, Limits, charge_requests
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import hint_json_lines
 from tidings.api.request_log import note_request_ids
 from tidings.api.v1.bulk import SpooledResponse, bulk_status, problem_outcome, wants_lines
+from tidings.api.write_limiter import run_write
 from tidings.core import suggest
 from tidings.errors import DecodeProblem, InputError, OverLimit
 from tidings.graphs.rdf.media_types import JSON_LD, plain

@@ -23,7 +23,6 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from tidings.api.authentication import SubscribeCaller
-from tidings.api.concurrency import run_write
 from tidings.api.middleware import HEAD_SCOPE_KEY
 from tidings.api.parameters import Limit, Subscriber, find_subscriber
 from tidings.api.v1 import schemas
@@ -31,6 +30,7 @@ from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
 from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import copy_fields
+from tidings.api.write_limiter import run_write
 from tidings.client.records import AckPosition
 from tidings.core.arguments import LARGEST_INTEGER, parse_number
 from tidings.service.authorization import Caller

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.routing import Match
 from starlette.types import Scope
 
-from tidings.api import concurrency, problem_details, routes
+from tidings.api import problem_details, routes, write_limiter
 from tidings.api.authentication import SAFE_METHODS
 from tidings.api.parameters import refuse_repeated_parameters
 from tidings.api.routes import Handler
@@ -48,7 +48,7 @@ class VersionedRoute(routes.ProblemRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         is_safe = SAFE_METHODS.issuperset(more.get("methods") or ("GET",))
-        super().__init__(path, endpoint if is_safe else concurrency.limit_writes(endpoint), **more)
+        super().__init__(path, endpoint if is_safe else write_limiter.limit_writes(endpoint), **more)
 
     @cached_property
     def callers(self) -> dict[str, Dependency]:
@@ -79,7 +79,7 @@ class VersionedRoute(routes.ProblemRoute):
     def check(self, request: Request) -> None:
         super().check(request)
         refuse_repeated_parameters(request)
-        concurrency.bind_write_limiter(request.app)
+        write_limiter.bind_write_limiter(request.app)
 
 
 class ActionRoute(VersionedRoute):

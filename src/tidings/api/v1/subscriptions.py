@@ -22,7 +22,6 @@ from fastapi import APIRouter, Query, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.api.authentication import SubscribeCaller
-from tidings.api.concurrency import WriteLimiter
 from tidings.api.limits import Limits
 from tidings.api.parameters import AfterId, Limit, subscriber_of
 from tidings.api.routes import join_routers
@@ -31,6 +30,7 @@ from tidings.api.v1.bulk import BulkSubscribe, LinesRoute
 from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.publications import MAX_PREVIEW_BYTES, build_publication
 from tidings.api.v1.route_classes import ActionRoute, VersionedRoute, problem_descriptions
+from tidings.api.write_limiter import WriteLimiter
 from tidings.client.records import Health
 from tidings.core import durations
 from tidings.errors import Absent, OverLimit, pointing

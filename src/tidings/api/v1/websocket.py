@@ -22,7 +22,6 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.api.authentication import COOKIE, TOKEN_HINT, count_request, get_authenticator, read_bearer_token
-from tidings.api.concurrency import MAX_WAITING_WRITES, WriteLimiter
 from tidings.api.parameters import (
     check_parameters,
     find_subscriber,
@@ -32,6 +31,7 @@ from tidings.api.parameters import (
 from tidings.api.problem_details import HttpError
 from tidings.api.routes import status_of
 from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
+from tidings.api.write_limiter import MAX_WAITING_WRITES, WriteLimiter
 from tidings.core.arguments import check_number, parse_number
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.parsers.strict_json import parse_value

@@ -28,7 +28,7 @@ from tidings.core.text import plural
 from tidings.errors import InputError, TidingsError
 
 if TYPE_CHECKING:
-    from tidings.objects.cdc.pipeline import ChangeResults
+    from tidings.objects.cdc.object_changes import ChangeResults
     from tidings.objects.sql.object_store import ObjectSource
     from tidings.service.outbox_worker import Drained, OutboxEvent, OutboxOptions
     from tidings.service.tidings import Tidings
@@ -261,8 +261,8 @@ def _check_paths(log: str, folder: str | None, tell: bool, tables: dict[str, str
 
 
 def _derive(session: Any, mapped: Any, log: str, tables: dict[str, str], limits: Any) -> ChangeResults:
-    from tidings.objects.cdc.log_files import LOG_ORDER, read_log, read_table
-    from tidings.objects.cdc.pipeline import derive_object_changes
+    from tidings.objects.cdc.change_log_reader import LOG_ORDER, read_log, read_table
+    from tidings.objects.cdc.object_changes import derive_object_changes
 
     entries = read_log(session, log)
     base = {name: read_table(session, path) for name, path in tables.items()}
@@ -272,7 +272,7 @@ def _derive(session: Any, mapped: Any, log: str, tables: dict[str, str], limits:
 
 def _write_results(results: ChangeResults, source: str, folder: str | None, out: Output) -> None:
     """Write the notifications to a folder, or print them."""
-    from tidings.objects.cdc.log_files import resolve_location
+    from tidings.objects.cdc.change_log_reader import resolve_location
 
     notices = results.notices(source)
     if folder is not None:

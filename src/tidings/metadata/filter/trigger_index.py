@@ -16,7 +16,7 @@ from functools import cache
 from tidings.atoms import Event
 from tidings.errors import TidingsError
 from tidings.events import operators
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 from tidings.metadata.resources import SUBJECT, Ref, Resource

@@ -23,7 +23,7 @@ import pyarrow.json as pj
 from tidings.core import durations
 from tidings.errors import InputError
 from tidings.events.schema.event_schema import EventSchema
-from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.plan import Compiled
 from tidings.model import Reject
 from tidings.spark.sources.files import Location

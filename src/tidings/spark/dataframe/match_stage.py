@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError
-from tidings.events.json_columns import documents_of
+from tidings.events.json_batch_decoder import documents_of
 from tidings.kinds import DecodedPublications, Evaluator, Explanation, find_kind
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches

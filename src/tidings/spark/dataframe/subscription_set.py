@@ -26,7 +26,7 @@ from tidings.events.schema.files import dump, load
 from tidings.graphs.taxonomy import Taxonomy, merged
 from tidings.graphs.taxonomy_files import dump_taxonomy, taxonomy_in
 from tidings.kinds import media_type_of
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 from tidings.model import Reject, Subscription

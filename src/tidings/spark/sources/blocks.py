@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from tidings.events.json_columns import split_lines
+from tidings.events.json_batch_decoder import split_lines
 from tidings.kinds import JSON, media_type_of
 from tidings.spark.sources.chunks import LINE_END, Chunk, Piece, count_line_ends
 from tidings.spark.sources.files import COMPRESSED_SUFFIXES, explain_unreadable

@@ -21,7 +21,7 @@ from tidings.core.atomic_files import write_atomically
 from tidings.errors import SetupError
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import dump
-from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError, SetupError, StoreError
-from tidings.events.json_columns import documents_of
+from tidings.events.json_batch_decoder import documents_of
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
 from tidings.graphs.taxonomy_files import read_taxonomy

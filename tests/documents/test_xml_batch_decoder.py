@@ -19,7 +19,7 @@ from tests.support.strategies.xml import broken, documents
 from tidings.atoms import AtomKind, Atoms
 from tidings.documents.model import steps_of
 from tidings.documents.tag_paths import TagPaths, too_many_tag_paths
-from tidings.documents.xml_columns import MOST_AT_ONCE, DecodedDocuments, atoms_of, decode_documents
+from tidings.documents.xml_batch_decoder import MOST_AT_ONCE, DecodedDocuments, atoms_of, decode_documents
 from tidings.documents.xml_decoder import DEFAULT, OVER, Limits, decode
 from tidings.errors import DecodeProblem
 from tidings.parsers import xml_parser

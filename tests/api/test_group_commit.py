@@ -8,8 +8,10 @@ from threading import Event
 
 import pytest
 
-from tidings.api.concurrency import Batcher, LongPoll, WriteLimiter
+from tidings.api.group_commit import Batcher
+from tidings.api.long_poll import LongPoll
 from tidings.api.problem_details import HttpError
+from tidings.api.write_limiter import WriteLimiter
 from tidings.errors import InputError, StoreError
 
 

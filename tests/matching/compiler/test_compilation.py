@@ -15,8 +15,8 @@ from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.kinds import LANGUAGES
+from tidings.matching.compiler.compilation import compile_text, describe_access
 from tidings.matching.compiler.language import Context
-from tidings.matching.compiler.pipeline import compile_text, describe_access
 from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
 from tidings.matching.index.builder.access_paths import AccessPath
 from tidings.matching.index.builder.segment_builder import SegmentContent, build_segment

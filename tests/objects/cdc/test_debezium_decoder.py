@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidings.errors import DecodeProblem
-from tidings.objects.cdc.debezium import UNAVAILABLE_VALUE, RowChange, parse_envelope
+from tidings.objects.cdc.debezium_decoder import UNAVAILABLE_VALUE, RowChange, parse_envelope
 
 
 def envelope(op: str = "u", source: dict[str, Any] | None = None, **rows: Any) -> dict[str, Any]:

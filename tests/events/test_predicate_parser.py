@@ -15,8 +15,8 @@ from tidings.core.source_text import Span
 from tidings.errors import SyntaxProblem
 from tidings.events.operators import BY_SPELLING, OPERATORS
 from tidings.events.parse_failure import accepted_by
-from tidings.events.predicates import MAX_DEPTH, MAX_LENGTH, _parser, parse
-from tidings.events.tree import Comparison, Tree, show_tree
+from tidings.events.predicate_parser import MAX_DEPTH, MAX_LENGTH, _parser, parse
+from tidings.events.predicate_tree import Comparison, Tree, show_tree
 
 
 @given(trees())

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.objects.university import PLACED
-from tidings.objects.cdc.log_files import LOG_ORDER, read_log
-from tidings.objects.cdc.pipeline import derive_object_changes
+from tidings.objects.cdc.change_log_reader import LOG_ORDER, read_log
+from tidings.objects.cdc.object_changes import derive_object_changes
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
 from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
 

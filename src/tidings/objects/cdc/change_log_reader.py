@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import PublicationError
-from tidings.objects.cdc.debezium import parse_envelope
+from tidings.objects.cdc.debezium_decoder import parse_envelope
 from tidings.spark.sources.blocks import Block, UnreadableFile, read_blocks
 from tidings.spark.sources.chunks import Chunk, plan_chunks
 from tidings.spark.sources.files import Location

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.atoms import events_of
 from tests.support.oracles.json_decoders import decoded, same_as_definition
 from tidings.atoms import AtomKind
-from tidings.events.json_columns import decode_many, documents_of, split_lines
+from tidings.events.json_batch_decoder import decode_many, documents_of, split_lines
 from tidings.events.json_decoder import MOST_PATH_TEXT
 from tidings.events.kernel_tables import PathTable
 from tidings.matching.kernels.decode import json_objects as kernel

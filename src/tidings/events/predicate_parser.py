@@ -19,9 +19,9 @@ from tidings.core.source_text import Span
 from tidings.errors import Place, SyntaxProblem
 from tidings.events.operators import BETWEEN, BY_SPELLING, EXISTS, IN
 from tidings.events.parse_failure import ParseRun
+from tidings.events.predicate_tree import Comparison, Not, Spans, Tree, both, children, either
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.syntax_errors import explain_slip
-from tidings.events.tree import Comparison, Not, Spans, Tree, both, children, either
 from tidings.values import (
     BETWEEN_MICROSECONDS,
     WHOLE_MICROSECONDS,
