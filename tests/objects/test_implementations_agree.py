@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Integer, String
 from sqlalchemy.orm import Session
-from tests.objects.cdc.test_pipeline import log_of
 
 from tests.objects.applying import Applying, References, Statements, Values
+from tests.objects.cdc.test_object_changes import log_of
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.declared import Program, declared
 from tests.objects.engines import in_memory
