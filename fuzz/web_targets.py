@@ -42,8 +42,7 @@ from tidings.feeds.inbound.response import discover_feeds
 from tidings.feeds.inbound.websub import find_hub
 from tidings.feeds.outbound import sanitize
 from tidings.feeds.outbound.entries import summarize_publication
-from tidings.feeds.outbound.formats import negotiate_format
-from tidings.feeds.outbound.writers import render_opml
+from tidings.feeds.outbound.formats import negotiate_format, render_opml
 from tidings.graphs.model import XSD, literal, meaning
 from tidings.graphs.rdf.rdf_errors import Limits
 from tidings.graphs.syndication.feed import Feed, parse_days, parse_hours, update_interval

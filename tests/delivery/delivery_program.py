@@ -9,7 +9,7 @@ from threading import Event
 
 from tests.delivery.delivering_store import RULES
 from tidings.delivery import retry_policy as delivery_rules
-from tidings.delivery.destination_types.registry import create_senders
+from tidings.delivery.destinations import create_senders
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.worker import DeliveryWorker
 from tidings.operations.http_client import HttpLimits

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from tests.delivery.delivering_store import OK, RULES, Delivering, delivering, event, subjects, verified
 from tests.support.servers.site import Request, Response, Site
-from tidings.delivery.destination_types.registry import WEBHOOK
+from tidings.delivery.destinations import WEBHOOK
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.errors import Absent, InputError
 from tidings.operations.egress_policy import EgressPolicy

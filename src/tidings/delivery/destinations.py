@@ -1,24 +1,43 @@
-"""Management of destinations by their subscribers: add, change, test, rotate secrets."""
+"""Types of destinations, and their management by subscribers: add, change, test, rotate secrets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic
 
-from tidings.delivery.destination_types.registry import WEBHOOK
+from tidings.delivery.destination_types.apprise_targets import AppriseTargets, Describer, describe_plainly
+from tidings.delivery.destination_types.kafka_topics import KafkaTopics
 from tidings.delivery.destination_types.sender import Sender
-from tidings.delivery.destination_types.webhooks import generate_secret
+from tidings.delivery.destination_types.webhooks import Webhooks, generate_secret
 from tidings.delivery.messages import Message, build_message
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import Absent, InputError, OverLimit, pointing
 from tidings.model import Notification, Publication, Reason
+from tidings.operations.egress_policy import EgressPolicy
 from tidings.store import names
 from tidings.store.encoding import format_instant, utc_now
 from tidings.store.numbered_notifications import NumberedNotification
 from tidings.store.store import Store
 
+WEBHOOK, APPRISE, KAFKA = "webhook", "apprise", "kafka"
 TEST = "tidings.test"
+
+
+def create_senders(
+    policy: DeliveryPolicy,
+    network: EgressPolicy | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    describe: Describer = describe_plainly,
+) -> dict[str, Sender]:
+    """Create a sender for each type. Senders whose library is not installed raise when they are used."""
+    return {
+        WEBHOOK: Webhooks(policy, network, clock),
+        APPRISE: AppriseTargets(policy, network, describe),
+        KAFKA: KafkaTopics(policy),
+    }
 
 
 @dataclass(frozen=True, slots=True)

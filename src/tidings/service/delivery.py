@@ -8,8 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from tidings.delivery.destination_types.apprise_targets import Description
-from tidings.delivery.destination_types.registry import create_senders
-from tidings.delivery.destinations import Destinations
+from tidings.delivery.destinations import Destinations, create_senders
 from tidings.delivery.dispatcher import DeliveryEvent, DeliveryListener, Dispatcher, ignore_event
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import HUB

@@ -10,7 +10,7 @@ for name in (
     "tidings.metadata.replication.log_follower",
     "tidings.metadata.replication.routing",
     "tidings.delivery.worker",
-    "tidings.delivery.destination_types.registry",
+    "tidings.delivery.destinations",
     "tidings.cli.main",
     "tidings.api.app",
     "tidings.api.server",

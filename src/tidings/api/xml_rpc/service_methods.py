@@ -28,7 +28,7 @@ from tidings.feeds.outbound.addresses import FeedUrls
 from tidings.feeds.outbound.entries import build_entry, urn
 from tidings.feeds.outbound.feed import Feed as OutboundFeed
 from tidings.feeds.outbound.feed import Links
-from tidings.feeds.outbound.writers import render_rss1
+from tidings.feeds.outbound.formats import render_rss1
 from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
 from tidings.graphs.syndication.feed import Feed as FeedFacts
 from tidings.graphs.syndication.feed_parser import Item, items_of

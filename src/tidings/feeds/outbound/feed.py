@@ -55,9 +55,6 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-# XML as feeds are written: elements with texts, through lxml, so that nothing is ever put together from strings.
-
-
 HISTORY = "http://purl.org/syndication/history/1.0"
 TIDINGS = "urn:x-tidings:feed"
 """XML namespace of extensions of Tidings: reasons and bindings."""

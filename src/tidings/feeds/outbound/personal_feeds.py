@@ -21,9 +21,8 @@ from tidings.errors import Absent
 from tidings.feeds.outbound.addresses import ALL_FEEDS, FeedTokens, FeedUrls
 from tidings.feeds.outbound.entries import build_entry, urn
 from tidings.feeds.outbound.feed import Feed, Links
-from tidings.feeds.outbound.formats import FORMATS, Format
+from tidings.feeds.outbound.formats import FORMATS, Format, render_opml
 from tidings.feeds.outbound.sanitize import SUMMARY, to_line
-from tidings.feeds.outbound.writers import render_opml
 from tidings.feeds.sql.feed_addresses import FeedAddress
 from tidings.model import Subscription
 from tidings.store.store import Store
