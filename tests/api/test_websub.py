@@ -167,7 +167,7 @@ def test_a_hub_that_refuses_leaves_polling(
     hub = Hub(status=500)
     with_hub(site, hub, "a")
     assert poller.add(site.url()).problem is None
-    assert "the hub refuses" in (feed(tidings).problem or "")
+    assert "the hub rejects the request" in (feed(tidings).problem or "")
     with_hub(site, hub, "a", "b")
     clock.move(hours=2)
     list(poller.poll_due())

@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_refused(tidings: Tidings, site: Site) -> None:
     done = tidings("feed", "add", site.url("/nothing"))
     assert (done.exit_code, done.stderr) == (
         1,
-        f"error: no feed ({site.url('/nothing')}); received status 404\n",
+        f"error: the feed is not available ({site.url('/nothing')}); received status 404\n",
     )
     done = tidings("feed", "add", "news")
     assert (done.exit_code, done.stderr[:46]) == (2, "error: no address on the web; received 'news';")

@@ -43,7 +43,7 @@ def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
         pass
     said = query(site.requests[-1])
     assert (site.requests[-1].method, said["mine"], said["hub.mode"]) == ("GET", "1", "denied")
-    assert (said["hub.topic"], said["hub.reason"]) == (topic, "the feed is not there any more")
+    assert (said["hub.topic"], said["hub.reason"]) == (topic, "the feed no longer exists")
     assert "hub.challenge" not in said
     loop.step()
     assert len(site.requests) == 2, "once"
@@ -95,7 +95,8 @@ def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, s
         pass
     assert [one.callback for one in loop.hub.store.subscriptions()] == [site.url("/0")]
     assert (
-        denials(site) == ["/1"] and query(site.requests[-1])["hub.reason"] == "the feed has as many as it may"
+        denials(site) == ["/1"]
+        and query(site.requests[-1])["hub.reason"] == "the feed has too many subscribers"
     )
     loop.hub.ask(form(told, site, "/0"))
     loop.step()

@@ -134,7 +134,7 @@ def test_a_redirect_within_the_origin_is(poller: Poller, members: Site, store: S
 
 def test_a_password_is_not_sent_where_everybody_can_read_it(public: Poller, store: Store) -> None:
     with a_site(PUBLIC) as open_site:
-        with pytest.raises(InputError, match="everybody on the way could read") as caught:
+        with pytest.raises(InputError, match="the password would be sent unencrypted") as caught:
             public.add(typed(open_site))
         assert open_site.requests == [] and "cret" not in str(caught.value)
     assert store.polled_feeds.load() == ()

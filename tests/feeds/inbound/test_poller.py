@@ -199,7 +199,7 @@ def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Sto
     site.pages["/page.html"] = Response(200, b"<!DOCTYPE html><html></html>", {"Content-Type": "text/html"})
     with pytest.raises(InputError, match="not a feed"):
         poller.add(site.url("/page.html"))
-    with pytest.raises(FetchProblem, match=r"no feed .*status 404"):
+    with pytest.raises(FetchProblem, match=r"the feed is not available .*status 404"):
         poller.add(site.url("/nothing"))
     with pytest.raises(InputError, match="no address on the web"):
         poller.add("news")
@@ -216,7 +216,7 @@ def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: S
     )
     with pytest.raises(InputError) as caught:
         poller.add(site.url("/"))
-    hint = f"the page names {site.url('/rss.xml?a=1&b=2')} and {site.url('/feed.json')}"
+    hint = f"the page links to {site.url('/rss.xml?a=1&b=2')} and {site.url('/feed.json')}"
     assert (caught.value.what, caught.value.hint) == ("not a feed", hint)
     assert store.polled_feeds.load() == ()
 

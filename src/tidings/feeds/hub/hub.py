@@ -3,7 +3,7 @@
 ask        a reader requests a subscription with a callback URL
 verify     the callback confirms the request by returning a challenge, and becomes a destination
 deliver    the delivery engine posts new entries, signed with the callback's secret (`CallbackSender`)
-deny       the callback is told that it is not, or no longer, subscribed (section 5.2 of the standard)
+deny       the hub tells the callback that it is not, or no longer, subscribed (section 5.2 of the standard)
 """
 
 from __future__ import annotations
@@ -73,57 +73,64 @@ class Hub:
         """Accept a request for verification, or raise."""
         mode = form.get("hub.mode", "")
         if mode not in MODES:
-            raise InputError("no mode of a hub", received=repr(mode[:40]), accepted=", ".join(MODES))
-        hash, format = self._topic(form.get("hub.topic", ""))
+            accepted = ", ".join(MODES)
+            raise InputError("unknown mode", where="hub.mode", received=repr(mode[:40]), accepted=accepted)
+        hash, format = self._check_topic(form.get("hub.topic", ""))
         intent = HubRequest(
             hash,
             format,
-            self._callback(form.get("hub.callback", "")),
+            self._check_callback(form.get("hub.callback", "")),
             mode,
-            _secret(form.get("hub.secret", "")),
-            self._lease(form.get("hub.lease_seconds", "")),
+            _check_secret(form.get("hub.secret", "")),
+            self._grant_lease(form.get("hub.lease_seconds", "")),
             secrets.token_urlsafe(24),
         )
         if self._is_full(intent):
-            raise HubBusy("this feed has as many subscribers as it may", accepted=f"{self.rules.per_feed:,}")
+            raise HubBusy("too many subscribers of this feed", accepted=f"at most {self.rules.per_feed:,}")
         if not self.store.ask(intent, self.rules.waiting):
-            raise HubBusy("too many wait to be verified", accepted=f"{self.rules.waiting:,}", hint="later")
+            accepted = f"at most {self.rules.waiting:,}"
+            raise HubBusy(
+                "too many requests wait for verification", accepted=accepted, hint="try again later"
+            )
 
     def _is_full(self, intent: HubRequest) -> bool:
         """Return whether a feed has its maximum of subscribers, and this is a new one."""
         if intent.mode != SUBSCRIBE:
             return False
-        found = self.store.subscriptions(intent.address)
-        known = any((one.format, one.callback) == (intent.format, intent.callback) for one in found)
-        return not known and len(found) >= self.rules.per_feed
+        subscriptions = self.store.subscriptions(intent.address)
+        is_known = any(
+            (one.format, one.callback) == (intent.format, intent.callback) for one in subscriptions
+        )
+        return not is_known and len(subscriptions) >= self.rules.per_feed
 
-    def _topic(self, url: str) -> tuple[str, str]:
+    def _check_topic(self, url: str) -> tuple[str, str]:
         """Return the address hash and the format of a topic. Unknown and removed feeds raise the same error."""
         token, format = self.feeds.places.topic(url) or ("", "")
         opened = self.feeds.open(token) if format in FORMATS else None
         if not isinstance(opened, OpenFeed):
             accepted = "the rel=self address of a feed of this service"
-            raise InputError("no topic of this hub", where="hub.topic", accepted=accepted)
+            raise InputError("not a topic of this hub", where="hub.topic", accepted=accepted)
         return opened.address.hash, format
 
-    def _callback(self, url: str) -> str:
-        is_one = len(url) <= LONGEST_CALLBACK and url.isascii() and is_web_address(url)
-        if not is_one or urlsplit(url).fragment:
-            accepted = f"at most {LONGEST_CALLBACK:,} characters, all of them ASCII, without a fragment"
-            raise InputError("no callback", where="hub.callback", accepted=accepted)
+    def _check_callback(self, url: str) -> str:
+        is_valid = len(url) <= LONGEST_CALLBACK and url.isascii() and is_web_address(url)
+        if not is_valid or urlsplit(url).fragment:
+            accepted = f"an HTTP URL of at most {LONGEST_CALLBACK:,} ASCII characters without a fragment"
+            raise InputError("invalid callback", where="hub.callback", accepted=accepted)
         if not self.rules.inside and self.caller.egress.leads_inside(url):
             accepted = "public addresses"
-            raise InputError("a callback in a private network", where="hub.callback", accepted=accepted)
+            raise InputError("the callback is in a private network", where="hub.callback", accepted=accepted)
         return url
 
-    def _lease(self, asked: str) -> int:
+    def _grant_lease(self, asked: str) -> int:
         """Return a lease within the limits of the hub; zero, once an unlimited lease, means the default."""
         if asked and not (asked.isascii() and asked.isdecimal()):
-            raise InputError("no lease", where="hub.lease_seconds", received=repr(asked[:40]))
+            received, accepted = repr(asked[:40]), "a number of seconds"
+            raise InputError("invalid lease", where="hub.lease_seconds", received=received, accepted=accepted)
         wanted = int(asked[:10] or 0) or self.rules.lease
         return max(self.rules.shortest, min(wanted, self.rules.longest))
 
-    def _inside(self, callback: str) -> str | None:
+    def _inside_host(self, callback: str) -> str | None:
         return split_host(callback)[0] if self.rules.inside else None
 
     def verify(self, intent: HubRequest) -> None:
@@ -132,22 +139,22 @@ class Hub:
         if intent.attempts > len(self.rules.questions):
             self.store.drop(intent)
         elif intent.mode == DENIED:
-            self._say_denied(intent, opened)
+            self._send_denial(intent, opened)
         elif intent.mode == SUBSCRIBE and (opened is None or self._is_full(intent)):
             self.store.deny(intent)
         elif opened is None:
             self.store.drop(intent)
         else:
-            self._ask_whether(intent, opened)
+            self._request_confirmation(intent, opened)
 
-    def _ask_whether(self, intent: HubRequest, opened: OpenFeed) -> None:
+    def _request_confirmation(self, intent: HubRequest, opened: OpenFeed) -> None:
         asked = {
             "hub.mode": intent.mode,
             "hub.topic": self.feeds.places.feed(opened.token, intent.format),
             "hub.challenge": intent.challenge,
         }
         asked |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == SUBSCRIBE else {}
-        answer = self._questioned(intent, asked)
+        answer = self._call_callback(intent, asked)
         if answer is None:
             return
         if 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
@@ -155,41 +162,41 @@ class Hub:
         else:
             self.store.drop(intent)
 
-    def _say_denied(self, intent: HubRequest, opened: OpenFeed | None) -> None:
+    def _send_denial(self, intent: HubRequest, opened: OpenFeed | None) -> None:
         """Send a denial; any answer is fine. Without the key of the addresses the topic is unknown: nothing is sent."""
         address = self.feeds.store.feed_addresses.find(intent.address)
         token = self.feeds.addresses.token_of(address) if address else None
         if token is None:
             self.store.drop(intent)
             return
-        reason = "the feed is not there any more" if opened is None else "the feed has as many as it may"
+        reason = "the feed no longer exists" if opened is None else "the feed has too many subscribers"
         topic = self.feeds.places.feed(token, intent.format)
-        if self._questioned(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
+        if self._call_callback(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
             self.store.drop(intent)
 
-    def _questioned(self, intent: HubRequest, asked: Mapping[str, str]) -> HttpResponse | None:
-        """Return the answer of a callback; None if it failed and is retried later."""
+    def _call_callback(self, intent: HubRequest, asked: Mapping[str, str]) -> HttpResponse | None:
+        """Return the response of a callback; None if it failed and is retried later."""
         parts = urlsplit(intent.callback)
         url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
         headers = {"user-agent": build_user_agent(PURPOSE)}
         try:
-            answer = self.caller.request("GET", url, headers, inside_host=self._inside(intent.callback))
+            answer = self.caller.request("GET", url, headers, inside_host=self._inside_host(intent.callback))
         except FetchProblem:
-            self._ask_later(intent, 0)
+            self._retry_later(intent, 0)
             return None
         if answer.status < 500 and answer.status != TOO_MANY:
             return answer
-        self._ask_later(intent, self._left_alone(answer))
+        self._retry_later(intent, self._retry_after(answer))
         return None
 
-    def _ask_later(self, intent: HubRequest, asked_for: int) -> None:
+    def _retry_later(self, intent: HubRequest, asked_for: int) -> None:
         waits = self.rules.questions
         if intent.attempts < len(waits):
             self.store.postpone(intent, max(waits[intent.attempts], min(asked_for, waits[-1])))
         else:
             self.store.drop(intent)
 
-    def _left_alone(self, answer: HttpResponse) -> int:
+    def _retry_after(self, answer: HttpResponse) -> int:
         """Return the Retry-After of a busy callback in seconds."""
         busy = answer.status in (TOO_MANY, UNAVAILABLE)
         return (parse_retry_after(answer.headers, self.store.now()) or 0) if busy else 0
@@ -208,8 +215,8 @@ class Hub:
                 self.store.deny(subscription)
 
 
-def _secret(given: str) -> str | None:
-    if len(given.encode("utf-8", "surrogatepass")) > LONGEST_SECRET or not given.isprintable():
-        accepted = f"at most {LONGEST_SECRET} bytes that can be shown"
-        raise InputError("no secret", where="hub.secret", accepted=accepted)
-    return given or None
+def _check_secret(secret: str) -> str | None:
+    if len(secret.encode("utf-8", "surrogatepass")) > LONGEST_SECRET or not secret.isprintable():
+        accepted = f"at most {LONGEST_SECRET} bytes of printable characters"
+        raise InputError("invalid secret", where="hub.secret", accepted=accepted)
+    return secret or None

@@ -26,21 +26,20 @@ def split_login(url: str) -> tuple[str, str | None]:
         parts = urlsplit(url)
     except ValueError:
         return url, None
-    said, at, place = parts.netloc.rpartition("@")
+    login, at, place = parts.netloc.rpartition("@")
     if not at:
         return url, None
-    name, _, password = said.partition(":")
+    name, _, password = login.partition(":")
     if ":" in unquote(name):
-        raise InputError(
-            "a name with a colon in it cannot be sent", hint="nor could a server tell where it ends"
-        )
+        hint = "servers take everything after the first colon for the password"
+        raise InputError("a name with a colon cannot be sent", hint=hint)
     return parts._replace(netloc=place).geturl(), f"{unquote(name)}:{unquote(password)}"
 
 
 def check_login(url: str, network: EgressPolicy) -> None:
     """Raise if a password would be sent unencrypted, except in a private network."""
     if not url.startswith("https:") and not network.leads_inside(url):
-        raise InputError("a password that everybody on the way could read", where=url, accepted="https://")
+        raise InputError("the password would be sent unencrypted", where=url, accepted="https://")
 
 
 ACCEPT = (

@@ -107,7 +107,9 @@ def request_push(
     try:
         answer = client.post_form(feed.hub or "", form, inside_host)
         if not 200 <= answer.status < 300:
-            raise FetchProblem("the hub refuses", where=feed.hub, received=f"status {answer.status}")
+            raise FetchProblem(
+                "the hub rejects the request", where=feed.hub, received=f"status {answer.status}"
+            )
     except TidingsError as problem:
         return str(problem)
     return None
@@ -123,8 +125,8 @@ def verify_callback(
         return {"push": DENIED}, ""
     if asked.get("hub.mode") != "subscribe" or not asked.get("hub.challenge"):
         return None
-    said = asked.get("hub.lease_seconds", "")
-    lease = timedelta(seconds=int(said[:10])) if said.isascii() and said.isdecimal() else LEASE
+    seconds = asked.get("hub.lease_seconds", "")
+    lease = timedelta(seconds=int(seconds[:10])) if seconds.isascii() and seconds.isdecimal() else LEASE
     until = moment + min(LONGEST, max(SHORTEST, lease)) * RENEWED
     return {"push": VERIFIED, "lease": format_instant(until)}, asked["hub.challenge"]
 

@@ -1,7 +1,9 @@
-"""Items that were seen in feeds: what is new or edited goes into the journal, each once.
+"""Items that were seen in feeds. New and edited ones are appended to the journal, each once.
 
-Bounded: an item that has left its feed is forgotten after `REMEMBERED`, and so is the oldest one beyond `MOST` of a
-feed. One that comes back after that is known by its id in the journal, unless it was edited.
+Items are appended in the transaction that remembers them: if a crash could come between, an edited item would be
+published twice. The table is bounded: an item that has left its feed is forgotten after `REMEMBERED`, and so are the
+oldest ones beyond `MOST` of a feed. One that comes back after that is known by its id in the journal, unless it was
+edited.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ MOST = 20_000
 """Twice as many as a feed may have at a time."""
 
 TOUCHED = timedelta(days=1)
-"""How exactly it is known when an item was last there: writing it down at each poll would be most of the work."""
+"""Precision of the time at which an item was last seen: an update at each poll would be most of the work."""
 
 
 class SeenItem(NamedTuple):
-    """What is known of an item: the hash of its content, and its publication, if it could be published."""
+    """A known item: the hash of its content, and the id of its publication, if it was published."""
 
     hash: str
     publication: str | None
@@ -37,9 +39,9 @@ class SeenItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcome:
-    """What becomes of a new or edited item: a publication, or the letter that says why not.
+    """The plan for a new or edited item: a publication, or a dead letter.
 
-    `otherwise` is published if an edited item says again what it said once: the first id is taken then.
+    `otherwise` is published if an edited item has an earlier content again: the id of `publication` exists then.
     """
 
     item: str
@@ -53,7 +55,7 @@ ItemPlanner = Callable[[Mapping[str, SeenItem]], Sequence[ItemOutcome]]
 
 
 class ItemCounts(NamedTuple):
-    """How many items were there, and how many of them were new, edited and refused."""
+    """Counts of a poll: all items, and those that were new, edited and rejected."""
 
     items: int
     new: int
@@ -69,17 +71,19 @@ def publish_items(
     items: Mapping[str, str],
     make: ItemPlanner,
 ) -> ItemCounts:
-    """Publish and remember, in the caller's transaction, which has locked the feed."""
+    """Publish and remember items in the caller's transaction, which has locked the feed."""
     seen = _seen(connection, feed, items)
-    taking = make(seen)
-    published = _publish(connection, taking)
-    add_dead_letters(connection, source, [each.letter for each in taking if each.letter])
-    _remember(connection, feed, taking, published, format_instant(moment))
+    outcomes = make(seen)
+    published = _publish(connection, outcomes)
+    add_dead_letters(connection, source, [outcome.letter for outcome in outcomes if outcome.letter])
+    _remember(connection, feed, outcomes, published, format_instant(moment))
     _touch(connection, feed, items, seen, moment)
     _forget(connection, feed, moment)
-    told = [item for item, (_, new) in published.items() if new]
-    edited = sum(1 for item in told if item in seen and seen[item].publication is not None)
-    return ItemCounts(len(items), len(told) - edited, edited, sum(1 for each in taking if each.letter))
+    appended = [item for item, (_, new) in published.items() if new]
+    edited = sum(1 for item in appended if item in seen and seen[item].publication is not None)
+    return ItemCounts(
+        len(items), len(appended) - edited, edited, sum(1 for outcome in outcomes if outcome.letter)
+    )
 
 
 def _seen(connection: Connection, feed: int, items: Mapping[str, str]) -> dict[str, SeenItem]:
@@ -89,37 +93,37 @@ def _seen(connection: Connection, feed: int, items: Mapping[str, str]) -> dict[s
     return {item: SeenItem(hash, publication) for item, hash, publication in rows}
 
 
-def _publish(connection: Connection, taking: Sequence[ItemOutcome]) -> dict[str, tuple[str, bool]]:
-    """The id of each item's publication, and whether it is new.
+def _publish(connection: Connection, outcomes: Sequence[ItemOutcome]) -> dict[str, tuple[str, bool]]:
+    """Append publications; return the id of each item's publication, and whether it is new.
 
-    An id that is taken is no problem: it is made of feed, item and content, so the same was published before.
+    An id that exists is not an error: it is derived from feed, item and content, so the same was published before.
     """
-    good = [(each, each.publication) for each in taking if each.publication]
-    outcomes = append_publications(connection, [publication for _, publication in good]) if good else []
-    made: dict[str, tuple[str, bool]] = {}
-    for (each, publication), outcome in zip(good, outcomes, strict=True):
-        new = isinstance(outcome, AppendResult) and outcome.new
-        if not new and each.otherwise:
-            publication = each.otherwise
-            [again] = append_publications(connection, [publication])
-            new = isinstance(again, AppendResult) and again.new
-        made[each.item] = publication.id, new
-    return made
+    valid = [(outcome, outcome.publication) for outcome in outcomes if outcome.publication]
+    results = append_publications(connection, [publication for _, publication in valid]) if valid else []
+    published: dict[str, tuple[str, bool]] = {}
+    for (outcome, publication), result in zip(valid, results, strict=True):
+        is_new = isinstance(result, AppendResult) and result.new
+        if not is_new and outcome.otherwise:
+            publication = outcome.otherwise
+            [result] = append_publications(connection, [publication])
+            is_new = isinstance(result, AppendResult) and result.new
+        published[outcome.item] = publication.id, is_new
+    return published
 
 
 def _remember(
     connection: Connection,
     feed: int,
-    taking: Sequence[ItemOutcome],
+    outcomes: Sequence[ItemOutcome],
     published: Mapping[str, tuple[str, bool]],
     moment: str,
 ) -> None:
-    keys = [each.item for each in taking]
+    keys = [outcome.item for outcome in outcomes]
     for piece in bulk.iter_chunks(keys, bulk.KEYS):
         these = polled_items.c.item.in_(piece)
         connection.execute(delete(polled_items).where(polled_items.c.feed == feed, these))
     ids = {item: id for item, (id, _) in published.items()}
-    rows = [(feed, each.item, each.hash, ids.get(each.item), moment) for each in taking]
+    rows = [(feed, outcome.item, outcome.hash, ids.get(outcome.item), moment) for outcome in outcomes]
     bulk.insert_rows(connection, polled_items, rows)
 
 
@@ -150,5 +154,5 @@ def _forget(connection: Connection, feed: int, moment: datetime) -> None:
 
 
 def forget_items(connection: Connection, feed: int) -> None:
-    """Forget what was seen in a feed."""
+    """Delete the items of a feed."""
     connection.execute(delete(polled_items).where(polled_items.c.feed == feed))
