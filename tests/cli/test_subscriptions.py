@@ -273,11 +273,11 @@ def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> N
     [
         (
             ("--language", "xpaht"),
-            "error: a subscription language that is not known; received 'xpaht'; accepted: ",
+            "error: unknown subscription language; received 'xpaht'; accepted: ",
         ),
         (
             ("--language", "sparql"),
-            "error: a subscription language that is not known; received 'sparql'; accepted: ",
+            "error: unknown subscription language; received 'sparql'; accepted: ",
         ),
         (("--within", "soon"), "error: not a duration; received 'soon'; accepted: "),
         (("--within", "0 s"), "error: duration out of range; received 0 s; accepted: "),

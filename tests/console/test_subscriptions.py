@@ -47,7 +47,7 @@ def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> N
         ({"text": "prise < 200"}, "<mark>prise</mark>"),
         ({"text": "price < 5 and"}, "expected a predicate"),
         ({"text": "price < 5", "within": "a while"}, "not a duration"),
-        ({"text": "price < 5", "language": "sql"}, "a subscription language"),
+        ({"text": "price < 5", "language": "sql"}, "unknown subscription language"),
     ],
 )
 def test_subscription_error_is_shown_below_the_text(place: Place, fields: dict[str, str], said: str) -> None:

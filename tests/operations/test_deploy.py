@@ -21,8 +21,7 @@ from tests.support.paths import ROOT
 from tests.support.servers.application import served
 from tidings.cli.main import app
 from tidings.cli.operations.config import OTHER_VARIABLES
-from tidings.operations.settings_errors import find_unknown_variables
-from tidings.operations.settings_sources import read_sources
+from tidings.operations.settings_sources import find_unknown_variables, read_sources
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))

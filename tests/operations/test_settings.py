@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError
-from tidings.operations.settings_errors import list_setting_names
 from tidings.operations.settings_sources import (
     format_setting,
     format_value,
+    list_setting_names,
     load_settings,
     locate_setting,
     read_sources,

@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Settings
-from tidings.operations.settings_errors import list_setting_names
-from tidings.operations.settings_sources import format_setting
+from tidings.operations.settings_sources import format_setting, list_setting_names
 
 DOCS = ROOT / "docs" / "operating.md"
 

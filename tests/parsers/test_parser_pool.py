@@ -16,6 +16,7 @@ import pytest
 
 from tests.parsers import parser_hooks as hooks
 from tests.support.paths import ROOT
+from tidings.api.xml_rpc import xml_rpc_call
 from tidings.documents.kind import check_document
 from tidings.errors import DecodeProblem, Overloaded
 from tidings.graphs.kind import check_graph
@@ -25,7 +26,6 @@ from tidings.graphs.syndication import feed_parser
 from tidings.parsers import xml_parser
 from tidings.parsers.parser_pool import MODULES, Lane, Limits, ParserPool, isolated
 from tidings.parsers.xml_bytes import CODECS, ENCODINGS
-from tidings.service import xml_rpc_call
 
 pytestmark = pytest.mark.xdist_group("parser_pool")
 

@@ -227,7 +227,7 @@ def load_command_settings(
 
 def collect_typed_settings(context: typer.Context, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings that were typed as options; variables of the environment are read with the settings."""
-    from tidings.operations.settings_errors import list_setting_names
+    from tidings.operations.settings_sources import list_setting_names
 
     known = list_setting_names()
     typed = {names.get(option, option): value for option, value in find_typed_options(context).items()}

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError
 
+from tidings.core.suggest import closest, expected
 from tidings.errors import InputError, Place
-from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Settings
-from tidings.operations.settings_errors import explain_validation_error
+from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Limits, Settings
 
 # Where in a TOML text a setting stands. Python's reader of TOML tells values only, and not where they were.
 
@@ -225,3 +225,97 @@ def mask_password(address: str) -> str:
     login, at, place = rest.rpartition("@")
     has_one = found and at and ":" in login
     return f"{scheme}://{login.partition(':')[0]}:{HIDDEN}@{place}" if has_one else address
+
+
+# Validation errors: which setting, where it was set, and a suggestion.
+
+PlaceLookup = Callable[[tuple[str, ...]], Place | None]
+
+
+def explain_validation_error(
+    error: ValidationError, place: PlaceLookup, origins: Mapping[str, str]
+) -> list[InputError]:
+    """Each problem that the model found."""
+    found = {tuple(map(str, each["loc"])): each for each in error.errors()}
+    return [_explain_one(path, each, place(path), origins) for path, each in found.items()]
+
+
+def _explain_one(
+    path: tuple[str, ...], found: Mapping[str, Any], place: Place | None, origins: Mapping[str, str]
+) -> InputError:
+    name = ".".join(path)
+    where = None if place else _origin(path, origins)
+    if found["type"] == "extra_forbidden":
+        return InputError(
+            f"there is no setting '{name}'", place=place, where=where, hint=suggest_setting(path)
+        )
+    received = None if is_secret(path) else repr(found["input"])
+    if found["type"] == "value_error":  # in words of ours, with what was received
+        return InputError(f"{name}: {expected(found)}", place=place, where=where)
+    what = f"{name} cannot be this"
+    return InputError(what, place=place, where=where, received=received, accepted=expected(found))
+
+
+def _origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
+    """Where it was said; of a value inside a list or a table, where that was."""
+    for length in range(len(path), 0, -1):
+        if found := origins.get(".".join(path[:length])):
+            return found
+    return None
+
+
+def suggest_setting(path: tuple[str, ...]) -> str | None:
+    """The setting whose name is most like this one, or whose last word is: it may stand in the wrong table. If there is
+    none, those of its table. In a table that there is, last words are compared: the first ones make any two alike.
+    """
+    known = list_setting_names()
+    tables = {name.rpartition(".")[0] for name in known} - {""}
+    by_last = {name.rpartition(".")[2]: name for name in known}
+    table = ".".join(path[:-1])
+    beside = [
+        name.rpartition(".")[2] for name in known if table in tables and name.rpartition(".")[0] == table
+    ]
+    if meant := closest(path[-1], beside):
+        return f"did you mean '{table}.{meant}'?"
+    if not beside and (meant := closest(".".join(path), [*known, *tables])):
+        return f"did you mean '{meant}'?"
+    if meant := closest(path[-1], by_last):
+        return f"did you mean '{by_last[meant]}'?"
+    return f"{table} has {', '.join(beside)}" if beside else None
+
+
+def list_setting_names(model: type[BaseModel] = Settings, before: str = "") -> list[str]:
+    """List the names of all settings, `table.key`."""
+    names = []
+    for name, declared in model.model_fields.items():
+        inner = declared.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            names += list_setting_names(inner, f"{before}{name}.")
+        else:
+            names.append(f"{before}{name}")
+    return names
+
+
+def is_secret(path: tuple[str, ...]) -> bool:
+    """Whether what a setting says may be shown to nobody."""
+    model: Any = Settings
+    for name in path[:-1]:
+        model = model.model_fields[name].annotation
+    declared = model.model_fields.get(path[-1]) if hasattr(model, "model_fields") else None
+    return declared is not None and SecretStr.__name__ in str(declared.annotation)
+
+
+def find_unknown_variables(environment: Mapping[str, str], others: frozenset[str]) -> list[InputError]:
+    """Variables that look like settings and are none."""
+    known = {
+        VARIABLE_PREFIX + name.upper().replace(".", NESTING_DELIMITER) for name in list_setting_names()
+    } | others
+    known |= {f"{VARIABLE_PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
+    found = []
+    for name in sorted(environment):
+        nested = any(name.startswith(f"{each}{NESTING_DELIMITER}") for each in known)
+        if name.startswith(VARIABLE_PREFIX) and name not in known and not nested:
+            meant = closest(name, known)
+            hint = f"did you mean {meant}?" if meant else None
+            found.append(InputError("no setting has this variable", where=name, hint=hint))
+    return found

@@ -44,7 +44,7 @@ MODULES = (
     "tidings.graphs.rdf.rdf_decoder",
     "tidings.graphs.rdf.multipart",
     "tidings.graphs.rdf.statements",
-    "tidings.service.xml_rpc_call",
+    "tidings.api.xml_rpc.xml_rpc_call",
     "tidings.parsers.xml_parser",
 )
 """Modules whose functions may be called in a parser process."""

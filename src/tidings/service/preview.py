@@ -1,7 +1,8 @@
-"""Which of the last publications a subscription would have matched, and why; nothing is kept.
+"""Previews: which of the last publications a subscription would have matched, and why. Nothing is stored.
 
-The definition of matching is asked, publication by publication, newest first: without Spark, and without an index. What
-takes too long, or is too much to read, is left out, and the answer says so.
+A preview evaluates the definition of matching, publication by publication, newest first, without Spark and without an
+index. It stops at its limits of time and bytes and then is marked incomplete. Publications are joined with the
+reference tables as they are now (`PreviewTables`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
 
+from tidings.atoms import AtomShape
 from tidings.core.text import plural
 from tidings.errors import InputError, PublicationError, TextWarning, pointing
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import Environment, Explanation, find_kind, kinds_of_language
 from tidings.model import Publication, Reason
-from tidings.service.preview_tables import PreviewTables
+from tidings.reference_data.declarations import Reference
+from tidings.reference_data.enrichment import Enrichment, Lookup, Snapshot, opened
+from tidings.reference_data.tables import last_copy, read_file, stamp, table_of
 from tidings.service.subscriptions import SubscriptionService
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry
@@ -26,17 +32,17 @@ from tidings.store.store import Store
 from tidings.store.subscriptions.view import RULES
 
 REASONS = 3
-"""How many reasons a preview gives for publications that it skipped."""
+"""Maximum number of reasons that a preview lists for skipped publications."""
 
 PAGE = 50
-"""How many publications are read at a time."""
+"""Number of publications per read."""
 
-WITHOUT = "publications are looked at without the reference table {}, whose rows cannot be read here"
+MISSING_TABLE = "publications are not joined with the reference table {}: its rows cannot be read here"
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewBounds:
-    """How many publications a preview looks at, of how many bytes together, and for how many seconds."""
+    """Limits of a preview: number of publications, their bytes together, and seconds."""
 
     last: int
     size: int
@@ -54,10 +60,10 @@ class PreviewMatch:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What was found, newest first; `complete` says whether all that was asked for was looked at.
+    """The matches, newest first; `complete` is false if a limit ended the preview early.
 
-    `skipped` counts publications that could not be matched, because they do not fit the schema of now or are too large;
-    the notes give the reasons. `warnings` are those of the text, as `check` gives them.
+    `skipped` counts publications that could not be matched, because they violate the current schema or are too large;
+    `notes` gives the reasons. `warnings` are those of `SubscriptionService.check`.
     """
 
     looked_at: int
@@ -79,20 +85,17 @@ def preview_subscription(
     granted: Collection[str] | None = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Preview:
-    """What a text in a language would have matched; one that is no subscription is refused as `check` does.
+    """Find what a text would have matched; an invalid text raises as in `check`.
 
-    Publications are joined with reference tables as they are now. `granted` are the labels of publications that may be
-    seen; None is all of them.
+    `granted` are the audience labels that the subscriber may see; None means all.
     """
     if language == RULES:
         with pointing("/language"):
-            hint = "ask what there is now at /browse, or with tidings query"
-            raise InputError(
-                "rules are about metadata, and publications are none", received=language, hint=hint
-            )
+            hint = "search the current metadata at /browse, or with tidings query"
+            raise InputError("rules match metadata, not publications", received=language, hint=hint)
     checked = subscribing.check(language, text)
     until, readers = clock() + bounds.seconds, _Readers(tables, subscribing.taxonomy, schema, language)
-    looked_at, read, is_over, found = 0, 0, False, []
+    looked_at, read, is_over, matches = 0, 0, False, []
     skipped = Counter[str]()
     for entry in _newest(store, bounds):
         if clock() > until or read > bounds.size:
@@ -107,13 +110,13 @@ def preview_subscription(
             skipped[problem.without_where().headline()] += 1
             continue
         if why is not None:
-            found.append(PreviewMatch(entry, *why))
-    notes = [WITHOUT.format(name) for name in readers.missing_tables] + _skipped_notes(skipped)
-    return Preview(looked_at, not is_over, found, notes, skipped.total(), checked.warnings)
+            matches.append(PreviewMatch(entry, *why))
+    notes = [MISSING_TABLE.format(name) for name in readers.missing_tables] + _skipped_notes(skipped)
+    return Preview(looked_at, not is_over, matches, notes, skipped.total(), checked.warnings)
 
 
 def _skipped_notes(skipped: Counter[str]) -> list[str]:
-    """Why publications were skipped, the most frequent reasons first."""
+    """List why publications were skipped, the most frequent reasons first."""
     if not skipped:
         return []
     reasons = skipped.most_common(REASONS)
@@ -123,7 +126,7 @@ def _skipped_notes(skipped: Counter[str]) -> list[str]:
 
 
 class _Readers:
-    """Readers of the kinds that a language is about, with the reference tables as they are now."""
+    """Readers for the kinds of publication that a language matches, with the current reference tables."""
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class _Readers:
 
 
 def _newest(store: Store, bounds: PreviewBounds) -> Iterator[JournalEntry]:
-    """The last publications, page by page; one that is too large for all of it together is passed over."""
+    """Yield the last publications, page by page; a body larger than the whole limit comes without its bytes."""
     before, left = None, bounds.last
     while left > 0:
         page = store.journal.latest(before, min(PAGE, left), bounds.size)
@@ -168,7 +171,77 @@ def _newest(store: Store, bounds: PreviewBounds) -> Iterator[JournalEntry]:
 
 
 def _whole(entry: JournalEntry) -> Publication:
-    """The publication of an entry; one that was too large to be read is refused."""
+    """Return the publication of an entry, or raise if its body was too large to be read."""
     if len(entry.publication.body) != entry.size:
         raise PublicationError("too large for a preview")
     return entry.publication
+
+
+# Reference tables for previews, which run without the stream. A file is read once per state of it, and its rows stay in
+# memory. If it cannot be read, the stream's copy of the rows that it read last is used, as the stream does itself; it
+# is available if both have the same home. Tables of Spark have only that copy. Without either, publications are not
+# joined with the table, and a note reports it.
+
+
+class LoadedTables(NamedTuple):
+    """Reference tables, and the names of those whose rows are not available."""
+
+    enrichment: Enrichment
+    missing: tuple[str, ...] = ()
+
+
+class PreviewTables:
+    """The current tables that are declared in a store; `copies` is the folder of the stream's copies."""
+
+    def __init__(self, store: Store, copies: Path) -> None:
+        self._store, self._copies, self._guard = store, copies, Lock()
+        self._read: dict[Reference, tuple[str | None, Lookup | None]] = {}
+        self._copied: dict[Reference, Lookup] = {}
+
+    def load(self, shape: AtomShape) -> LoadedTables:
+        """Load the tables that publications of a shape are joined with."""
+        with self._guard:
+            declared = self._store.references.load()
+            self._evict_all_except(declared)
+            tables = {reference: self._load(reference) for reference in declared if reference.shape is shape}
+        missing = tuple(reference.name for reference, table in tables.items() if table is None)
+        return LoadedTables(Enrichment.of(table for table in tables.values() if table is not None), missing)
+
+    def _evict_all_except(self, declared: tuple[Reference, ...]) -> None:
+        for cache in (self._read, self._copied):
+            for reference in cache.keys() - set(declared):
+                del cache[reference]
+
+    def _load(self, reference: Reference) -> Lookup | None:
+        state = _file_state(reference)
+        if reference not in self._read or self._read[reference][0] != state:
+            self._read[reference] = state, None if state is None else _read_lookup(reference)
+        return self._read[reference][1] or self._load_copy(reference)
+
+    def _load_copy(self, reference: Reference) -> Lookup | None:
+        path = last_copy(self._copies, reference)
+        try:
+            lookup = opened(Snapshot(reference, str(path))) if path else None
+        except FileNotFoundError:  # the stream has just replaced it
+            return self._copied.get(reference)
+        if lookup is not None:
+            self._copied[reference] = lookup
+        return lookup
+
+
+def _file_state(reference: Reference) -> str | None:
+    """Return a stamp that changes with the file; None for a missing file or a table of Spark."""
+    if reference.spark_table is not None:
+        return None
+    try:
+        return stamp(reference)
+    except InputError:
+        return None
+
+
+def _read_lookup(reference: Reference) -> Lookup | None:
+    """Read the rows of a file; None if it is invalid, which the stream reports as a dead letter."""
+    try:
+        return Lookup(reference, table_of(read_file(reference)))
+    except InputError:
+        return None

@@ -34,7 +34,7 @@ from tidings.parsers.strict_json import (
     parse_value,
     values_problem,
 )
-from tidings.service.arguments import check_own_id
+from tidings.store import names
 from tidings.store.audiences import check_label
 
 CLOUD_EVENT_BATCH = "application/cloudevents-batch+json"
@@ -227,7 +227,7 @@ def _is_json(media_type: str) -> bool:
 
 
 def _parse_single(submission: Submission, media_type: str, kind: Kind) -> Publication:
-    id = check_own_id(submission.id)
+    id = names.check_chosen_id(submission.id)
     if submission.id_field is not None:
         id = kind.find_id(submission.body, submission.id_field) or ""
     if media_type == CLOUD_EVENT and not id:
@@ -248,7 +248,7 @@ def _parse_body(body: bytes, media_type: str, kind: Kind, submission: Submission
 
 def _number_parts(submission: Submission, parts: Sequence[Part]) -> list[SubmissionItem]:
     """Return the parts of a body as publications. If the submission has an id, theirs are numbered."""
-    id = check_own_id(submission.id)
+    id = names.check_chosen_id(submission.id)
     return [
         Publication(f"{id}-{number}" if id else "", *part, audience=submission.audience)
         for number, part in enumerate(parts, start=1)
@@ -284,7 +284,7 @@ def _parse_binary(submission: Submission, media_type: str) -> Publication:
     structured mode.
     """
     attributes = dict(submission.attributes or {})
-    id, source = check_own_id(submission.id), None
+    id, source = names.check_chosen_id(submission.id), None
     if not id:
         id, source = attributes.get("id", ""), attributes.get("source")
     events, kind = kind_of(CLOUD_EVENT), find_kind(media_type)

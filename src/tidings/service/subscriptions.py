@@ -1,8 +1,8 @@
-"""Subscriptions of all languages alike: checked, taken, changed, paused, resumed, withdrawn.
+"""Subscriptions of all languages: check, add, change, pause, resume, remove.
 
-To change one keeps its id: the stream forgets the old text and takes the new one in the same version. What is paused
-keeps its id and its text, and nothing is matched for it until it is resumed. When a rule is
-resumed, the difference is told between what its subscriber was last told and what holds then.
+A changed subscription keeps its id: the stream replaces the old text by the new one in the same version. A paused one
+keeps its id and text and matches nothing until it is resumed. When a rule is resumed, its subscriber is notified of the
+difference between the last notified results and the current ones.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.core import durations
 from tidings.core.language_hints import hint_to_name
-from tidings.delivery.sql.destination_store import Health as Delivered
-from tidings.errors import Absent, IdTaken, PublicationError, TextWarning, pointing
+from tidings.delivery.sql.destination_store import Health as DeliveryHealth
+from tidings.errors import Absent, IdTaken, InputError, PublicationError, TextWarning, pointing
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import LANGUAGES, find_kind
@@ -24,7 +24,7 @@ from tidings.matching.compiler.compilation import describe_access
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context, Knowledge
 from tidings.metadata.sql.metadata_reader import StoredRule
 from tidings.model import Publication, Subscription
-from tidings.service.arguments import check_own_id, unknown_name_error
+from tidings.store import names
 from tidings.store.store import Store
 from tidings.store.subscriptions.admission import id_conflict_error, limit_error, unwrap_outcome
 from tidings.store.subscriptions.view import RULES, SubscriptionStatus
@@ -55,7 +55,7 @@ class AcceptedSubscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionCheck:
-    """What a text would be as a subscription, and what to warn its author about."""
+    """The result of checking a text, without a subscription being stored."""
 
     predicates: int
     reached_through: str
@@ -64,7 +64,7 @@ class SubscriptionCheck:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLimits:
-    """How many clauses a subscription may become, and how many of them a subscriber may have; None is no limit."""
+    """Limit of clauses per subscription, and of subscriptions per subscriber (`each`); None is no limit."""
 
     clauses: int = DEFAULT_LIMIT
     each: int | None = None
@@ -75,7 +75,7 @@ RECENT, LARGEST = 20, 64 * 1024
 
 
 class RecentPublications:
-    """The last publications that everybody may see, read and decoded on first use."""
+    """The last publications without an audience label, read and decoded on first use."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class RecentPublications:
 
 
 class SubscriptionService:
-    """The subscriptions of a store; `schema` is that of events, if there is one, `taxonomy` all that are loaded."""
+    """The subscriptions of a store; `schema` returns the event schema, if any, `taxonomy` all loaded taxonomies."""
 
     def __init__(
         self,
@@ -111,19 +111,15 @@ class SubscriptionService:
         taxonomy: Callable[[], Taxonomy],
         limited: SubscriptionLimits | None = None,
     ) -> None:
-        self.store, self.schema, self.taxonomy, self.limited = (
-            store,
-            schema,
-            taxonomy,
-            limited or SubscriptionLimits(),
-        )
+        self.store, self.schema, self.taxonomy = store, schema, taxonomy
+        self.limited = limited or SubscriptionLimits()
 
     def check(self, language: str, text: str) -> SubscriptionCheck:
-        """What a text would be, or why it would be refused; nothing is kept."""
+        """Check a text, or raise the reason why it would be rejected; nothing is stored."""
         if language == RULES:
             with pointing("/text"):
-                taken = self.rules.check(text)
-            return SubscriptionCheck(taken.predicates, taken.about)
+                rule = self.rules.check(text)
+            return SubscriptionCheck(rule.predicates, rule.about)
         check_language(language)
         with pointing("/text"):
             context = Context(text, self.schema(), self.limited.clauses)
@@ -143,8 +139,9 @@ class SubscriptionService:
         return LANGUAGES[language].warnings(context, Knowledge(self.taxonomy, recent.of))
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> AcceptedSubscription:
-        """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the
-        beginning, as one that was paused elsewhere is.
+        """Add a subscription, or raise the reason why it is rejected. Without an id, one is generated.
+
+        With `paused` it starts paused, as when it is imported from a service where it was.
         """
         if paused:
             return self._subscribe_paused(wanted)
@@ -152,95 +149,95 @@ class SubscriptionService:
             return self._subscribe_by_rule(wanted)
         checked = self.check(wanted.language, wanted.text)
         id = self.store.subscriptions.add(wanted, self.limited.each)
-        return _subscribed(replace(wanted, id=id), checked)
+        return _accept(replace(wanted, id=id), checked)
 
     def _subscribe_paused(self, wanted: Subscription) -> AcceptedSubscription:
         checked = self.check(wanted.language, wanted.text)
         [outcome] = self.store.paused.offer([wanted], self.limited.each)
-        return _subscribed(replace(wanted, id=unwrap_outcome(outcome).id), checked)
+        return _accept(replace(wanted, id=unwrap_outcome(outcome).id), checked)
 
     def _subscribe_by_rule(self, wanted: Subscription) -> AcceptedSubscription:
         known = self.store.subscription_view.find(wanted.id) if wanted.id else None
-        if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
-            return _subscribed(wanted, self.check(RULES, wanted.text))
+        if known is not None and known.subscription == wanted:  # sent again, because a response was lost
+            return _accept(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
             raise id_conflict_error(wanted.id, known.subscription.subscriber, wanted.subscriber)
         most = self.limited.each
         if most is not None and self.store.subscription_view.count(wanted.subscriber) >= most:
             raise limit_error(most)
         with pointing("/text"):
-            taken = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within, most)
-        return _subscribed(replace(wanted, id=taken.name), SubscriptionCheck(taken.predicates, taken.about))
+            rule = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within, most)
+        return _accept(replace(wanted, id=rule.name), SubscriptionCheck(rule.predicates, rule.about))
 
     def find(self, id: str, subscriber: str | None = None) -> SubscriptionStatus:
-        """The one with this id, if it is the subscriber's, if one is given."""
-        found = self.store.subscription_view.find(id)
-        if found is None or subscriber not in (None, found.subscription.subscriber):
+        """Find a subscription by id; with `subscriber`, only one of that subscriber."""
+        status = self.store.subscription_view.find(id)
+        if status is None or subscriber not in (None, status.subscription.subscriber):
             raise Absent("there is no such subscription", received=repr(id)[:200])
-        return found
+        return status
 
     def change(
         self, id: str, text: str | None, within: int | None, subscriber: str | None = None
     ) -> AcceptedSubscription:
-        """Give one another text, if one is given, and this delay. One that is paused stays so."""
-        kept = self.find(id, subscriber)
-        before = kept.subscription
+        """Change the delay of a subscription, and its text if one is given. A paused one stays paused."""
+        status = self.find(id, subscriber)
+        before = status.subscription
         changed = replace(before, text=before.text if text is None else text, within=within)
         checked = self.check(changed.language, changed.text)
-        if kept.paused:
+        if status.paused:
             done = self.store.paused.change(changed)
         elif changed.language == RULES:
             done = self.rules.change(_rule(changed))
         else:
             done = self.store.subscriptions.change(changed)
         if not done:
-            raise _moved(id)
-        return _subscribed(changed, checked)
+            raise _concurrent_change_error(id)
+        return _accept(changed, checked)
 
     def pause(self, id: str, subscriber: str | None = None) -> SubscriptionStatus:
-        """Nothing is matched for it from the stream's next batch on; one that is paused stays so."""
-        kept = self.find(id, subscriber)
-        if kept.paused:
-            return kept
-        owner, is_rule = kept.subscription.subscriber, kept.subscription.language == RULES
+        """Stop matching a subscription from the stream's next batch on; a paused one stays paused."""
+        status = self.find(id, subscriber)
+        if status.paused:
+            return status
+        owner, is_rule = status.subscription.subscriber, status.subscription.language == RULES
         done = self.rules.pause(id) if is_rule else self.store.paused.pause(id, owner)
         if not done:
-            raise _moved(id)
+            raise _concurrent_change_error(id)
         return self.find(id, subscriber)
 
     def resume(self, id: str, subscriber: str | None = None) -> SubscriptionStatus:
-        """It counts again from the stream's next batch on; one that is not paused stays as it is.
+        """Match a paused subscription again from the stream's next batch on; an active one stays active.
 
-        What the schema of now does not understand any more is refused, and stays paused.
+        A text that the current schema rejects is an error, and the subscription stays paused.
         """
-        kept = self.find(id, subscriber)
-        if not kept.paused:
-            return kept
-        self.check(kept.subscription.language, kept.subscription.text)
-        is_rule = kept.subscription.language == RULES
-        done = self.rules.resume(_rule(kept.subscription)) if is_rule else self.store.paused.resume(id)
+        status = self.find(id, subscriber)
+        if not status.paused:
+            return status
+        self.check(status.subscription.language, status.subscription.text)
+        is_rule = status.subscription.language == RULES
+        done = self.rules.resume(_rule(status.subscription)) if is_rule else self.store.paused.resume(id)
         if not done:
-            raise _moved(id)
+            raise _concurrent_change_error(id)
         return self.find(id, subscriber)
 
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
-        """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
-        asked = list(dict.fromkeys(ids))
-        found = self.store.subscriptions.remove(asked, subscriber)
-        others = [id for id in asked if id not in found]
-        found += [id for id in others if self._remove_paused(id, subscriber)]
-        rules = self.store.metadata.rules_named([id for id in others if id not in found])
-        return found + self.rules.remove(rules, subscriber) if rules else found
+        """Remove subscriptions, with `subscriber` only those of that subscriber; return the ids that existed."""
+        unique = list(dict.fromkeys(ids))
+        removed = self.store.subscriptions.remove(unique, subscriber)
+        others = [id for id in unique if id not in removed]
+        removed += [id for id in others if self._remove_paused(id, subscriber)]
+        rules = self.store.metadata.rules_named([id for id in others if id not in removed])
+        return removed + self.rules.remove(rules, subscriber) if rules else removed
 
     def _remove_paused(self, id: str, subscriber: str | None) -> bool:
-        kept = self.store.subscription_view.find(id)
-        own = kept is not None and kept.paused and subscriber in (None, kept.subscription.subscriber)
-        return bool(own) and self.store.paused.remove(id)
+        status = self.store.subscription_view.find(id)
+        is_own = status is not None and subscriber in (None, status.subscription.subscriber)
+        return is_own and status is not None and status.paused and self.store.paused.remove(id)
 
     @cached_property
     def rules(self) -> RuleSubscriptions:
-        """Those in the language of rules."""
-        from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions  # noqa: PLC0415 - with it comes the index
+        """The subscriptions in the language of rules."""
+        from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions  # noqa: PLC0415 - imports the index
 
         return RuleSubscriptions(self.store)
 
@@ -248,56 +245,57 @@ class SubscriptionService:
 def build_wanted(
     subscriber: str, text: str, language: str, id: str | None, within: str | None
 ) -> Subscription:
-    """A subscription as somebody asks for it, its delay in words."""
+    """Build a requested subscription; `within` is its delay as text."""
     with pointing("/id"):
-        named = check_own_id(id)
-    return Subscription(named, subscriber, language, text, parse_delay(within))
+        chosen = names.check_chosen_id(id)
+    return Subscription(chosen, subscriber, language, text, parse_delay(within))
 
 
 def check_language(language: str) -> None:
-    """Refuse what is no language of subscriptions."""
+    """Raise if there is no such subscription language."""
     known = (*LANGUAGES, RULES)
     if language not in known:
+        hint = hint_to_name(language, known)
         with pointing("/language"):
-            raise unknown_name_error(
-                "a subscription language", language, known, hint_to_name(language, known)
+            raise InputError(
+                "unknown subscription language", received=repr(language), accepted=", ".join(known), hint=hint
             )
 
 
 def parse_delay(within: str | None) -> int | None:
-    """The seconds of a delay in words; none is at once."""
+    """Parse a delay into seconds; None means no delay."""
     with pointing("/within"):
         return None if within is None else durations.parse(within)
 
 
-def _subscribed(one: Subscription, checked: SubscriptionCheck) -> AcceptedSubscription:
+def _accept(subscription: Subscription, checked: SubscriptionCheck) -> AcceptedSubscription:
     return AcceptedSubscription(
-        one.id,
-        one.subscriber,
-        one.language,
-        one.text,
+        subscription.id,
+        subscription.subscriber,
+        subscription.language,
+        subscription.text,
         checked.predicates,
         checked.reached_through,
-        one.within,
+        subscription.within,
         checked.warnings,
     )
 
 
-def _rule(one: Subscription) -> StoredRule:
-    return StoredRule(one.id, one.subscriber, one.text, "", one.within)
+def _rule(subscription: Subscription) -> StoredRule:
+    return StoredRule(subscription.id, subscription.subscriber, subscription.text, "", subscription.within)
 
 
-def _moved(id: str) -> IdTaken:
-    """Somebody else has changed, paused, resumed or removed it at the same moment."""
-    return IdTaken("somebody else has changed this subscription just now", received=id, hint="look again")
+def _concurrent_change_error(id: str) -> IdTaken:
+    """Build the error for a subscription that was changed, paused, resumed or removed at the same moment."""
+    return IdTaken("the subscription was changed concurrently", received=id, hint="read it again and retry")
 
 
-# How subscriptions do: how often each matched, and what became of its deliveries.
+# Health of subscriptions: how often each matched, and the state of its deliveries.
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionHealth:
-    """What a subscription came to so far. Failures are those in a row; without destinations nothing is delivered."""
+    """Matches and deliveries of a subscription so far. Without destinations nothing is delivered."""
 
     matched: int = 0
     last_matched: str | None = None
@@ -306,25 +304,28 @@ class SubscriptionHealth:
     consecutive_failures: int = 0
     last_error: str | None = None
     last_failure: str | None = None
-    """When that was; it may be long past."""
+    """Time of the last error; deliveries may have succeeded since."""
 
 
-def read_health(store: Store, asked: Iterable[Subscription]) -> dict[str, SubscriptionHealth]:
-    """The health of subscriptions, by id."""
-    mine: dict[str, list[str]] = {}
-    for one in asked:
-        mine.setdefault(one.subscriber, []).append(one.id)
-    return {id: one for subscriber, ids in mine.items() for id, one in _of(store, subscriber, ids).items()}
+def read_health(store: Store, subscriptions: Iterable[Subscription]) -> dict[str, SubscriptionHealth]:
+    """Read the health of subscriptions, by id."""
+    ids_by_subscriber: dict[str, list[str]] = {}
+    for subscription in subscriptions:
+        ids_by_subscriber.setdefault(subscription.subscriber, []).append(subscription.id)
+    health: dict[str, SubscriptionHealth] = {}
+    for subscriber, ids in ids_by_subscriber.items():
+        deliveries = store.destinations.health(subscriber, ids)
+        matches = store.numbered_notifications.match_counts(subscriber, ids)
+        health |= {id: _join_health(matches[id], deliveries.get(id, DeliveryHealth())) for id in ids}
+    return health
 
 
-def _of(store: Store, subscriber: str, ids: list[str]) -> dict[str, SubscriptionHealth]:
-    delivered = store.destinations.health(subscriber, ids)
-    matched = store.numbered_notifications.match_counts(subscriber, ids)
-    return {id: _health(matched[id], delivered.get(id, Delivered())) for id in ids}
-
-
-def _health(matched: tuple[int, str | None], told: Delivered) -> SubscriptionHealth:
-    failed = told.consecutive_failures
+def _join_health(matches: tuple[int, str | None], delivery: DeliveryHealth) -> SubscriptionHealth:
     return SubscriptionHealth(
-        *matched, told.delivered, told.last_success, failed, told.last_error, told.last_failure
+        *matches,
+        delivery.delivered,
+        delivery.last_success,
+        delivery.consecutive_failures,
+        delivery.last_error,
+        delivery.last_failure,
     )

@@ -26,7 +26,7 @@ from tidings.objects.propagation import Object
 from tidings.objects.sql.object_store import NotificationOutcome
 from tidings.reference_data.declarations import Reference
 from tidings.service import ingest, reference_data
-from tidings.service.preview_tables import PreviewTables
+from tidings.service.preview import PreviewTables
 from tidings.service.reference_data import DeclaredReference, LoadedTaxonomy, SchemaSnapshot, TaxonomySnapshot
 from tidings.service.submission import UNLIMITED, Submission, parse_bodies
 from tidings.service.subscriptions import (

@@ -7,7 +7,7 @@ import secrets
 from tidings.core.arguments import check_text
 from tidings.errors import IdTaken, InputError
 
-__all__ = ["LONGEST", "check", "check_text", "find_problem", "id_taken_error", "new_id"]
+__all__ = ["LONGEST", "check", "check_chosen_id", "check_text", "find_problem", "id_taken_error", "new_id"]
 
 LONGEST = 500
 
@@ -30,6 +30,13 @@ def check(what: str, name: str, pointer: str | None = None) -> str:
         problem.pointer = pointer
         raise problem
     return name
+
+
+def check_chosen_id(id: str | None) -> str:
+    """Return the id that a caller chose, "" for none: the store then generates one. An empty id is an error."""
+    if id == "":
+        raise InputError("an id cannot be empty", hint="leave it out, and one is generated")
+    return id or ""
 
 
 def id_taken_error(id: str) -> IdTaken:

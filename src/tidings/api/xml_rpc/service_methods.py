@@ -21,6 +21,7 @@ from typing import Any
 from xmlrpc.client import Binary, Fault, dumps
 
 from tidings.api.limits import load_limits
+from tidings.api.xml_rpc.xml_rpc_call import read_call
 from tidings.core.arguments import check_number, check_text
 from tidings.errors import DecodeProblem, IdTaken, InputError, TextWarning
 from tidings.feeds.inbound.items import publication_id
@@ -39,7 +40,6 @@ from tidings.parsers.parser_pool import Lane, isolated, isolated_for
 from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
-from tidings.service.xml_rpc_call import read_call
 from tidings.store.numbered_notifications import NumberedNotification
 
 MEDIA_TYPES = ("text/xml", "application/xml")

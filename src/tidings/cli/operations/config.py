@@ -72,8 +72,7 @@ def show(context: typer.Context, at: Home, out: Output, config: ConfigOption = N
       tidings config show
       tidings config show --config /etc/tidings.toml --json
     """
-    from tidings.operations.settings_errors import list_setting_names
-    from tidings.operations.settings_sources import format_setting
+    from tidings.operations.settings_sources import format_setting, list_setting_names
 
     loaded = load_command_settings(context, config, {})
     settings = [
@@ -89,8 +88,7 @@ def check(context: typer.Context, at: Home, out: Output, config: ConfigOption = 
     Example:
       tidings config check --config /etc/tidings.toml
     """
-    from tidings.operations.settings_errors import find_unknown_variables
-    from tidings.operations.settings_sources import read_sources
+    from tidings.operations.settings_sources import find_unknown_variables, read_sources
 
     sources = read_sources(collect_typed_settings(context, {}), config)
     problems: list[TidingsError] = [*sources.refusals(), *find_unknown_variables(os.environ, OTHER_VARIABLES)]

@@ -113,7 +113,7 @@ def serve(
 def _warn_of_variables() -> None:
     """Warn of mistyped variables, which are ignored: other programs may have such names as well."""
     from tidings.cli.operations.config import OTHER_VARIABLES
-    from tidings.operations.settings_errors import find_unknown_variables
+    from tidings.operations.settings_sources import find_unknown_variables
 
     for problem in find_unknown_variables(os.environ, OTHER_VARIABLES):
         output.print_line(("warning", "bold yellow"), problem.message(), stderr=True)

@@ -1,7 +1,7 @@
-"""Calls of XML-RPC, taken apart by Python's own reader.
+"""Parser of XML-RPC calls, which runs in a parser process; it therefore imports little.
 
-It gets what libxml2 has read and written again, never the bytes that were sent: no declarations (entities could grow
-without end), no more bytes and no more levels than a call needs.
+Python's XML-RPC reader gets a document that libxml2 has parsed and serialised, never the bytes that were sent: without
+declarations (entities could expand without end), and with limited size and depth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIMITS = Limits(depth=DEPTH, namespaces=20)
 
 
 def read_call(body: bytes, media_type: str) -> tuple[str | None, tuple[Any, ...]]:
-    """The method and the parameters of a call."""
+    """Return the method and the parameters of a call."""
     root = parse_rdf_xml(feed_text(body, media_type), _LIMITS)
     try:
         parameters, method = loads(serialised(root), use_builtin_types=True)
@@ -34,5 +34,5 @@ def read_call(body: bytes, media_type: str) -> tuple[str | None, tuple[Any, ...]
         AttributeError,
         ArithmeticError,
     ) as problem:
-        raise DecodeProblem("not a call of XML-RPC") from problem
+        raise DecodeProblem("not an XML-RPC call") from problem
     return method, parameters
