@@ -253,7 +253,7 @@ def test_no_file_changes_what_is_there(tidings: Tidings) -> None:
         "the id 'asleep' is used for a subscription that is paused; resume or remove that one, or leave the id out",
         "the id 'asleep' is already used for another subscription; give it an id of its own, leave the id out, or "
         "unsubscribe first",
-        "'state' cannot be this; received pausd; accepted: 'active' or 'paused'",
+        "'state' is invalid; received pausd; accepted: 'active' or 'paused'",
     ]
     assert tidings("subscriptions", "--json").stdout == before
 

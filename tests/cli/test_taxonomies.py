@@ -41,15 +41,15 @@ ex:oak a skos:Concept ; skos:broader ex:wood . ex:wood a skos:Concept ."""
 def test_taxonomy_load_of_skos_prints_a_warning(tidings: Tidings) -> None:
     done = tidings("taxonomy", "load", write("woods.ttl", SKOS))
     assert (done.exit_code, done.stdout) == (0, "woods  1 class, 2 instances, 0 properties\n")
-    assert done.stderr.startswith("warning: 1 statement of skos:broader or skos:narrower left out; SKOS")
+    assert done.stderr.startswith("warning: 1 statement with skos:broader or skos:narrower ignored; SKOS")
     told = json.loads(tidings("taxonomy", "load", "woods.ttl", "--json").stdout)
-    assert told["warnings"][0]["what"] == "1 statement of skos:broader or skos:narrower left out"
+    assert told["warnings"][0]["what"] == "1 statement with skos:broader or skos:narrower ignored"
 
 
 def test_taxonomy_load_without_classes_is_refused(tidings: Tidings) -> None:
     done = tidings("taxonomy", "load", write("page.ttl", "<urn:a> <urn:b> 5 ."))
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "no class and no property is in this file; received 1 edge: <urn:b> (1)" in done.stderr
+    assert "the file has no classes and no properties; received 1 edge: <urn:b> (1)" in done.stderr
 
 
 def test_subscribe_file_prints_warnings_with_their_lines(tidings: Tidings) -> None:

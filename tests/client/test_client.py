@@ -303,7 +303,7 @@ def test_where_feeds_are(client: Client, service: Service, name: str) -> None:
         client.feed("nothing")
     with Client(service.address, service.token(None, "administer")) as administrator:
         assert administrator.feed(made[1], subscriber=name) == found[1]
-        with pytest.raises(InputError, match="for whom"):
+        with pytest.raises(InputError, match="the subscriber is missing"):
             administrator.feed(made[1])
 
 

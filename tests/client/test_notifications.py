@@ -76,7 +76,7 @@ def test_an_administrator_names_the_subscriber(place: Place, name: str) -> None:
     with Client(place.address, place.token(None, "administer")) as administrator:
         assert administrator.acknowledge(1, name).acknowledged == 1
         assert [one.sequence for one in islice(administrator.follow(0, subscriber=name), 2)] == [1, 2]
-        with pytest.raises(InputError, match="for whom"):
+        with pytest.raises(InputError, match="the subscriber is missing"):
             administrator.position()
 
 

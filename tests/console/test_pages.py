@@ -203,7 +203,10 @@ def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
     listed = place.root.get("/console/tokens").text
     assert "cy&#39;s phone" in listed and ">tdg_" not in listed
     refused = place.root.post("/console/tokens", name="x", subscribe="yes")
-    assert refused.status_code == 422 and "a token to subscribe is for somebody" in refused.text.lower()
+    assert (
+        refused.status_code == 422
+        and "a token with the scope subscribe needs a subscriber" in refused.text.lower()
+    )
 
 
 def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:

@@ -26,12 +26,12 @@ from tidings.objects.propagation import Limits
 from tidings.objects.sources import OpenSource, open_source
 from tidings.objects.sql.object_store import ObjectSource
 from tidings.service.outbox_worker import (
-    Back,
-    CutOff,
-    Drained,
+    DrainResult,
     OutboxEvent,
     OutboxFollower,
     OutboxOptions,
+    SourceRecovered,
+    SourceUnreachable,
     drain_outbox,
 )
 from tidings.service.tidings import Tidings
@@ -66,7 +66,7 @@ def told(tidings: Tidings, who: str) -> list[tuple[int, str, str, list[str]]]:
 
 def test_the_example_of_the_paper(tidings: Tidings, university: Database, source: OpenSource) -> None:
     university.run(TITLE)
-    assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=3, repeated=0)]
+    assert list(drain_outbox(tidings, source)) == [DrainResult("university", 1, new=3, repeated=0)]
     script = "Second edition -usedIn-> "
     [[first, changed, kind, why]] = told(tidings, "Student:1")
     assert (first, changed, kind) == (1, "LearningMaterial:2", "updated")
@@ -120,7 +120,7 @@ def test_who_is_stopped_before_the_outbox_forgets_tells_once(
         with pytest.raises(KeyboardInterrupt):
             list(drain_outbox(tidings, source))
     assert len(told(tidings, "Student:2")) == 1 and outbox(source.database) == 1
-    assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=0, repeated=3)]
+    assert list(drain_outbox(tidings, source)) == [DrainResult("university", 1, new=0, repeated=3)]
     assert len(told(tidings, "Student:2")) == 1 and outbox(source.database) == 0
 
 
@@ -149,7 +149,7 @@ def test_who_made_a_change_is_told_only_if_they_want_it(
 def test_a_limit_that_was_reached_is_told(tidings: Tidings, university: Database, source: OpenSource) -> None:
     install_triggers(source.database, PLACED, Limits(subscribers=1))
     university.run(TITLE)
-    assert list(drain_outbox(tidings, source)) == [Drained("university", 1, new=1, repeated=0)]
+    assert list(drain_outbox(tidings, source)) == [DrainResult("university", 1, new=1, repeated=0)]
     [one] = tidings.notifications("Student:1")
     assert format_limits(one) == "(only the first 1 of 3 subscribers were notified)"
 
@@ -176,7 +176,7 @@ def test_who_is_killed_before_the_outbox_forgets_tells_once(tidings: Tidings, tm
     assert done.returncode == -signal.SIGKILL
     with open_source(kept) as source:
         again = list(drain_outbox(tidings, source, OutboxOptions(publish=True)))
-    assert again == [Drained("university", 1, new=0, repeated=3, published=0)]
+    assert again == [DrainResult("university", 1, new=0, repeated=3, published=0)]
     assert len(told(tidings, "Student:3")) == 1 and tidings.store.journal.head() == 1
 
 
@@ -283,8 +283,10 @@ def test_following_waits_out_what_cannot_be_used_for_a_while(tidings: Tidings, t
     still = lambda: None  # noqa: E731
     OutboxFollower(tidings).follow([kept], heard.append, Polls(still, removed, still, still, installed))
     cut_off, drained, back = heard
-    assert isinstance(cut_off, CutOff) and "no outbox" in str(cut_off.problem)
-    assert drained == Drained("university", 1, new=2, repeated=0) and back == Back("university")
+    assert isinstance(cut_off, SourceUnreachable) and "no outbox" in str(cut_off.problem)
+    assert drained == DrainResult("university", 1, new=2, repeated=0) and back == SourceRecovered(
+        "university"
+    )
     assert len(told(tidings, "Student:3")) == 1
 
 
@@ -300,7 +302,7 @@ def test_following_comes_back_after_a_connection_broke(tidings: Tidings, postgre
         happens(kept, TITLE)
 
     OutboxFollower(tidings).follow([kept], heard.append, Polls(broken, changed))
-    assert [type(news) for news in heard] == [CutOff, Drained, Back]
+    assert [type(news) for news in heard] == [SourceUnreachable, DrainResult, SourceRecovered]
     assert len(told(tidings, "Student:3")) == 1
 
 

@@ -80,7 +80,7 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("prot = 1", "there is no setting 'prot' (column 1)\n  prot = 1\n  ^^^^   did you mean 'port'?"),
         (
             "[spark]\nmaster = 3\n",
-            "spark.master cannot be this (line 2, column 1); received 3; accepted: a text\n"
+            "spark.master is invalid (line 2, column 1); received 3; accepted: a text\n"
             "  master = 3\n  ^^^^^^",
         ),
         (
@@ -95,10 +95,10 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             "[retention]\npipeline = 'often'\n",
             "retention.pipeline: not a duration; received 'often'; accepted: ",
         ),
-        ("rpc_token = 7", "rpc_token cannot be this (column 1); accepted: a text\n"),
+        ("rpc_token = 7", "rpc_token is invalid (column 1); accepted: a text\n"),
         (
             "port = 70000",
-            "port cannot be this (column 1); received 70000; accepted: 65535 or less",
+            "port is invalid (column 1); received 70000; accepted: 65535 or less",
         ),
     ],
 )
@@ -111,7 +111,7 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, told: str) -> None:
 
 def test_what_is_wrong_in_the_environment_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_PORT", "many")
-    with pytest.raises(InputError, match=r"port cannot be this.*\(TIDINGS_PORT\); received 'many'"):
+    with pytest.raises(InputError, match=r"port is invalid.*\(TIDINGS_PORT\); received 'many'"):
         load_settings()
 
 

@@ -102,7 +102,7 @@ def test_many_are_taken_as_each_alone(
     choose = random.Random(seed)
     wanted = [drawn(choose) for _ in range(100)]
     one, many = service
-    outcomes = list(BulkSubscriber(many).take(wanted))
+    outcomes = list(BulkSubscriber(many).subscribe(wanted))
     for number, (each, outcome) in enumerate(zip(wanted, outcomes, strict=True)):
         assert told(each, outcome) == alone(one, each), (number, each)
     assert sum(isinstance(outcome, AddedSubscription) for outcome in outcomes) > 30
@@ -121,8 +121,12 @@ def test_what_could_not_be_read_is_its_own_outcome(
 ) -> None:
     problem = InputError("no JSON")
     wanted = [problem, BulkItem(Subscription("s", "ana", "predicates", "a = 1")), problem]
-    assert list(BulkSubscriber(service[0]).take(wanted)) == [problem, AddedSubscription("s", True), problem]
-    assert list(BulkSubscriber(service[0]).take([])) == []
+    assert list(BulkSubscriber(service[0]).subscribe(wanted)) == [
+        problem,
+        AddedSubscription("s", True),
+        problem,
+    ]
+    assert list(BulkSubscriber(service[0]).subscribe([])) == []
 
 
 def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
@@ -134,7 +138,7 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     )
     monkeypatch.setattr(one.store.subscription_view, "count", lambda _: 0)
     wanted = [BulkItem(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
-    outcomes = list(BulkSubscriber(one).take(wanted))
+    outcomes = list(BulkSubscriber(one).subscribe(wanted))
     assert outcomes[:3] == [AddedSubscription(f"r-{n}", True) for n in range(3)]
     assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
     assert len(one.store.metadata.rules_named([each.id for each in wanted])) == 3
@@ -146,7 +150,7 @@ def test_rules_without_a_schema_are_no_matter_of_the_others(tmp_path: Path, rule
         wanted = [BulkItem(Subscription("", "ana", "rules", TEXTS["rules"][0]))] * rules
         wanted += [BulkItem(Subscription("s", "ana", "predicates", "a = 1"))]
         wanted += [BulkItem(Subscription("s", "ana", "rules", TEXTS["rules"][0]))]
-        outcomes = list(BulkSubscriber(tidings.subscribing()).take(wanted))
+        outcomes = list(BulkSubscriber(tidings.subscribing()).subscribe(wanted))
     assert [type(outcome) for outcome in outcomes] == [SetupError] * rules + [AddedSubscription, IdTaken]
     assert "no schema" in str(outcomes[0])
 
@@ -158,7 +162,7 @@ def test_there_may_be_as_many_as_may_be_paused_or_not(
         service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=4)
     )  # ana has two
     paused = [BulkItem(Subscription("", "ana", "predicates", "a = 1"), is_paused=True) for _ in range(3)]
-    outcomes = list(BulkSubscriber(one).take(paused))
+    outcomes = list(BulkSubscriber(one).subscribe(paused))
     assert [type(outcome) for outcome in outcomes] == [AddedSubscription, AddedSubscription, OverLimit]
     assert one.store.subscriptions.version() == 2, "to the stream nothing has happened"
 
@@ -168,7 +172,7 @@ def test_a_rule_that_comes_paused_tells_what_it_finds_when_it_is_resumed(
 ) -> None:
     one, rule = service[0], Subscription("late", "bo", "rules", TEXTS["rules"][0])
     Provider(one.store).register(DOC, body("host.rdf"), RDF_XML)
-    assert list(BulkSubscriber(one).take([BulkItem(rule, is_paused=True)])) == [
+    assert list(BulkSubscriber(one).subscribe([BulkItem(rule, is_paused=True)])) == [
         AddedSubscription("late", True)
     ]
     assert (one.find("late").state, one.store.notifications.read("bo")) == ("paused", [])
@@ -187,7 +191,7 @@ def test_a_rule_that_is_wrong_is_no_matter_of_those_that_search_each_other(
         "third": "search second s register s where s.serverPort > 7",
     }
     wanted = [BulkItem(Subscription(id, "ana", "rules", text)) for id, text in texts.items()]
-    wrong, *others = BulkSubscriber(service[0]).take(wanted)
+    wrong, *others = BulkSubscriber(service[0]).subscribe(wanted)
     assert isinstance(wrong, InputError) and wrong.pointer == "/text"
     assert others == [AddedSubscription(id, True) for id in ("first", "second", "third")]
 
@@ -208,6 +212,6 @@ def test_rules_that_are_wrong_are_looked_at_together(
         with monkeypatch.context() as patch:
             reads = list[Database]()
             patch.setattr(Database, "read", lambda self, reads=reads: reads.append(self) or read(self))
-            assert {type(each) for each in BulkSubscriber(service[0]).take(wanted)} == {CheckProblem}
+            assert {type(each) for each in BulkSubscriber(service[0]).subscribe(wanted)} == {CheckProblem}
         asked.append(len(reads))
     assert asked[0] == asked[1] > 0

@@ -115,13 +115,13 @@ SKOS = f"{PREFIXES} ex:oak a skos:Concept ; skos:broader ex:wood . ex:wood a sko
 def test_load_taxonomy_of_skos_warns_that_hierarchies_are_not_read(home: Tidings) -> None:
     loaded = home.load_taxonomy("woods", SKOS.encode(), "text/turtle")
     [warning] = loaded.warnings
-    assert warning.what == "1 statement of skos:broader or skos:narrower left out"
-    assert "not read yet" in (warning.hint or "") and "rdfs:subClassOf" in (warning.hint or "")
+    assert warning.what == "1 statement with skos:broader or skos:narrower ignored"
+    assert "not supported yet" in (warning.hint or "") and "rdfs:subClassOf" in (warning.hint or "")
 
 
 def test_load_taxonomy_without_classes_is_refused_with_what_was_found(home: Tidings) -> None:
     body = f"{PREFIXES} ex:oak skos:broader ex:wood ; dc:title 'Oak' , 'Eiche' ."
-    with pytest.raises(InputError, match="no class and no property is in this file") as refused:
+    with pytest.raises(InputError, match="the file has no classes and no properties") as refused:
         home.load_taxonomy("woods", body.encode(), "text/turtle")
     assert refused.value.received == "3 edges: dc:title (2), skos:broader (1)"
     assert "SKOS" in (refused.value.hint or "")

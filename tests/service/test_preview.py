@@ -40,7 +40,7 @@ def added_in_a_task(found: Enrichment, body: bytes, media_type: str) -> tuple[Re
 
 @share(2)
 @given(first=tables, second=tables, keys=st.lists(values, max_size=3))
-def test_events(first: Any, second: Any, keys: list[Any]) -> None:
+def test_preview_and_task_join_events_alike(first: Any, second: Any, keys: list[Any]) -> None:
     found = Enrichment.of([a_table("b", "k", first), a_table("a", "n.k", second)])
     body = json.dumps({"k": keys, "n": {"k": keys[:1]}, "ref": {"x": "own"}}).encode()
     reader, added = added_in_a_task(found, body, "application/json")
@@ -49,7 +49,7 @@ def test_events(first: Any, second: Any, keys: list[Any]) -> None:
 
 @share(2)
 @given(first=tables, second=tables, keys=st.lists(texts, max_size=3))
-def test_documents(first: Any, second: Any, keys: list[str]) -> None:
+def test_preview_and_task_join_documents_alike(first: Any, second: Any, keys: list[str]) -> None:
     found = Enrichment.of([a_table("b", "//k", first), a_table("a", "/d/@k", second)])
     inner = "".join(f"<k>{key.replace('>', '&gt;')}</k>" for key in keys)
     body = f'<d k="IBM">{inner}</d>'.encode()
@@ -57,7 +57,7 @@ def test_documents(first: Any, second: Any, keys: list[str]) -> None:
     assert [*reader.find_added(body, "application/xml")] == [*added]
 
 
-def test_what_would_grow_too_large_is_looked_at_as_it_is(
+def test_join_that_would_grow_too_large_adds_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Too many rows, or too many declarations of namespaces for one document: the limits of a task are these."""

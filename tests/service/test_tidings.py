@@ -244,7 +244,7 @@ def test_a_schema_that_would_orphan_subscriptions_is_refused(tidings: Tidings) -
     lost = tidings.subscribe("bo", "colour = 'red'")
     with pytest.raises(SchemaError) as refused:
         tidings.extend_schema(FURNITURE)
-    assert "1 of the subscriptions could not be understood" in str(refused.value)
+    assert "this schema would make 1 subscription invalid" in str(refused.value)
     assert f"{lost.id}: no event type has an attribute 'colour'" in str(refused.value)
     assert tidings.schema().is_empty
     tidings.unsubscribe([lost.id])
@@ -272,9 +272,9 @@ def test_closing_and_going_on(tidings: Tidings) -> None:
 
 def test_a_home_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SetupError, match="the folder cannot be made"):
+    with pytest.raises(SetupError, match="the folder cannot be created"):
         Tidings(tmp_path / "file" / "home").publish("{}")
-    with pytest.raises(SetupError, match="the folder cannot be made"):
+    with pytest.raises(SetupError, match="the folder cannot be created"):
         Tidings(tmp_path / "file").publish("{}")
 
 
@@ -290,8 +290,10 @@ def test_starting_is_cheap() -> None:
 
 def test_whom_a_change_of_an_object_concerns_is_told(tidings: Tidings) -> None:
     made = replace(NEW_TITLE, author=S3)
-    assert tidings.tell("university", MODEL, [made], LABELS) == NotificationOutcome(2, 0)
+    assert tidings.notify_of_changes("university", MODEL, [made], LABELS) == NotificationOutcome(2, 0)
     assert tidings.notifications("Student:S3") == []
-    assert tidings.tell("university", MODEL, [made], LABELS, tell_author=True) == NotificationOutcome(1, 2)
+    assert tidings.notify_of_changes(
+        "university", MODEL, [made], LABELS, tell_author=True
+    ) == NotificationOutcome(1, 2)
     [told] = tidings.notifications("Student:S3")
     assert told.because[0].predicate == "Second edition -usedIn-> Data structures <-attends- you"

@@ -89,7 +89,7 @@ class Authenticator:
         The transaction that follows has to check the token again, before anything that is not in the request itself
         is answered.
         """
-        caller = self._access.presumably(find_token(connection))
+        caller = self._access.find_cached(find_token(connection))
         return caller if caller is not None and caller.may(scope) else None
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
@@ -112,7 +112,7 @@ class Authenticator:
         return await self._batcher.add(secret) if secret else None
 
     def _find_callers(self, secrets: Sequence[str]) -> list[Caller | None]:
-        callers = self._access.who_all(secrets)
+        callers = self._access.authenticate_all(secrets)
         return [callers.get(secret) for secret in secrets]
 
 
@@ -185,7 +185,7 @@ AdministerCaller = Annotated[Caller, Depends(require_scope(Scope.ADMINISTER))]
 
 def require_owner(caller: Caller, subscriber: str, what: str) -> None:
     """Raise 404 for things of other subscribers: callers cannot learn whether they exist."""
-    if not caller.stands_for(subscriber):
+    if not caller.may_act_for(subscriber):
         raise Absent(f"there is no such {what}")
 
 
@@ -219,7 +219,7 @@ class TrustPolicy:
         it: so proxy headers and other host names are refused.
         """
         secret = _read_password(request.headers.get("authorization", ""))
-        caller = self.access.who(secret) if self.access and secret else None
+        caller = self.access.authenticate(secret) if self.access and secret else None
         if caller is not None:  # a valid token decides, also for callers on this machine
             return TrustDecision(caller.is_administrator, caller, caller.token.id)
         if self.token:

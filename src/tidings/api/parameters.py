@@ -37,7 +37,7 @@ Subscriber = Annotated[
 
 def subscriber_of(caller: Caller, named: str | None) -> str:
     """Return the subscriber that a request is about. Impossible names are refused before the store is read."""
-    subscriber = caller.acting_as(named)
+    subscriber = caller.resolve_subscriber(named)
     if not subscriber.isprintable():
         raise InputError("no subscriber has such a name", where="subscriber", received=ascii(subscriber))
     return subscriber
@@ -109,7 +109,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
     elif is_missing:
         problem = InputError(f"'{name}' is missing")
     else:
-        problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
+        problem = InputError(f"'{name}' is invalid", received=received, accepted=expected(first))
     problem.pointer = "".join(f"/{escaped(str(name))}" for name in names)
     return problem
 

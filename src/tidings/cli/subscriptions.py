@@ -179,15 +179,15 @@ def _subscribe_file(tidings: Tidings, source: str, defaults: LineDefaults, out: 
         for lines in inputs.read_line_batches(source, ACCEPTED, DAMAGED):
             with suggest.bounded_search():
                 items = [_parse_line(line.body, defaults, names) for line in lines]
-                for line, item, outcome in zip(lines, items, bulk.take(items), strict=True):
+                for line, item, outcome in zip(lines, items, bulk.subscribe(items), strict=True):
                     if isinstance(outcome, TidingsError):
                         tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
                     else:
                         about = () if isinstance(item, TidingsError) else warnings.about(item.subscription)
                         tally.accept(outcome, line.where, about)
             update(f"{tally.describe()} ...")
-    if warnings.passed_over:
-        output.print_note(f"{plural(warnings.passed_over, 'text')} not checked for warnings")
+    if warnings.skipped:
+        output.print_note(f"{plural(warnings.skipped, 'text')} not checked for warnings")
     tally.end()
 
 

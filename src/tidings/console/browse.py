@@ -183,4 +183,4 @@ def _drawn(picture: Callable[[], Picture]) -> dict[str, Any]:
 
 def _rules(tidings: Tidings, visitor: Visitor) -> list[str]:
     """Return the names of the rules that the visitor may see."""
-    return [each.name for each in tidings.store.metadata.rules() if visitor.caller.stands_for(each.owner)]
+    return [each.name for each in tidings.store.metadata.rules() if visitor.caller.may_act_for(each.owner)]

@@ -140,7 +140,7 @@ class SubscriptionPages:
         whose = form.get("subscriber", "").strip()
         draft = Draft(whose, form.get("language", ""), form.get("text", ""), form.get("within", "").strip())
         try:
-            owner = visitor.caller.acting_as(whose or None)
+            owner = visitor.caller.resolve_subscriber(whose or None)
             if form.get("act") == "check":
                 return self._check(visitor, draft)
             wanted = Subscription("", owner, draft.language, draft.text, _seconds(draft))
@@ -199,7 +199,7 @@ class SubscriptionPages:
 
     def _preview(self, visitor: Visitor, draft: Draft) -> Preview:
         """Preview as the subscriber, who may not see every publication."""
-        limits, owner = self._limits, visitor.caller.acting_as(draft.subscriber or None)
+        limits, owner = self._limits, visitor.caller.resolve_subscriber(draft.subscriber or None)
         bounds = PreviewBounds(PREVIEWED, limits.preview_bytes, limits.preview_seconds)
         schema, granted = self._tidings.checked_against(), self._store.audiences.of(owner)
         store, tables = self._store, self._tidings.preview_tables

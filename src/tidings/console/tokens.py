@@ -57,7 +57,7 @@ def login_router_for(access: Access, is_secure: bool, attempts: RateLimiter | No
         if not (left := failures.look(address)).is_allowed:
             return _too_many_attempts(fields, left.seconds)
         secret = fields.get("token", "").strip()
-        if await run_in_threadpool(access.who, secret) is None:
+        if await run_in_threadpool(access.authenticate, secret) is None:
             failures.take(address)
             problem = InputError("invalid token", hint=INVALID_TOKEN_HINT)
             return render_page(

@@ -252,7 +252,7 @@ def _explain_one(
     received = None if is_secret(path) else repr(found["input"])
     if found["type"] == "value_error":  # in words of ours, with what was received
         return InputError(f"{name}: {expected(found)}", place=place, where=where)
-    what = f"{name} cannot be this"
+    what = f"{name} is invalid"
     return InputError(what, place=place, where=where, received=received, accepted=expected(found))
 
 

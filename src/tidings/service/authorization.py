@@ -1,11 +1,11 @@
-"""Who may do what: tokens with scopes, each for one subscriber or for none.
+"""Authorization: tokens with scopes, each for one subscriber or for none.
 
-    publish       put publications into the journal
-    subscribe     one subscriber's subscriptions, notifications and deliveries, and nobody else's
-    administer    everything, for everybody
+    publish       append publications to the journal
+    subscribe     manage the subscriptions, notifications and deliveries of one subscriber
+    administer    everything, for every subscriber
 
-A token is shown once, when it is made. It can have an end, and it can be revoked. The first administrator's is written
-to a file in the home folder: what a service prints ends in the logs of its machine.
+A token is shown once, when it is made. It can expire and be revoked. The first administrator's token is written to a
+file in the home folder, because what a service prints ends up in the logs of its machine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tidings.store.store import Store
 from tidings.store.tokens import Token
 
 TOKEN_PREFIX = "tdg_"
-"""So that whoever finds one in a log or a commit knows what it is."""
+"""Makes tokens recognisable in logs and commits."""
 
 ADMINISTRATOR_FILE = "administrator.token"
-"""In the home folder: the token of the first administrator."""
+"""Name of the file in the home folder with the first administrator's token."""
 
 
 class Scope(StrEnum):
-    """What a token is for."""
+    """What a token permits."""
 
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
@@ -42,7 +42,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as their token says. `names` resolves those that an administrator gives."""
+    """The caller of a request, identified by a token. `names` resolves subscribers that an administrator names."""
 
     token: Token
     names: SubscriberNames = field(compare=False, repr=False)
@@ -53,33 +53,34 @@ class Caller:
 
     @property
     def subscriber(self) -> str | None:
-        """Whose subscriptions the token is for; an administrator's may be for nobody's in particular."""
+        """The subscriber of the token; an administrator's token may have none."""
         return self.token.subscriber
 
     def may(self, scope: Scope) -> bool:
         return self.is_administrator or scope in self.token.scopes
 
-    def stands_for(self, subscriber: str) -> bool:
-        """Whether what belongs to a subscriber is this caller's to see and to change."""
-        own = self.may(Scope.SUBSCRIBE) and self.subscriber == subscriber
-        return self.is_administrator or own
+    def may_act_for(self, subscriber: str) -> bool:
+        """Return whether the caller may read and change what belongs to a subscriber."""
+        is_own = self.may(Scope.SUBSCRIBE) and self.subscriber == subscriber
+        return self.is_administrator or is_own
 
-    def acting_as(self, named: str | None) -> str:
-        """The subscriber that a request is about: the token's own, or the one an administrator names.
+    def resolve_subscriber(self, named: str | None) -> str:
+        """Return the subscriber of a request: the token's own, or the one that an administrator names.
 
-        Another's is refused in the same words whether there is one of this name or not.
+        For another subscriber the error is the same whether that subscriber exists or not.
         """
         subscriber = named if named is not None else self.subscriber
         if subscriber is None:
-            raise InputError("for whom?", where="subscriber", hint="an administrator names the subscriber")
-        if not self.stands_for(subscriber):
+            hint = "a token without a subscriber of its own has to name one"
+            raise InputError("the subscriber is missing", where="subscriber", hint=hint)
+        if not self.may_act_for(subscriber):
             raise NotAllowed("this token is for another subscriber", accepted=self.subscriber)
         return subscriber if subscriber == self.subscriber else self.names.resolve(subscriber)
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A new token. `secret` is the token itself: nobody can show it again."""
+    """A new token. `secret` is the token itself, which cannot be shown again."""
 
     secret: str
     token: Token
@@ -94,37 +95,41 @@ class Access:
     def make(
         self, name: str, scopes: Collection[str], subscriber: str | None = None, lasting: str | None = None
     ) -> NewToken:
-        """A token for these scopes; `lasting` is how long it is good for, `30 days` say."""
-        wanted = _checked(scopes, subscriber)
+        """Make a token with these scopes; `lasting` is how long it is valid, for example `30 days`."""
+        _check_scopes(scopes, subscriber)
         resolved = subscriber and SubscriberNames(self._store).resolve(subscriber)
-        return self._made(name, wanted, resolved, lasting)
+        end = None if lasting is None else utc_now() + timedelta(seconds=durations.parse(lasting))
+        secret = _generate_secret()
+        token = Token("", name, resolved, frozenset(scopes), "", format_instant(end) if end else None)
+        return NewToken(secret, self._tokens.keep(secret, token))
 
-    def begin(self, file: Path) -> NewToken | None:
-        """Make the administrator's token and write it to a file that only its owner can read.
+    def make_first_administrator(self, file: Path) -> NewToken | None:
+        """Make the first administrator's token and write it to a file that only its owner can read.
 
-        Nothing is made if there ever was an administrator's token, a revoked one included.
+        Return None if there ever was an administrator's token, a revoked one included.
         """
-        secret = _drawn()
+        secret = _generate_secret()
         first = Token("", "administrator", None, frozenset({Scope.ADMINISTER}), "")
-        kept = self._tokens.keep_first(secret, first, lambda: _write_secret(file, secret))
-        return NewToken(secret, kept) if kept else None
+        stored = self._tokens.keep_first(secret, first, lambda: _write_secret(file, secret))
+        return NewToken(secret, stored) if stored else None
 
-    def who(self, secret: str) -> Caller | None:
-        """Whoever a token is of, if it is good now."""
-        found = self._tokens.find(secret) if secret.startswith(TOKEN_PREFIX) else None
-        return self._caller(found) if found else None
+    def authenticate(self, secret: str) -> Caller | None:
+        """Return the caller with a token; None if the token is invalid, expired or revoked."""
+        token = self._tokens.find(secret) if secret.startswith(TOKEN_PREFIX) else None
+        return self._caller(token) if token else None
 
-    def who_all(self, secrets: Collection[str]) -> dict[str, Caller]:
-        """The same for several at once: those who are good now, by their tokens."""
-        found = self._tokens.find_all([secret for secret in secrets if secret.startswith(TOKEN_PREFIX)])
-        return {secret: self._caller(token) for secret, token in found.items()}
+    def authenticate_all(self, secrets: Collection[str]) -> dict[str, Caller]:
+        """Authenticate several tokens at once; return the callers with valid tokens, by token."""
+        tokens = self._tokens.find_all([secret for secret in secrets if secret.startswith(TOKEN_PREFIX)])
+        return {secret: self._caller(token) for secret, token in tokens.items()}
 
-    def presumably(self, secret: str) -> Caller | None:
-        """Whoever a token is of, if it was good when the store was last asked. Whether it is now has to be asked in the
-        transaction that does what they want.
+    def find_cached(self, secret: str) -> Caller | None:
+        """Return the caller if the token was valid at the last read from the store.
+
+        The transaction that serves the request has to check that it still is.
         """
-        found = self._tokens.known(secret)
-        return self._caller(found) if found else None
+        token = self._tokens.known(secret)
+        return self._caller(token) if token else None
 
     def _caller(self, token: Token) -> Caller:
         return Caller(token, SubscriberNames(self._store))
@@ -135,17 +140,9 @@ class Access:
     def revoke(self, id: str) -> bool:
         return self._tokens.revoke(id)
 
-    def _made(
-        self, name: str, scopes: frozenset[str], subscriber: str | None, lasting: str | None
-    ) -> NewToken:
-        end = None if lasting is None else utc_now() + timedelta(seconds=durations.parse(lasting))
-        secret = _drawn()
-        token = Token("", name, subscriber, scopes, "", format_instant(end) if end else None)
-        return NewToken(secret, self._tokens.keep(secret, token))
-
 
 def _write_secret(file: Path, secret: str) -> None:
-    """Write a secret for the owner of the file alone, whatever the mode of a file that was there."""
+    """Write a secret that only the owner of the file can read, whatever the mode of an existing file."""
     try:
         private_folder(file.parent)
         file.unlink(missing_ok=True)
@@ -155,17 +152,17 @@ def _write_secret(file: Path, secret: str) -> None:
         raise SetupError(what, where=str(file), received=problem.strerror) from problem
 
 
-def _drawn() -> str:
+def _generate_secret() -> str:
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
-def _checked(scopes: Collection[str], subscriber: str | None) -> frozenset[str]:
-    accepted = ", ".join(Scope)
+def _check_scopes(scopes: Collection[str], subscriber: str | None) -> None:
     unknown = sorted(set(scopes) - set(Scope))
-    if unknown or not scopes:
-        raise InputError(
-            "this is no scope of a token", received=", ".join(unknown) or "none", accepted=accepted
-        )
+    if not scopes:
+        raise InputError("a token needs a scope", accepted=", ".join(Scope))
+    if unknown:
+        received = ", ".join(unknown)
+        raise InputError("unknown scope of a token", received=received, accepted=", ".join(Scope))
     if Scope.SUBSCRIBE in scopes and subscriber is None:
-        raise InputError("a token to subscribe is for somebody", hint="name the subscriber with --as NAME")
-    return frozenset(scopes)
+        what = "a token with the scope subscribe needs a subscriber"
+        raise InputError(what, hint="name the subscriber with --as NAME")

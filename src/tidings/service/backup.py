@@ -1,12 +1,12 @@
-"""Keeping a home folder: of which version its store is, a backup while everything runs, and a home folder made of one.
+"""Backup and restore of a home folder, and the version of its store.
 
-    store.db        the store as of one moment, by SQLite's own backup
-    feeds.key       without it the addresses of feeds could not be shown any more
+    store.db        a consistent snapshot of the store, by SQLite's online backup
+    feeds.key       the key without which the addresses of feeds cannot be read
     tidings.toml    the settings, if there are any
-    backup.json     what it is
+    backup.json     time, version and counts
 
-The checkpoint and the index are left out on purpose. They are of another moment than the store; how far everything is
-matched stands in the store itself, and a stream without a checkpoint goes on from there.
+The checkpoint and the index are left out, because they belong to another moment than the store. The store itself
+records how far the journal is matched, and a stream without a checkpoint continues from there.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tidings.store.encoding import format_instant, utc_now
 from tidings.store.migrations import StoreVersion, inspect_store_version
 
 STORE, NOTES, SETTINGS = "store.db", "backup.json", "tidings.toml"
-MADE_BY = "a file that tidings store backup has made"
+MADE_BY = "a file written by tidings store backup"
 BESIDE = (KEY_FILE, SETTINGS)
 """Files of the home folder that go with the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What is in a backup: `matched` is how far the stream had come."""
+    """Summary of a backup; `matched` is the position up to which the stream had matched the journal."""
 
     taken: str
     version: int
@@ -48,51 +48,56 @@ class Backup:
 
 
 def read_store_version(home: Path, store_url: str | None) -> StoreVersion:
-    """The version of a store; nothing is made or changed."""
+    """Read the version of a store, without creating or changing anything."""
     if store_url is None and not (home / STORE).exists():
-        raise SetupError("there is no store", where=str(home), hint="another one with --home or --store?")
+        raise _no_store(home)
     return inspect_store_version(store_url or sqlite_url(home / STORE))
 
 
 def create_backup(home: Path, store_url: str | None, file: Path) -> Backup:
-    """Write a backup of a home folder to a file, whole or not at all. Its folder has to be there: where a disk should
-    be that is not mounted, backups would fill the one that is.
+    """Write a backup of a home folder to a file, atomically.
+
+    The folder of the file has to exist: if a disk is not mounted, backups would fill the one below it.
     """
     path, folder = _sqlite_file(home, store_url), file.absolute().parent
     if not folder.is_dir():
-        hint = f"is its disk mounted? if it is to be made: mkdir -p {shlex.quote(str(folder))}"
+        hint = f"mount its disk, or create it: mkdir -p {shlex.quote(str(folder))}"
         raise InputError("there is no such folder", where=str(folder), hint=hint)
     if file.exists():
-        raise InputError("there is such a file already", where=str(file), hint="choose another name")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup-") as aside:
-        copy, draft = Path(aside) / STORE, Path(aside) / "draft.tar"
+        raise InputError("the file exists already", where=str(file), hint="choose another name")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup-") as temporary:
+        copy, draft = Path(temporary) / STORE, Path(temporary) / "draft.tar"
         counts = copy_sqlite(path, copy)
-        made = Backup(format_instant(utc_now()), inspect_store_version(sqlite_url(copy)).store, **counts)
-        _write(draft, copy, home, made)
+        backup = Backup(format_instant(utc_now()), inspect_store_version(sqlite_url(copy)).store, **counts)
+        _write_archive(draft, copy, home, backup)
         sync(draft)
         os.link(draft, file)
     sync(folder)
-    return made
+    return backup
 
 
 def _sqlite_file(home: Path, store_url: str | None) -> Path:
     address = store_url or sqlite_url(home / STORE)
     if not address.startswith("sqlite:"):
         raise InputError(
-            "this is for stores in a file",
+            "only stores in SQLite can be backed up this way",
             accepted="sqlite:///path",
-            hint="pg_dump --format=custom --file=tidings.dump URL, and keep feeds.key of the home folder",
+            hint="run pg_dump --format=custom --file=tidings.dump URL, and keep feeds.key of the home folder",
         )
     path = Path(address.partition("///")[2])
     if not path.exists():
-        raise SetupError("there is no store", where=str(path), hint="another one with --home or --store?")
+        raise _no_store(path)
     return path
 
 
-def _write(draft: Path, copy: Path, home: Path, made: Backup) -> None:
-    with _private(draft) as raw:
+def _no_store(place: Path) -> SetupError:
+    return SetupError("there is no store", where=str(place), hint="choose another one with --home or --store")
+
+
+def _write_archive(draft: Path, copy: Path, home: Path, backup: Backup) -> None:
+    with _create_private(draft) as raw:
         with tarfile.open(fileobj=raw, mode="w") as tar:
-            notes = json.dumps(asdict(made)).encode()
+            notes = json.dumps(asdict(backup)).encode()
             entry = tarfile.TarInfo(NOTES)
             entry.size, entry.mode = len(notes), 0o600
             tar.addfile(entry, io.BytesIO(notes))
@@ -104,13 +109,13 @@ def _write(draft: Path, copy: Path, home: Path, made: Backup) -> None:
         os.fsync(raw.fileno())
 
 
-def _private(path: Path) -> IO[bytes]:
-    """A new file that its owner alone may read."""
+def _create_private(path: Path) -> IO[bytes]:
+    """Create a file that only its owner can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def restore_backup(file: Path, home: Path) -> Backup:
-    """Make a home folder of a backup; one that has something in it is left alone."""
+    """Restore a backup to a new home folder, or to one that is empty."""
     if home.exists() and any(home.iterdir()):
         raise InputError(
             "the home folder is not empty", where=str(home), hint="choose another one with --home"
@@ -119,28 +124,31 @@ def restore_backup(file: Path, home: Path) -> Backup:
         raise InputError("there is no such file", where=str(file))
     try:
         with tarfile.open(file) as tar:
-            made = Backup(**json.loads(_member(tar, NOTES).read()))
+            backup = Backup(**json.loads(_open_member(tar, NOTES).read()))
             make_folder(home.absolute())
-            for name in (*BESIDE, STORE):  # the store last: what is cut off half-way is no home folder
+            for name in (
+                *BESIDE,
+                STORE,
+            ):  # the store last: an interrupted restore leaves no usable home folder
                 if name == STORE or name in tar.getnames():
-                    _place(home / name, _member(tar, name))
-    except tarfile.ReadError as error:  # its message tells of each compression that it is not
-        raise InputError("this is no backup", where=str(file), accepted=MADE_BY) from error
+                    _write_file(home / name, _open_member(tar, name))
+    except tarfile.ReadError as error:  # its message lists every compression that was tried
+        raise InputError("the file is not a backup", where=str(file), accepted=MADE_BY) from error
     except (tarfile.TarError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError("this is no backup", where=str(file), received=str(error)) from error
-    return made
+        raise InputError("the file is not a backup", where=str(file), received=str(error)) from error
+    return backup
 
 
-def _member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
-    """Only what is known by its name is read: an archive may hold paths that lead elsewhere."""
-    found = tar.extractfile(name)
-    if found is None:
+def _open_member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    """Open a member by its known name. `extractall` would follow paths that lead outside the folder."""
+    content = tar.extractfile(name)
+    if content is None:
         raise KeyError(name)
-    return found
+    return content
 
 
-def _place(path: Path, content: IO[bytes]) -> None:
-    with _private(path) as file:
+def _write_file(path: Path, content: IO[bytes]) -> None:
+    with _create_private(path) as file:
         shutil.copyfileobj(content, file)
         file.flush()
         os.fsync(file.fileno())

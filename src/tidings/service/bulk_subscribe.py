@@ -1,11 +1,11 @@
-"""Many subscriptions, each for itself: compiled together, durable in chunks.
+"""Bulk subscribe: compile many subscriptions together and store them in chunks, each with its own outcome.
 
-    a chunk ─┬─ texts, those of a language at a time ── what is good: into the store, in one transaction
-             ├─ rules, those of a subscriber at a time ─ in one transaction, those that nothing is wrong with
-             ├─ what is to be paused ─────────────────── checked, and into the store, in one transaction
-             └─ ids of rules or of those that stand there twice ── one by one
+    a chunk ─┬─ texts, by language ───────── the valid ones are stored in one transaction
+             ├─ rules, by subscriber ─────── the valid ones are stored in one transaction
+             ├─ paused subscriptions ─────── checked, then stored in one transaction
+             └─ existing rules, repeated ids ── one by one
 
-What comes out is what would come out one by one, but for rules, which may search those of later rows, too.
+The outcomes are those of subscribing one by one, except that a rule may search rules of later rows.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 SUBSCRIBE_CHUNK = 5_000
-"""How many are made durable at a time: whoever else writes waits some tenths of a second for them at most."""
+"""Subscriptions per transaction: other writers wait a few tenths of a second at most."""
 RULE_CHUNK = 1_000
-"""The same of rules, for which it is found out what they have as results."""
+"""Rules per transaction, which also computes their first results."""
 
 REFUSALS = (InputError, SetupError)
-"""What is wrong with one alone: it, or that what its language needs is not there, such as a schema for rules."""
+"""Errors of one subscription: its own, or that something its language needs is missing, such as a schema for rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkItem:
-    """A subscription that somebody wants, and whether it is to be paused from the beginning."""
+    """A requested subscription, and whether it starts paused."""
 
     subscription: Subscription
     is_paused: bool = False
@@ -52,213 +52,213 @@ class BulkItem:
         return self.subscription.id
 
     @property
-    def goes_apart(self) -> bool:
-        """Whether it is no text that becomes clauses now."""
-        return self.is_paused or self.subscription.language == RULES
+    def is_compiled(self) -> bool:
+        """Whether its text is compiled to clauses now."""
+        return not self.is_paused and self.subscription.language != RULES
 
 
 BulkOutcome = AddedSubscription | TidingsError
-"""A subscription that lives, or why it does not."""
+"""An added subscription, or why it was rejected."""
 ByRow = Mapping[int, Subscription]
 """Subscriptions by their row in a chunk."""
 
 
 class BulkSubscriber:
-    """Takes many subscriptions, as `one` takes one."""
+    """Adds many subscriptions with the same outcomes as `service` adds one."""
 
-    def __init__(self, one: SubscriptionService) -> None:
-        self._one = one
+    def __init__(self, service: SubscriptionService) -> None:
+        self._service = service
 
-    def take(self, wanted: Iterable[BulkItem | TidingsError]) -> Iterator[BulkOutcome]:
-        """An outcome for each, in the order given; what has come out is durable. What is wrong with one that could not
-        even be read is its outcome.
-        """
-        rest = iter(wanted)
+    def subscribe(self, items: Iterable[BulkItem | TidingsError]) -> Iterator[BulkOutcome]:
+        """Yield an outcome for each item, in order; it is durable then. An item that is an error is its own outcome."""
+        rest = iter(items)
         while chunk := list(islice(rest, SUBSCRIBE_CHUNK)):
-            yield from self._taken(chunk)
+            yield from self._subscribe_chunk(chunk)
 
-    def _taken(self, chunk: Sequence[BulkItem | TidingsError]) -> list[BulkOutcome]:
-        wishes = {row: one for row, one in enumerate(chunk) if isinstance(one, BulkItem)}
-        outcomes = {row: one for row, one in enumerate(chunk) if isinstance(one, TidingsError)}
-        repeated = _repeated(wishes)
-        once = {row: one for row, one in wishes.items() if row not in repeated}
-        asked = {row: one.subscription for row, one in once.items() if not one.is_paused}
-        paused = {row: one.subscription for row, one in once.items() if one.is_paused}
-        rules, others = _rules_and_others(asked)
-        done: dict[int, BulkOutcome] = (
-            outcomes | self._compiled(others) | self._ruled(rules) | self._paused(paused)
+    def _subscribe_chunk(self, chunk: Sequence[BulkItem | TidingsError]) -> list[BulkOutcome]:
+        items = {row: item for row, item in enumerate(chunk) if isinstance(item, BulkItem)}
+        errors = {row: item for row, item in enumerate(chunk) if isinstance(item, TidingsError)}
+        repeated = _find_repeated(items)
+        unique = {row: item for row, item in items.items() if row not in repeated}
+        active = {row: item.subscription for row, item in unique.items() if not item.is_paused}
+        paused = {row: item.subscription for row, item in unique.items() if item.is_paused}
+        rules, others = _split_rules(active)
+        outcomes: dict[int, BulkOutcome] = (
+            errors | self._add_compiled(others) | self._add_rules(rules) | self._add_paused(paused)
         )
-        done |= {
-            row: self._alone(wishes[row].subscription, wishes[row].is_paused) for row in sorted(repeated)
-        }
-        return [done[row] for row in range(len(chunk))]
+        for row in sorted(repeated):
+            outcomes[row] = self._add_one(items[row].subscription, items[row].is_paused)
+        return [outcomes[row] for row in range(len(chunk))]
 
-    def _alone(self, one: Subscription, is_paused: bool = False) -> BulkOutcome:
-        known = self._one.store.subscription_view.find(one.id) if one.id else None
+    def _add_one(self, subscription: Subscription, is_paused: bool = False) -> BulkOutcome:
+        known = self._service.store.subscription_view.find(subscription.id) if subscription.id else None
         try:
-            return AddedSubscription(self._one.subscribe(one, is_paused).id, new=known is None)
+            return AddedSubscription(self._service.subscribe(subscription, is_paused).id, new=known is None)
         except REFUSALS as problem:
             return problem.with_traceback(None)
 
-    def _compiled(self, asked: ByRow) -> dict[int, BulkOutcome]:
-        """Those whose texts become clauses."""
-        problems = self._problems(asked)
-        good = {row: one for row, one in asked.items() if row not in problems}
-        taken = self._one.store.subscriptions.offer(good.values(), self._one.limited.each) if good else []
-        return {**problems, **dict(zip(good, taken, strict=True))}
+    def _add_compiled(self, rows: ByRow) -> dict[int, BulkOutcome]:
+        """Add subscriptions whose texts compile to clauses."""
+        problems = self._find_problems(rows)
+        valid = {row: subscription for row, subscription in rows.items() if row not in problems}
+        store, most = self._service.store.subscriptions, self._service.limited.each
+        outcomes = store.offer(valid.values(), most) if valid else []
+        return {**problems, **dict(zip(valid, outcomes, strict=True))}
 
-    def _paused(self, asked: ByRow) -> dict[int, BulkOutcome]:
-        """Those that are to be paused, of all languages."""
-        rules, others = _rules_and_others(asked)
-        looked = self._looked(
-            [StoredRule(names.new_id("r", 16), "nobody", one.text) for one in rules.values()]
+    def _add_paused(self, rows: ByRow) -> dict[int, BulkOutcome]:
+        """Add paused subscriptions of all languages."""
+        rules, others = _split_rules(rows)
+        checks = self._check_stored(
+            [StoredRule(names.new_id("r", 16), "nobody", rule.text) for rule in rules.values()]
         )
-        wrong = {row: each.problem for row, each in zip(rules, looked, strict=True) if each.problem}
-        problems = self._problems(others) | wrong
-        good = {row: one for row, one in asked.items() if row not in problems}
-        taken = self._one.store.paused.offer([*good.values()], self._one.limited.each) if good else []
-        return {**problems, **dict(zip(good, taken, strict=True))}
+        rejected = {row: check.problem for row, check in zip(rules, checks, strict=True) if check.problem}
+        problems = self._find_problems(others) | rejected
+        valid = {row: subscription for row, subscription in rows.items() if row not in problems}
+        store, most = self._service.store.paused, self._service.limited.each
+        outcomes = store.offer([*valid.values()], most) if valid else []
+        return {**problems, **dict(zip(valid, outcomes, strict=True))}
 
-    def _problems(self, asked: ByRow) -> dict[int, TidingsError]:
-        """What is wrong with texts."""
+    def _find_problems(self, rows: ByRow) -> dict[int, TidingsError]:
+        """Find the texts that are invalid, by row."""
         by_language = defaultdict[str, list[int]](list)
-        for row, one in asked.items():
-            # What no database keeps may be no text for columns, either: it is looked at alone.
-            by_language[one.language if one.text.isprintable() or _is_kept(one.text) else ""].append(row)
-        found: dict[int, TidingsError] = {}
-        for language, rows in by_language.items():
-            found |= self._refused(language, {row: asked[row] for row in rows})
-        return found
+        for row, subscription in rows.items():
+            # A text that no database can store may not fit into a column either: it is checked alone.
+            is_storable = subscription.text.isprintable() or _is_storable(subscription.text)
+            by_language[subscription.language if is_storable else ""].append(row)
+        problems: dict[int, TidingsError] = {}
+        for language, numbers in by_language.items():
+            problems |= self._compile_rows(language, {row: rows[row] for row in numbers})
+        return problems
 
-    def _refused(self, language: str, asked: ByRow) -> dict[int, TidingsError]:
+    def _compile_rows(self, language: str, rows: ByRow) -> dict[int, TidingsError]:
+        """Compile texts of one language together; return the problems by row."""
         front = LANGUAGES.get(language)
         if front is None:
-            alone = {row: self._problem(one) for row, one in asked.items()}
+            alone = {row: self._check_one(subscription) for row, subscription in rows.items()}
             return {row: problem for row, problem in alone.items() if problem is not None}
-        texts, limit = [one.text for one in asked.values()], self._one.limited.clauses
-        problems = front.compile_rows(texts, self._one.schema(), limit, TwigWriter()).problems
-        rows = list(asked)
+        texts, limit = [subscription.text for subscription in rows.values()], self._service.limited.clauses
+        problems = front.compile_rows(texts, self._service.schema(), limit, TwigWriter()).problems
+        numbers = list(rows)
         for problem in problems.values():
             problem.pointer = "/text"
-        return {rows[n]: problem for n, problem in problems.items()}
+        return {numbers[place]: problem for place, problem in problems.items()}
 
-    def _problem(self, one: Subscription) -> TidingsError | None:
+    def _check_one(self, subscription: Subscription) -> TidingsError | None:
         try:
-            self._one.check(one.language, one.text)
+            self._service.check(subscription.language, subscription.text)
         except REFUSALS as problem:
             return problem.with_traceback(None)
         return None
 
-    def _ruled(self, asked: ByRow) -> dict[int, BulkOutcome]:
-        """Those in the language of rules."""
-        known = (
-            self._one.store.subscription_view.among([one.id for one in asked.values() if one.id])
-            if asked
-            else {}
-        )
+    def _add_rules(self, rows: ByRow) -> dict[int, BulkOutcome]:
+        """Add subscriptions in the language of rules."""
+        ids = [rule.id for rule in rows.values() if rule.id]
+        known = self._service.store.subscription_view.among(ids) if rows else {}
         outcomes: dict[int, BulkOutcome] = {}
         groups = defaultdict[tuple[str, int | None], dict[int, Subscription]](dict)
-        for row, one in asked.items():
-            if one.id not in known:
-                named = one if one.id else replace(one, id=names.new_id("r", 16))
-                groups[one.subscriber, one.within][row] = named
-            elif known[one.id].subscription == one:  # sent again, because an answer was lost
-                outcomes[row] = AddedSubscription(one.id, new=False)
+        for row, rule in rows.items():
+            if rule.id not in known:
+                named = rule if rule.id else replace(rule, id=names.new_id("r", 16))
+                groups[rule.subscriber, rule.within][row] = named
+            elif known[rule.id].subscription == rule:  # sent again, because a response was lost
+                outcomes[row] = AddedSubscription(rule.id, new=False)
             else:
-                outcomes[row] = self._alone(one)
+                outcomes[row] = self._add_one(rule)
         for group in groups.values():
-            outcomes |= zip(group, self._of_one_subscriber(list(group.values())), strict=True)
+            outcomes |= zip(group, self._add_rules_of_subscriber(list(group.values())), strict=True)
         return outcomes
 
-    def _of_one_subscriber(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
-        """As many as may be; in the place of one that is refused there is room for another one."""
-        most, done = self._one.limited.each, list[BulkOutcome]()
-        room = (
-            len(rules)
-            if most is None
-            else most - self._one.store.subscription_view.count(rules[0].subscriber)
-        )
-        while room > 0 and len(done) < len(rules):
-            some = rules[len(done) : len(done) + min(room, RULE_CHUNK)]
-            taken = self._entered(some)
-            room -= sum(isinstance(each, AddedSubscription) for each in taken)
-            done += taken
-        return done + [limit_error(most or 0) for _ in rules[len(done) :]]
+    def _add_rules_of_subscriber(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
+        """Add rules up to the subscriber's limit; a rejected one leaves room for another."""
+        most, outcomes, room = self._service.limited.each, list[BulkOutcome](), len(rules)
+        if most is not None:
+            room = most - self._service.store.subscription_view.count(rules[0].subscriber)
+        while room > 0 and len(outcomes) < len(rules):
+            chunk = rules[len(outcomes) : len(outcomes) + min(room, RULE_CHUNK)]
+            added = self._add_together(chunk)
+            room -= sum(isinstance(outcome, AddedSubscription) for outcome in added)
+            outcomes += added
+        return outcomes + [limit_error(most or 0) for _ in rules[len(outcomes) :]]
 
-    def _entered(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
+    def _add_together(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
+        """Add rules of one subscriber in one transaction, in parts if one of them is rejected."""
         if len(rules) == 1:
-            return [self._alone(rules[0])]
-        texts = {one.id: one.text for one in rules}
+            return [self._add_one(rules[0])]
+        texts = {rule.id: rule.text for rule in rules}
+        first, most = rules[0], self._service.limited.each
         try:
-            self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within, self._one.limited.each)
-        except OverLimit:  # others of the same subscriber came meanwhile
-            return self._halved(rules)
+            self._service.rules.add_many(texts, first.subscriber, first.within, most)
+        except OverLimit:  # the same subscriber added others concurrently
+            return self._add_halves(rules)
         except REFUSALS:
-            return self._sifted(rules)
-        return [AddedSubscription(one.id, new=True) for one in rules]
+            return self._add_valid_first(rules)
+        return [AddedSubscription(rule.id, new=True) for rule in rules]
 
-    def _sifted(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
-        """Rules one of which is refused: those that nothing is wrong with are taken together, the others after them, as
-        they may search them. If nothing is wrong with any text, it is found in the halves.
+    def _add_valid_first(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
+        """Add the valid rules together, then the others, which may search them.
+
+        If every text is valid, the rejected rule is found by halving.
         """
-        looked = self._looked_at(rules)
-        sound = [one for one in rules if looked[one.id].problem is None]
-        if len(sound) == len(rules):
-            return self._halved(rules)
-        done = dict(zip((one.id for one in sound), self._entered(sound) if sound else (), strict=True))
-        return self._with_wrong(rules, done, looked)
+        checks = self._check_rules(rules)
+        valid = [rule for rule in rules if checks[rule.id].problem is None]
+        if len(valid) == len(rules):
+            return self._add_halves(rules)
+        added = self._add_together(valid) if valid else ()
+        outcomes = dict(zip((rule.id for rule in valid), added, strict=True))
+        return self._add_rejected(rules, outcomes, checks)
 
-    def _with_wrong(
-        self, rules: Sequence[Subscription], done: dict[str, BulkOutcome], looked: dict[str, RuleCheck]
+    def _add_rejected(
+        self, rules: Sequence[Subscription], outcomes: dict[str, BulkOutcome], checks: dict[str, RuleCheck]
     ) -> list[BulkOutcome]:
-        """Those that something was wrong with, too: another look is taken at those that search what was added since."""
-        wrong, added = [one for one in rules if one.id not in done], _added(done)
-        looked |= self._looked_at([one for one in wrong if looked[one.id].searches & added])
-        late = set[str]()
-        for one in wrong:
-            problem = None if looked[one.id].searches & late else looked[one.id].problem
-            done[one.id] = self._alone(one) if problem is None else problem
-            late |= _added({one.id: done[one.id]})
-        return [done[one.id] for one in rules]
+        """Check rejected rules again if they search rules that were added since, and add those that are valid now."""
+        rejected, added = [rule for rule in rules if rule.id not in outcomes], _added_ids(outcomes)
+        checks |= self._check_rules([rule for rule in rejected if checks[rule.id].searches & added])
+        added_late = set[str]()
+        for rule in rejected:
+            problem = None if checks[rule.id].searches & added_late else checks[rule.id].problem
+            outcomes[rule.id] = self._add_one(rule) if problem is None else problem
+            added_late |= _added_ids({rule.id: outcomes[rule.id]})
+        return [outcomes[rule.id] for rule in rules]
 
-    def _looked_at(self, rules: Sequence[Subscription]) -> dict[str, RuleCheck]:
-        stored = [StoredRule(one.id, one.subscriber, one.text, "", one.within) for one in rules]
-        return dict(zip((one.id for one in rules), self._looked(stored), strict=True))
+    def _check_rules(self, rules: Sequence[Subscription]) -> dict[str, RuleCheck]:
+        stored = [StoredRule(rule.id, rule.subscriber, rule.text, "", rule.within) for rule in rules]
+        return dict(zip((rule.id for rule in rules), self._check_stored(stored), strict=True))
 
-    def _looked(self, rules: Sequence[StoredRule]) -> list[RuleCheck]:
-        looked = self._one.rules.check_many(rules) if rules else []
-        for each in looked:
-            if each.problem is not None:
-                each.problem.pointer = each.problem.pointer or "/text"
-        return looked
+    def _check_stored(self, rules: Sequence[StoredRule]) -> list[RuleCheck]:
+        checks = self._service.rules.check_many(rules) if rules else []
+        for check in checks:
+            if check.problem is not None:
+                check.problem.pointer = check.problem.pointer or "/text"
+        return checks
 
-    def _halved(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
+    def _add_halves(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
         middle = len(rules) // 2
-        return self._entered(rules[:middle]) + self._entered(rules[middle:])
+        return self._add_together(rules[:middle]) + self._add_together(rules[middle:])
 
 
-def _added(outcomes: Mapping[str, BulkOutcome]) -> set[str]:
+def _added_ids(outcomes: Mapping[str, BulkOutcome]) -> set[str]:
     return {id for id, outcome in outcomes.items() if isinstance(outcome, AddedSubscription)}
 
 
-def _rules_and_others(asked: ByRow) -> tuple[ByRow, ByRow]:
-    rules = {row: one for row, one in asked.items() if one.language == RULES}
-    return rules, {row: one for row, one in asked.items() if row not in rules}
+def _split_rules(rows: ByRow) -> tuple[ByRow, ByRow]:
+    """Return the rules and the other subscriptions."""
+    rules = {row: subscription for row, subscription in rows.items() if subscription.language == RULES}
+    return rules, {row: subscription for row, subscription in rows.items() if row not in rules}
 
 
-def _repeated(wishes: Mapping[int, BulkItem]) -> set[int]:
-    """Rows whose id was on earlier rows, if one of them goes another way than the others: order would be lost."""
-    apart: dict[str, bool] = {}
-    found = set[int]()
-    for row, one in wishes.items():
-        if one.id in apart and (one.goes_apart or apart[one.id]):
-            found.add(row)
-        if one.id:
-            apart[one.id] = one.goes_apart or apart.get(one.id, False)
-    return found
+def _find_repeated(items: Mapping[int, BulkItem]) -> set[int]:
+    """Find rows whose id is on an earlier row, unless all of them are compiled: their order would be lost."""
+    all_compiled: dict[str, bool] = {}
+    repeated = set[int]()
+    for row, item in items.items():
+        if item.id in all_compiled and not (item.is_compiled and all_compiled[item.id]):
+            repeated.add(row)
+        if item.id:
+            all_compiled[item.id] = item.is_compiled and all_compiled.get(item.id, True)
+    return repeated
 
 
-def _is_kept(text: str) -> bool:
+def _is_storable(text: str) -> bool:
     try:
         names.check_text("a text", text)
     except InputError:
@@ -266,32 +266,33 @@ def _is_kept(text: str) -> bool:
     return True
 
 
-# Warnings about many subscriptions that were taken together.
+# Warnings about subscriptions that were added in bulk.
 
 
 MAX_WARNED_TEXTS = 1_000
-"""So many texts are looked through: each is read once more, and files may have millions."""
+"""Texts that are checked for warnings: each is parsed once more, and files may have millions."""
 
-MOST_CHARACTERS = 100_000
-"""So many characters of those texts, the last text included: reading them takes about a fifth of a second."""
+MAX_WARNED_CHARACTERS = 100_000
+"""Characters of these texts together, the last text included: parsing them takes about a fifth of a second."""
 
 
 class BulkWarnings:
-    """Warnings about texts that were accepted, one after the other; `passed_over` counts those beyond the limits."""
+    """Warnings about accepted texts, one after the other; `skipped` counts the texts beyond the limits."""
 
-    def __init__(self, subscribing: SubscriptionService) -> None:
-        self._subscribing = subscribing
-        self._recent = RecentPublications(subscribing.store)
-        self._looked_at = self._characters = self.passed_over = 0
+    def __init__(self, service: SubscriptionService) -> None:
+        self._service = service
+        self._recent = RecentPublications(service.store)
+        self._texts = self._characters = self.skipped = 0
 
-    def about(self, one: Subscription) -> tuple[TextWarning, ...]:
-        """Warnings about a subscription in a language that has some."""
-        if one.language not in LANGUAGES:
+    def about(self, subscription: Subscription) -> tuple[TextWarning, ...]:
+        """Return warnings about a subscription, if its language has any."""
+        if subscription.language not in LANGUAGES:
             return ()
-        if self._looked_at >= MAX_WARNED_TEXTS or self._characters + len(one.text) > MOST_CHARACTERS:
-            self.passed_over += 1
+        text = subscription.text
+        if self._texts >= MAX_WARNED_TEXTS or self._characters + len(text) > MAX_WARNED_CHARACTERS:
+            self.skipped += 1
             return ()
-        self._looked_at += 1
-        self._characters += len(one.text)
-        context = Context(one.text, self._subscribing.schema(), self._subscribing.limited.clauses)
-        return self._subscribing.warnings(one.language, context, self._recent)
+        self._texts += 1
+        self._characters += len(text)
+        context = Context(text, self._service.schema(), self._service.limited.clauses)
+        return self._service.warnings(subscription.language, context, self._recent)

@@ -87,7 +87,7 @@ class ServiceContext:
 
     def create_first_token(self) -> NewToken | None:
         """Create the administrator's token in the home folder, unless there ever was one."""
-        return self.access.begin(self.settings.home / ADMINISTRATOR_FILE)
+        return self.access.make_first_administrator(self.settings.home / ADMINISTRATOR_FILE)
 
     @property
     def public_url(self) -> str | None:

@@ -1,7 +1,7 @@
-"""Pages of notifications as CloudEvents, written once for everybody who reads them.
+"""Pages of notifications as CloudEvents, rendered once for all readers.
 
-A page has a number of notifications and of bytes at most, and says from where to go on. So whoever reads page after
-page holds one of them, however many notifications there are and however large their publications.
+A page is limited in notifications and in bytes and has the cursor of the next one. A reader holds one page in memory,
+however many notifications there are and however large their publications.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["LARGEST", "MEDIA_TYPE", "TYPE", "build_cloud_events", "cloud_event",
 
 
 MAX_PAGE_BYTES = 4_000_000
-"""Of a page; one notification it has in any case."""
+"""Limit of a page, which always has at least one notification."""
 
 SCAN = 10_000
-"""How many notifications are looked through for those of one subscription; the page ends there, also an empty one."""
+"""Notifications that are scanned for those of one subscription; the page ends there, even if it is empty."""
 
 MAX_PUBLICATIONS_IN_MEMORY = 50
-"""How many publications are in memory together."""
+"""Publications in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class EventLine:
     subscription: str
     text: str
     labelled: bool = False
-    """Whether not everybody may see it: then who may is looked at whenever it is sent."""
+    """Whether it has an audience label: access is then checked whenever it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Some lines, and the cursor after which the next page begins; it may have moved though there are no lines."""
+    """Lines, and the cursor after which the next page begins; it may advance on an empty page."""
 
     lines: tuple[EventLine, ...]
     cursor: int
@@ -65,17 +65,17 @@ def read_page(
     subscription: str | None = None,
     most_bytes: int = MAX_PAGE_BYTES,
 ) -> EventPage:
-    """A subscriber's notifications after a cursor, of one subscription if it is named."""
+    """Read a subscriber's notifications after a cursor, of all subscriptions or of one."""
     store.notifications.hand_over(subscriber)
     upto = min(after + SCAN, store.notifications.last_sequence(subscriber))
-    told = store.notifications.read_some(subscriber, after, upto, limit, subscription)
-    lines = tuple(limit_bytes(render_lines(store, told), most_bytes))
-    is_cut = len(lines) < len(told) or len(told) == limit
+    notifications = store.notifications.read_some(subscriber, after, upto, limit, subscription)
+    lines = tuple(limit_bytes(render_lines(store, notifications), most_bytes))
+    is_cut = len(lines) < len(notifications) or len(notifications) == limit
     return EventPage(lines, lines[-1].sequence if is_cut else max(after, upto))
 
 
 def limit_bytes(lines: Iterable[EventLine], most_bytes: int) -> Iterator[EventLine]:
-    """The first of them, as many as have so many bytes together, and the very first one in any case."""
+    """Yield lines until they exceed `most_bytes` together, but at least the first one."""
     size = 0
     for line in lines:
         size += len(line.text)
@@ -84,52 +84,59 @@ def limit_bytes(lines: Iterable[EventLine], most_bytes: int) -> Iterator[EventLi
         yield line
 
 
-def render_lines(store: Store, told: Iterable[Notification], largest: int = LARGEST) -> Iterator[EventLine]:
-    """Notifications as lines, in order. A publication is read and written once for all who are told of it, as long as
-    not too many others come in between: these are in memory together.
+def render_lines(
+    store: Store, notifications: Iterable[Notification], largest: int = LARGEST
+) -> Iterator[EventLine]:
+    """Render notifications as lines, in order.
+
+    Within a window of publications that are in memory together, each is read and rendered once.
     """
-    for some in _windows(told):
-        named = {one.publication for one in some}
-        found = store.journal.find_all(named, largest)
-        labelled = {id for id, publication in found.items() if publication.audience is not None}
-        if larger := named - found.keys():
+    for window in _windows(notifications):
+        ids = {notification.publication for notification in window}
+        publications = store.journal.find_all(ids, largest)
+        labelled = {id for id, publication in publications.items() if publication.audience is not None}
+        if larger := ids - publications.keys():
             labelled |= store.audiences.labelled(larger)
-        carried = {id: carried_text(publication, largest) for id, publication in found.items()}
-        for one in some:
-            text = text_with(one, carried.get(one.publication, "null"))
-            is_labelled = one.publication in labelled or one.kind == WITHHELD
-            yield EventLine(one.subscriber, one.sequence, one.subscription, text, is_labelled)
+        carried = {id: carried_text(publication, largest) for id, publication in publications.items()}
+        for notification in window:
+            yield EventLine(
+                notification.subscriber,
+                notification.sequence,
+                notification.subscription,
+                text_with(notification, carried.get(notification.publication, "null")),
+                notification.publication in labelled or notification.kind == WITHHELD,
+            )
 
 
-def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
-    """Notifications of as many publications as may be in memory together."""
-    some: list[Notification] = []
+def _windows(notifications: Iterable[Notification]) -> Iterator[list[Notification]]:
+    """Yield notifications of as many publications as may be in memory together."""
+    window: list[Notification] = []
     ids: set[str] = set()
-    for one in told:
-        if len(ids) == MAX_PUBLICATIONS_IN_MEMORY and one.publication not in ids:
-            yield some
-            some, ids = [], set()
-        some.append(one)
-        ids.add(one.publication)
-    if some:
-        yield some
+    for notification in notifications:
+        if len(ids) == MAX_PUBLICATIONS_IN_MEMORY and notification.publication not in ids:
+            yield window
+            window, ids = [], set()
+        window.append(notification)
+        ids.add(notification.publication)
+    if window:
+        yield window
 
 
-def resolve_cursor(standing: SubscriberCursor, after: int | None) -> int:
-    """Where a reader begins: after the cursor it names, or after what it has acknowledged.
+def resolve_cursor(current: SubscriberCursor, after: int | None) -> int:
+    """Return where a reader begins: at the cursor that it names, or at what it has acknowledged.
 
-    A cursor that is ahead of everything is refused: what comes under the numbers in between would be missed. It is
-    from another store, or from before a backup was restored.
+    A cursor beyond the last notification comes from another store, or from before a backup was restored. It is an
+    error, because the reader would miss the notifications up to it.
     """
     if after is None:
-        return standing.acknowledged
-    if not 0 <= after <= standing.last:
+        return current.acknowledged
+    if not 0 <= after <= current.last:
         raise InputError(
             "there is no such cursor",
             where="after",
             received=str(after),
-            accepted=f"0 to {standing.last}",
-            hint="begin with 0, or without one: after what was acknowledged",
+            accepted=f"0 to {current.last}",
+            hint="start at 0, or leave it out to continue after the last acknowledged notification",
         )
     return after
 
@@ -138,8 +145,9 @@ def resolve_cursor(standing: SubscriberCursor, after: int | None) -> int:
 
 
 def build_cloud_events(
-    store: Store, told: Sequence[Notification], largest: int = LARGEST
+    store: Store, notifications: Sequence[Notification], largest: int = LARGEST
 ) -> list[dict[str, Any]]:
-    """The CloudEvents of notifications, in order. Publications are read at once, and those too large not at all."""
-    found = store.journal.find_all({one.publication for one in told}, largest)
-    return [cloud_event(one, found.get(one.publication), largest) for one in told]
+    """Build the CloudEvents of notifications, in order. Publications are read together, except those too large."""
+    ids = {notification.publication for notification in notifications}
+    publications = store.journal.find_all(ids, largest)
+    return [cloud_event(each, publications.get(each.publication), largest) for each in notifications]

@@ -1,7 +1,7 @@
-"""From a database's outbox to notifications: read changes, tell them, and only then let the outbox forget them.
+"""Worker that drains the outboxes of databases: read changes, store notifications, then delete the changes.
 
-Whoever is killed in between leaves them there. They are read again, and their ids are known: nobody is told twice, and
-nobody is left out. For the same reason several may empty one outbox at the same time.
+A process that is killed in between leaves the changes in the outbox. They are read again, and their notifications have
+the same ids: none is lost, and none comes twice. For the same reason several processes may drain one outbox.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from itertools import takewhile
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 from tidings.core.lifecycle import Worker
 from tidings.errors import PublicationError, TidingsError
@@ -26,13 +26,13 @@ from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
 
 BATCH_SIZE = 1_000
-"""How many changes are told in one transaction."""
+"""Changes per transaction."""
 POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxOptions:
-    """How changes are told: at most so many at once, to whoever made them or not, and as events, too, or not."""
+    """Changes per batch; whether to notify their author, and whether to publish them as events, too."""
 
     batch: int = BATCH_SIZE
     tell_author: bool = False
@@ -40,9 +40,10 @@ class OutboxOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
-    """Changes that were told: new notifications, those that had been told before, new dead letters, new events."""
+class DrainResult:
+    """Counts of a batch of changes: new notifications, repeated ones, new dead letters, new events."""
 
+    label: ClassVar[str] = "drained"
     source: str
     changes: int
     new: int
@@ -50,54 +51,58 @@ class Drained:
     dead: int = 0
     published: int = 0
 
-    def after(self, other: Drained) -> Drained:
-        """Both together."""
+    def __add__(self, other: DrainResult) -> DrainResult:
         counts = ("changes", "new", "repeated", "dead", "published")
-        return Drained(self.source, *(getattr(self, name) + getattr(other, name) for name in counts))
+        return DrainResult(self.source, *(getattr(self, name) + getattr(other, name) for name in counts))
 
 
 @dataclass(frozen=True, slots=True)
-class CutOff:
-    """A source, or the store, that cannot be used for now. As long as the problem stays the same it is said once."""
+class SourceUnreachable:
+    """A database, or the store, that cannot be used now; reported once per problem."""
 
+    label: ClassVar[str] = "cutoff"
     source: str
     problem: TidingsError
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """It can be used again."""
+class SourceRecovered:
+    """A database that can be used again."""
 
+    label: ClassVar[str] = "back"
     source: str
 
 
 DEFAULT_OPTIONS = OutboxOptions()
-OutboxEvent = Drained | CutOff | Back
+OutboxEvent = DrainResult | SourceUnreachable | SourceRecovered
 OutboxCallback = Callable[[OutboxEvent], None]
 
 
 def drain_outbox(
-    tidings: Tidings, source: OpenSource, how: OutboxOptions = DEFAULT_OPTIONS
-) -> Iterator[Drained]:
-    """Tell all that is in an outbox, some at a time; what has come out is told and forgotten there."""
-    while noticed := source.database.changes(how.batch):
-        published, refused = _publish(tidings, source, noticed) if how.publish else (0, 0)
-        labels = source.database.labels(source.mapped, {one for each in noticed for one in each.objects()})
-        told = tidings.tell(source.name, source.mapped.model, noticed, labels, how.tell_author)
-        source.database.forget(each.id for each in noticed)
-        dead = told.dead + refused
-        yield Drained(source.name, len(noticed), told.new, told.repeated, dead, published)
+    tidings: Tidings, source: OpenSource, options: OutboxOptions = DEFAULT_OPTIONS
+) -> Iterator[DrainResult]:
+    """Notify of all changes in an outbox, batch by batch; a batch is deleted there before its result is yielded."""
+    while changes := source.database.changes(options.batch):
+        published, rejected = _publish(tidings, source, changes) if options.publish else (0, 0)
+        objects = {object for change in changes for object in change.objects()}
+        labels = source.database.labels(source.mapped, objects)
+        outcome = tidings.notify_of_changes(
+            source.name, source.mapped.model, changes, labels, options.tell_author
+        )
+        source.database.forget(change.id for change in changes)
+        dead = outcome.dead + rejected
+        yield DrainResult(source.name, len(changes), outcome.new, outcome.repeated, dead, published)
 
 
-def _publish(tidings: Tidings, source: OpenSource, noticed: Sequence[ObjectChange]) -> tuple[int, int]:
-    """How many events are new, and how many new ones the event schema refused: those are dead letters.
+def _publish(tidings: Tidings, source: OpenSource, changes: Sequence[ObjectChange]) -> tuple[int, int]:
+    """Publish changes as events; return how many are new, and how many new ones the event schema rejected.
 
-    An id that is taken is that of an event that was published before something was killed; its object may have had
-    other values then.
+    Rejected events become dead letters. An id that is taken belongs to an event that was published before a crash; its
+    object may have had other values then.
     """
-    values = zip(noticed, _values(source, noticed), strict=True)
+    values = zip(changes, _read_values(source, changes), strict=True)
     bodies = {
-        derive_event_id(source.name, each): encode_event(source.name, each, now) for each, now in values
+        derive_event_id(source.name, change): encode_event(source.name, change, now) for change, now in values
     }
     events = (Publication(id, JSON, body) for id, body in bodies.items())
     outcomes = [*publish_stream(tidings.store, events, tidings.checked_against)]
@@ -110,74 +115,75 @@ def _publish(tidings: Tidings, source: OpenSource, noticed: Sequence[ObjectChang
     return new, tidings.store.dead_letters.add(source.name, letters)
 
 
-def _values(source: OpenSource, noticed: Iterable[ObjectChange]) -> Iterator[Mapping[str, Any] | None]:
-    """What the object of each change is like now."""
-    changed = [(each.cls, str(each.change.object.key)) for each in noticed]
+def _read_values(source: OpenSource, changes: Iterable[ObjectChange]) -> Iterator[Mapping[str, Any] | None]:
+    """Yield the current values of the object of each change."""
+    changed = [(change.cls, str(change.change.object.key)) for change in changes]
     keys: dict[str, set[str]] = {}
     for cls, key in changed:
         keys.setdefault(cls, set()).add(key)
-    found = {cls: source.database.values(source.mapped, cls, those) for cls, those in keys.items()}
-    return (found[cls].get(key) for cls, key in changed)
+    values = {cls: source.database.values(source.mapped, cls, those) for cls, those in keys.items()}
+    return (values[cls].get(key) for cls, key in changed)
 
 
 class OutboxFollower:
-    """Empties outboxes again and again. A database that was there and is away for a while is asked again."""
+    """Drains outboxes again and again. A database that becomes unreachable is retried."""
 
     def __init__(
-        self, tidings: Tidings, how: OutboxOptions = DEFAULT_OPTIONS, poll: float = POLL_SECONDS
+        self, tidings: Tidings, options: OutboxOptions = DEFAULT_OPTIONS, poll: float = POLL_SECONDS
     ) -> None:
-        self._tidings, self._how, self._poll = tidings, how, poll
-        self._sessions: dict[ObjectSource, Generator[Drained | None]] = {}
-        self._away: dict[str, str] = {}
+        self._tidings, self._options, self._poll = tidings, options, poll
+        self._sessions: dict[ObjectSource, Generator[DrainResult | None]] = {}
+        self._unreachable: dict[str, str] = {}
 
-    def follow(self, sources: Iterable[ObjectSource], hear: OutboxCallback, stop: Event) -> None:
-        """Until `stop` is set. A source that cannot be used the first time is refused: its address may be wrong."""
-        following = list(sources)
+    def follow(self, sources: Iterable[ObjectSource], notify: OutboxCallback, stop: Event) -> None:
+        """Drain until `stop` is set. A failure of the first attempt is raised: the address may be wrong."""
+        followed = list(sources)
         try:
-            for source in following:
-                self._step(source, hear, stop)
+            for source in followed:
+                self._drain(source, notify, stop)
             while not stop.wait(self._poll):
-                self.step(following, hear, stop)
+                self.drain_all(followed, notify, stop)
         finally:
             self.close()
 
-    def step(self, sources: Iterable[ObjectSource], hear: OutboxCallback, stop: Event) -> None:
-        """Empty each outbox once. A source that cannot be used is said, and tried again with the next step."""
+    def drain_all(self, sources: Iterable[ObjectSource], notify: OutboxCallback, stop: Event) -> None:
+        """Drain each outbox once. An unreachable source is reported, and retried by the next call."""
         wanted = list(sources)
-        for gone in self._sessions.keys() - set(wanted):
-            self._sessions.pop(gone).close()
+        for removed in self._sessions.keys() - set(wanted):
+            self._sessions.pop(removed).close()
         for source in wanted:
-            self._try(source, hear, stop)
+            self._try_drain(source, notify, stop)
 
     def close(self) -> None:
-        """Let go of the databases."""
+        """Close the connections to the databases."""
         for session in self._sessions.values():
             session.close()
 
-    def _try(self, source: ObjectSource, hear: OutboxCallback, stop: Event) -> None:
+    def _try_drain(self, source: ObjectSource, notify: OutboxCallback, stop: Event) -> None:
         try:
-            self._step(source, hear, stop)
+            self._drain(source, notify, stop)
         except TidingsError as problem:
             self._sessions.pop(source, None)
-            known, self._away[source.name] = self._away.get(source.name), str(problem)
-            if known != str(problem):
-                hear(CutOff(source.name, problem))
+            reported = self._unreachable.get(source.name)
+            self._unreachable[source.name] = str(problem)
+            if reported != str(problem):
+                notify(SourceUnreachable(source.name, problem))
 
-    def _step(self, source: ObjectSource, hear: OutboxCallback, stop: Event) -> None:
-        session = self._sessions.setdefault(source, self._session(source))
-        for drained in takewhile(lambda one: one is not None, session):
-            assert drained is not None
-            hear(drained)
+    def _drain(self, source: ObjectSource, notify: OutboxCallback, stop: Event) -> None:
+        session = self._sessions.setdefault(source, self._open_session(source))
+        for result in takewhile(lambda result: result is not None, session):
+            assert result is not None
+            notify(result)
             if stop.is_set():
                 return
-        if self._away.pop(source.name, None) is not None:
-            hear(Back(source.name))
+        if self._unreachable.pop(source.name, None) is not None:
+            notify(SourceRecovered(source.name))
 
-    def _session(self, source: ObjectSource) -> Generator[Drained | None]:
-        """What is told, and None whenever nothing is left for now. The database stays open in between."""
-        with open_source(source) as found:
+    def _open_session(self, source: ObjectSource) -> Generator[DrainResult | None]:
+        """Yield results, and None whenever the outbox is empty. The database stays open in between."""
+        with open_source(source) as opened:
             while True:
-                yield from drain_outbox(self._tidings, found, self._how)
+                yield from drain_outbox(self._tidings, opened, self._options)
                 yield None
 
 
@@ -185,30 +191,30 @@ _log = logging.getLogger("tidings.objects")
 
 
 class OutboxWorker(Worker):
-    """A worker that empties the outboxes of all databases; several processes may. Databases can be added meanwhile.
+    """Worker that drains the outboxes of all databases, those added while it runs included.
 
-    A database that is unreachable is no `problem`: the others are served, and it is retried.
+    An unreachable database is not a `problem` of the worker: the others are served, and it is retried.
     """
 
     def __init__(
-        self, tidings: Tidings, how: OutboxOptions = DEFAULT_OPTIONS, poll: float = POLL_SECONDS
+        self, tidings: Tidings, options: OutboxOptions = DEFAULT_OPTIONS, poll: float = POLL_SECONDS
     ) -> None:
         super().__init__("objects", poll)
         self._sources, self._poll = SourceRegistry(tidings.store), poll
-        self._follower = OutboxFollower(tidings, how, poll)
+        self._follower = OutboxFollower(tidings, options, poll)
 
     def run_once(self) -> None:
-        self._follower.step(self._sources.list_sources(), _log_outbox_event, self.stopping)
+        self._follower.drain_all(self._sources.list_sources(), _log_outbox_event, self.stopping)
         self.stopping.wait(self._poll)
 
     def close(self) -> None:
         self._follower.close()
 
 
-def _log_outbox_event(news: OutboxEvent) -> None:
-    if isinstance(news, CutOff):
-        _log.warning("the database %s is cut off: %s", news.source, news.problem)
-    elif isinstance(news, Back):
-        _log.warning("the database %s is back", news.source)
+def _log_outbox_event(event: OutboxEvent) -> None:
+    if isinstance(event, SourceUnreachable):
+        _log.warning("the database %s is unreachable: %s", event.source, event.problem)
+    elif isinstance(event, SourceRecovered):
+        _log.warning("the database %s is reachable again", event.source)
     else:
-        _log.info("%s: %d changes told, %d notifications", news.source, news.changes, news.new)
+        _log.info("%s: %d changes, %d notifications", event.source, event.changes, event.new)

@@ -1,4 +1,4 @@
-"""What matching knows besides subscriptions: reference tables, taxonomies, the event schema."""
+"""What matching uses besides subscriptions: reference tables, taxonomies, the event schema."""
 
 from __future__ import annotations
 
@@ -24,16 +24,12 @@ from tidings.store.store import Store
 SKOS_HIERARCHY = frozenset(
     PREFIXES["skos"] + name for name in ("broader", "narrower", "broaderTransitive", "narrowerTransitive")
 )
-SKOS_IS_NOT_READ = (
-    "SKOS hierarchies are not read yet: a concept has nothing below it; say rdfs:subClassOf for skos:broader"
-)
+SKOS_IS_NOT_READ = "SKOS hierarchies are not supported yet; use rdfs:subClassOf for skos:broader"
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredReference:
-    """A reference table that was declared, how many rows it has and the fields in them: None for a table of Spark's,
-    which only the stream reads.
-    """
+    """A declared reference table, its number of rows and their fields; None for a Spark table, read by the stream."""
 
     reference: Reference
     rows: int | None
@@ -42,14 +38,14 @@ class DeclaredReference:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSnapshot:
-    """The event schema as it was read, and its version."""
+    """The event schema, and the version at which it was read."""
 
     version: int
     schema: EventSchema
 
     @property
     def checked_against(self) -> EventSchema | None:
-        """What publications and subscriptions are checked against: nothing if it is empty."""
+        """The schema to check publications and subscriptions against; None if it is empty."""
         return None if self.schema.is_empty else self.schema
 
 
@@ -63,9 +59,9 @@ class TaxonomySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTaxonomy:
-    """A taxonomy that is loaded, and how many classes, instances and properties it has.
+    """A loaded taxonomy with its numbers of classes, instances and properties.
 
-    `warnings` are given when it is loaded: what its file says is only kept as far as it is read.
+    Only loading gives `warnings`: the statements that are not supported are not stored.
     """
 
     name: str
@@ -78,33 +74,32 @@ class LoadedTaxonomy:
 def add_reference(
     store: Store, name: str, file: str, key: str, on: str, fields: Iterable[str]
 ) -> DeclaredReference:
-    """Declare a reference table whose file can be read."""
+    """Declare a reference table; its file has to be readable."""
     reference = declare(name, file, key, on, fields)
     rows = None if reference.spark_table else read_file(reference)
-    kept = store.references.add(reference)
+    stored = store.references.add(reference)
     if rows is None:
-        return DeclaredReference(kept, None, None)
-    return DeclaredReference(
-        kept, len(rows), tuple(dict.fromkeys(field for row in rows for field in row.added))
-    )
+        return DeclaredReference(stored, None, None)
+    added = dict.fromkeys(field for row in rows for field in row.added)
+    return DeclaredReference(stored, len(rows), tuple(added))
 
 
 def load_taxonomy(store: Store, name: str, body: bytes, media_type: str, base: str | None) -> LoadedTaxonomy:
-    """Load an RDFS file that fits those that are there."""
+    """Load an RDFS file; together with the loaded ones it has to be free of cycles."""
     if not name:
         raise InputError("a taxonomy needs a name", hint="name it with --name")
     graphs = [part.graph for part in decode_graphs(body, media_type, base)]
-    said = taxonomy_of(*graphs)
-    if not said.statements:
-        raise _no_taxonomy(graphs)
-    lines = n_triples(Graph(tuple(sorted(said.statements))))
+    taxonomy = taxonomy_of(*graphs)
+    if not taxonomy.statements:
+        raise _no_taxonomy_error(graphs)
+    lines = n_triples(Graph(tuple(sorted(taxonomy.statements))))
     file = TaxonomyFile(name, N_TRIPLES, lines)
-    store.taxonomies.add(file, lambda files: merged(*map(_taxonomy, files)))
-    return replace(_loaded(name, said), warnings=tuple(_about_skos(graphs)))
+    store.taxonomies.add(file, lambda files: merged(*map(_parse_file, files)))
+    return replace(_summarize(name, taxonomy), warnings=tuple(_warn_about_skos(graphs)))
 
 
-def _no_taxonomy(graphs: Sequence[Graph]) -> InputError:
-    """A file that would change nothing; what it holds instead is named."""
+def _no_taxonomy_error(graphs: Sequence[Graph]) -> InputError:
+    """Build the error for a file without classes and properties; it names what the file has instead."""
     edges = [edge for graph in graphs for edge in graph.edges]
     used = Counter(show_term(edge.property) for edge in edges)
     named = ", ".join(f"{name} ({count:,})" for name, count in used.most_common(3))
@@ -112,41 +107,41 @@ def _no_taxonomy(graphs: Sequence[Graph]) -> InputError:
     accepted = "rdfs:subClassOf, rdfs:subPropertyOf or rdf:type"
     hint = SKOS_IS_NOT_READ if any(edge.property.text in SKOS_HIERARCHY for edge in edges) else None
     return InputError(
-        "no class and no property is in this file", received=received, accepted=accepted, hint=hint
+        "the file has no classes and no properties", received=received, accepted=accepted, hint=hint
     )
 
 
-def _about_skos(graphs: Sequence[Graph]) -> Iterator[TextWarning]:
-    broader = sum(edge.property.text in SKOS_HIERARCHY for graph in graphs for edge in graph.edges)
-    if broader:
-        what = f"{plural(broader, 'statement')} of skos:broader or skos:narrower left out"
+def _warn_about_skos(graphs: Sequence[Graph]) -> Iterator[TextWarning]:
+    ignored = sum(edge.property.text in SKOS_HIERARCHY for graph in graphs for edge in graph.edges)
+    if ignored:
+        what = f"{plural(ignored, 'statement')} with skos:broader or skos:narrower ignored"
         yield TextWarning(what, hint=SKOS_IS_NOT_READ)
 
 
 def read_whole_taxonomy(store: Store) -> Taxonomy:
-    """All loaded taxonomies as one."""
-    return merged(*map(_taxonomy, store.taxonomies.load()))
+    """Merge all loaded taxonomies into one."""
+    return merged(*map(_parse_file, store.taxonomies.load()))
 
 
 def list_taxonomies(store: Store) -> list[LoadedTaxonomy]:
-    return [_loaded(file.name, _taxonomy(file)) for file in store.taxonomies.load()]
+    return [_summarize(file.name, _parse_file(file)) for file in store.taxonomies.load()]
 
 
-def refuse_orphans(store: Store, schema: EventSchema) -> None:
-    """Refuse a schema with which subscriptions that are there now could not be understood."""
-    orphans = compile_many(store.subscriptions.list(), schema).rejects
-    if orphans:
-        named = "; ".join(f"{one.id}: {one.reason.splitlines()[0]}" for one in orphans[:3])
+def check_subscriptions(store: Store, schema: EventSchema) -> None:
+    """Raise if a schema would make current subscriptions invalid."""
+    invalid = compile_many(store.subscriptions.list(), schema).rejects
+    if invalid:
+        reasons = "; ".join(f"{reject.id}: {reject.reason.splitlines()[0]}" for reject in invalid[:3])
         raise SchemaError(
-            f"with this schema {len(orphans):,} of the subscriptions could not be understood any more",
-            received=named + (" ..." if len(orphans) > 3 else ""),
-            hint="unsubscribe them first, or describe what they ask about",
+            f"this schema would make {plural(len(invalid), 'subscription')} invalid",
+            received=reasons + (" ..." if len(invalid) > 3 else ""),
+            hint="unsubscribe them first, or declare the attributes that they use",
         )
 
 
-def _taxonomy(file: TaxonomyFile) -> Taxonomy:
+def _parse_file(file: TaxonomyFile) -> Taxonomy:
     return taxonomy_in(file.body, file.media_type)
 
 
-def _loaded(name: str, said: Taxonomy) -> LoadedTaxonomy:
-    return LoadedTaxonomy(name, len(said.classes), len(said.types), len(said.properties))
+def _summarize(name: str, taxonomy: Taxonomy) -> LoadedTaxonomy:
+    return LoadedTaxonomy(name, len(taxonomy.classes), len(taxonomy.types), len(taxonomy.properties))

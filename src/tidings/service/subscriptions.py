@@ -231,8 +231,9 @@ class SubscriptionService:
 
     def _remove_paused(self, id: str, subscriber: str | None) -> bool:
         status = self.store.subscription_view.find(id)
-        is_own = status is not None and subscriber in (None, status.subscription.subscriber)
-        return is_own and status is not None and status.paused and self.store.paused.remove(id)
+        if status is None or not status.paused or subscriber not in (None, status.subscription.subscriber):
+            return False
+        return self.store.paused.remove(id)
 
     @cached_property
     def rules(self) -> RuleSubscriptions:

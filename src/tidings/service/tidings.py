@@ -1,4 +1,4 @@
-"""The service: a home folder with its store, and what can be asked of it."""
+"""Entry point of the library: a home folder with its store, and the operations on it."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _JSON = "an event is JSON: json.dumps(event)"
 
 @checks_arguments
 class Tidings(Closeable):
-    """A home folder with its store; `store_url` names another store than the folder's own.
+    """A home folder with its store; `store_url` is the address of a store elsewhere.
 
-    The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
+    The store is opened on first use and closed at the end of a `with` block, or by `close`.
     """
 
     @accepts(home=(str, Path), store_url=(str, NoneType), migrates=bool)
@@ -60,17 +60,17 @@ class Tidings(Closeable):
 
     @property
     def store_url(self) -> str:
-        """The store's address, for processes that open it themselves."""
+        """Address of the store, for processes that open it themselves."""
         return self._given_url or sqlite_url(self.home / "store.db")
 
     @property
     def segments(self) -> Path:
-        """The folder of the index."""
+        """Folder of the index."""
         return self.home / "segments"
 
     @property
     def checkpoint(self) -> Path:
-        """The folder in which the stream keeps how far it is."""
+        """Folder of the stream's checkpoint."""
         return self.home / "checkpoint"
 
     @cached_property
@@ -81,7 +81,7 @@ class Tidings(Closeable):
 
     @cached_property
     def preview_tables(self) -> PreviewTables:
-        """What previews join publications with."""
+        """Reference tables that previews join publications with."""
         return PreviewTables(self.store, self.segments / "references")
 
     @accepts(subscriber=str, text=str, language=str, id=(str, NoneType), within=(str, NoneType))
@@ -93,24 +93,24 @@ class Tidings(Closeable):
         id: str | None = None,
         within: str | None = None,
     ) -> AcceptedSubscription:
-        """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on.
+        """Add a subscription, or raise the reason why it is rejected; it matches from the stream's next batch on.
 
-        `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
-        together, no later than that.
+        `within` is the delay that the subscriber accepts, for example `10 minutes`: notifications are batched for up to
+        that long.
         """
         return self.subscribing().subscribe(build_wanted(subscriber, text, language, id, within))
 
     @accepts(ids=Iterable, subscriber=(str, NoneType))
     def unsubscribe(self, ids: Iterable[str] | str, subscriber: str | None = None) -> list[str]:
-        """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
+        """Remove subscriptions, with `subscriber` only those of that subscriber; return the ids that existed."""
         return self.subscribing().remove([ids] if isinstance(ids, str) else ids, subscriber)
 
     def subscribing(self, limited: SubscriptionLimits | None = None) -> SubscriptionService:
-        """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
+        """Return the service that checks, adds, changes, pauses, resumes and removes subscriptions."""
         return SubscriptionService(self.store, self.checked_against, self.taxonomy, limited)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
-        """The subscriptions that count now, oldest first; then the rules over metadata, by name."""
+        """List the active subscriptions, oldest first, then the rules over metadata, by name."""
         rules = [
             Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
             for rule in self.store.metadata.rules()
@@ -177,125 +177,129 @@ class Tidings(Closeable):
             else:
                 yield outcome
 
-    def tell(
+    def notify_of_changes(
         self,
         source: str,
         model: Model,
-        noticed: Iterable[ObjectChange],
+        changes: Iterable[ObjectChange],
         labels: Mapping[Object, str],
         tell_author: bool = False,
     ) -> NotificationOutcome:
-        """Tell whom changes of objects concern, in the order of the changes; all of it is durable on return.
+        """Notify the subscribers whom changes of objects concern, in the order of the changes; durable on return.
 
-        Nobody is told twice of a change that comes again. Whoever made one is left out, unless `tell_author`.
+        A repeated change causes no second notification. Its author is notified only with `tell_author`.
         """
-        told = (each for one in noticed for each in build_notices(source, model, one, labels, tell_author))
-        return self.store.object_notifications.tell(source, told)
+        notices = (
+            notice
+            for change in changes
+            for notice in build_notices(source, model, change, labels, tell_author)
+        )
+        return self.store.object_notifications.tell(source, notices)
 
     @accepts(subscriber=str, after=int, limit=int)
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
-        """A subscriber's notifications after a sequence number, in order."""
+        """Read a subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
 
     def held(self, subscriber: str) -> DelayedSummary:
-        """What waits for a subscriber, because of the delays accepted, and until when."""
+        """Summarise a subscriber's notifications that are delayed (`within`), and until when."""
         return self.store.notifications.held(subscriber)
 
     @accepts(subscriber=str, after=int)
     def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:
-        """A subscriber's notifications as they come, until `stop` is set."""
+        """Yield a subscriber's notifications as they arrive, until `stop` is set."""
         return self.store.notifications.follow(subscriber, after, stop)
 
     def feeds_at(self, public_url: str) -> PersonalFeeds:
-        """The feeds of all subscriptions, as readers find them below a public address."""
+        """Return the feeds of all subscriptions below a public address."""
         return PersonalFeeds(
             self.store, FeedTokens(self.store, load_feed_key(self.home)), create_feed_urls(public_url)
         )
 
     def dead_letters(self, after: int = 0, limit: int = 1_000) -> list[DeadLetter]:
-        """Publications that could not be used, in the order in which that was found."""
+        """Read the publications that could not be processed, in the order in which they failed."""
         return self.store.dead_letters.read(after, limit)
 
     def add_reference(
         self, name: str, file: str, key: str, on: str, fields: Iterable[str] = ()
     ) -> DeclaredReference:
-        """Declare a reference table, or refuse it with the reason; it counts from the stream's next batch on.
+        """Declare a reference table, or raise the reason why it is rejected; the stream's next batch uses it.
 
-        A name that is taken gets the new declaration in place of the old one.
+        A table of the same name is replaced.
         """
         return reference_data.add_reference(self.store, name, file, key, on, fields)
 
     def remove_reference(self, name: str) -> bool:
-        """Withdraw a reference table, and say whether there was one of this name."""
+        """Remove a reference table; return whether it existed."""
         return self.store.references.remove(name)
 
     def references(self) -> Sequence[Reference]:
-        """The reference tables that are declared."""
+        """List the declared reference tables."""
         return self.store.references.load()
 
     def load_taxonomy(
         self, name: str, body: bytes, media_type: str, base: str | None = None
     ) -> LoadedTaxonomy:
-        """Load an RDFS file, or refuse it with the reason; it counts from the stream's next batch on.
+        """Load an RDFS file, or raise the reason why it is rejected; the stream's next batch uses it.
 
-        It stands beside those loaded before, in the place of one with the same name. Classes or properties that would
-        stand above themselves, in it or together with the others, are refused.
+        A taxonomy of the same name is replaced, others stay loaded. A cycle of classes or properties, in the file or
+        together with the others, is an error.
         """
         return reference_data.load_taxonomy(self.store, name, body, media_type, base)
 
     def remove_taxonomy(self, name: str) -> bool:
-        """Forget a taxonomy, and say whether there was one of this name."""
+        """Remove a taxonomy; return whether it existed."""
         return self.store.taxonomies.remove(name)
 
     def taxonomies(self) -> list[LoadedTaxonomy]:
-        """The taxonomies that are loaded."""
+        """List the loaded taxonomies."""
         return reference_data.list_taxonomies(self.store)
 
     def taxonomy(self) -> Taxonomy:
-        """All loaded taxonomies as one. They are read again when there is another one."""
-        version, known = self.store.taxonomies.version(), self.taxonomy_read
-        if known is None or known.version != version:
-            known = self.taxonomy_read = TaxonomySnapshot(
+        """Return all loaded taxonomies as one, cached by version."""
+        version, cached = self.store.taxonomies.version(), self.taxonomy_read
+        if cached is None or cached.version != version:
+            cached = self.taxonomy_read = TaxonomySnapshot(
                 version, reference_data.read_whole_taxonomy(self.store)
             )
-        return known.taxonomy
+        return cached.taxonomy
 
     taxonomy_read: TaxonomySnapshot | None = None
-    """The taxonomies that were read last; there may be others by now."""
+    """The taxonomies as last read, which may be outdated."""
 
     def schema(self) -> EventSchema:
-        """The event schema; empty when there is none."""
+        """Return the event schema, which is empty if none was declared."""
         return self.schema_now().schema
 
     def schema_now(self) -> SchemaSnapshot:
-        """The same with its version. It is read again when there is another one."""
-        version, known = self.store.schemas.version(), self.schema_read
-        if known is None or known.version != version:
-            known = self.schema_read = SchemaSnapshot(version, self.store.schemas.load())
-        return known
+        """Return the event schema and its version, cached by version."""
+        version, cached = self.store.schemas.version(), self.schema_read
+        if cached is None or cached.version != version:
+            cached = self.schema_read = SchemaSnapshot(version, self.store.schemas.load())
+        return cached
 
     schema_read: SchemaSnapshot | None = None
-    """The one that was read last; there may be another one by now."""
+    """The schema as last read, which may be outdated."""
 
     @accepts("a schema is a text in YAML", text=str)
     def extend_schema(self, text: str) -> ExtensionResult:
-        """Extend the event schema by what a YAML text says, or refuse what is no extension.
+        """Extend the event schema by a YAML text, or raise if it is not an extension.
 
-        The first schema says which attributes there are. Subscriptions that ask about others would never match
-        again, without a word: they have to be withdrawn first.
+        The first schema declares which attributes exist. Subscriptions with other attributes would silently never match
+        again, so they have to be removed first.
         """
         self.try_schema(text)
         return self.store.schemas.extend(parts_of_text(text))
 
     def try_schema(self, text: str) -> ExtensionResult:
-        """What `extend_schema` would make of a text, or the same refusal; nothing is kept."""
+        """Return what `extend_schema` would return, or raise the same error; nothing is stored."""
         extended = extend(self.schema(), parts_of_text(text))
         if extended.changes:
-            reference_data.refuse_orphans(self.store, extended.schema)
+            reference_data.check_subscriptions(self.store, extended.schema)
         return extended
 
     def checked_against(self) -> EventSchema | None:
-        """The event schema, if there is one."""
+        """Return the event schema to check against; None if there is none."""
         return self.schema_now().checked_against
 
     def close(self) -> None:
@@ -305,12 +309,12 @@ class Tidings(Closeable):
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made if it is not there, for its owner alone."""
+    """Create a folder that only its owner can read, unless it exists; return it."""
     try:
         private_folder(folder)
     except OSError as error:
         raise SetupError(
-            f"the folder cannot be made: {error.strerror}",
+            f"the folder cannot be created: {error.strerror}",
             where=str(folder),
             hint="choose another one with --home, or correct its permissions",
         ) from error

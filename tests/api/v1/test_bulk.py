@@ -198,7 +198,7 @@ def test_lines_that_are_no_objects(service: Service) -> None:
     errors = [each["error"] for each in problems]
     assert errors == ["DecodeProblem", "InputError", "InputError", *["DecodeProblem"] * 3]
     assert problems[1]["received"] == "an array"
-    assert problems[1]["hint"] == "an object a line, without an array around them"
+    assert problems[1]["hint"] == "one object per line, without an array around them"
     assert [each["accepted"] for each in problems[1:3]] == ["a JSON object"] * 2
 
 
@@ -216,7 +216,7 @@ def test_bulk_lines_for_another_subscriber_need_an_administrator(service: Servic
     ).json()["outcomes"]
     assert [each.get("problem", {}).get("what") for each in named] == [
         None,
-        "for whom?",
+        "the subscriber is missing",
         None,
         "the id 'di-1' is taken",
     ]

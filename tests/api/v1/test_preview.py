@@ -156,7 +156,7 @@ def test_a_preview_joins_reference_tables(service: Service, tmp_path: Path) -> N
     assert ids(asked(service, "xpath", "//ref/sector = 'tech' and //ref/sector = 'ads'")) == ["x-yhoo"]
     file.unlink()
     told = asked(service, "xpath", "//stock[not(ref)]/symbol = 'YHOO'")
-    assert ids(told) == ["x-yhoo"] and "without the reference table documents," in told["notes"][0]  # type: ignore[index]
+    assert ids(told) == ["x-yhoo"] and "not joined with the reference table documents:" in told["notes"][0]  # type: ignore[index]
     assert asked(service, "gql", "SELECT ?x WHERE (?x, <http://e.org/about>, ?t)")["notes"] == []
     assert tidings.remove_reference("documents") and asked(service, "xpath", "//a")["notes"] == []
 

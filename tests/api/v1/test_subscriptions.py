@@ -188,7 +188,7 @@ def test_invalid_subscription_error_has_pointer_and_place(
             {"txt": "price < 9"},
             "there is no member 'txt'; accepted: language, text, id, within, subscriber, state; did you mean 'text'?",
         ),
-        ({"text": 5}, "'text' cannot be this; received 5; accepted: a text"),
+        ({"text": 5}, "'text' is invalid; received 5; accepted: a text"),
         (
             {"text": "price < 5", "langauge": "xpath"},
             "there is no member 'langauge'; accepted: language, text, id, within, subscriber, state; "

@@ -105,7 +105,7 @@ def test_what_is_no_backup(tidings: Tidings, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no tar")
     with tarfile.open(tmp_path / "other.tar", "w") as tar:
         tar.add(tmp_path / "text", "../outside")
-    for name, told in (("text", "no backup"), ("other.tar", "no backup"), ("missing", "no such file")):
+    for name, told in (("text", "not a backup"), ("other.tar", "not a backup"), ("missing", "no such file")):
         done = tidings("store", "restore", name, "--home", "restored")
         assert done.exit_code == 2 and told in done.stderr
         assert len(done.stderr.splitlines()) == 1, "not what each compression would have begun with"
@@ -186,7 +186,7 @@ def test_all_that_is_wrong_is_said(tidings: Tidings, tmp_path: Path, monkeypatch
         "there is no setting 'prot' (line 1, column 1)" in done.stderr
         and "did you mean 'port'?" in done.stderr
     )
-    assert "logging.level cannot be this" in done.stderr and "did you mean TIDINGS_HOST?" in done.stderr
+    assert "logging.level is invalid" in done.stderr and "did you mean TIDINGS_HOST?" in done.stderr
     assert tidings("serve", "--config", "t.toml").exit_code == 2
 
 

@@ -166,7 +166,7 @@ class BulkSubscribe:
                 yield from ((self._unread, self._unread) for _ in batch)
                 continue
             items = [*_parse_lines(caller, batch, self._limits.values)]
-            for item, outcome in zip(items, self._many.take(items), strict=True):
+            for item, outcome in zip(items, self._many.subscribe(items), strict=True):
                 refused += isinstance(outcome, TidingsError)
                 yield item, outcome
 
@@ -180,7 +180,7 @@ def _parse_lines(
                 raise values_problem(most_values)
             request = parse_subscription_line(line)
             with pointing("/subscriber"):
-                subscriber = caller.acting_as(request.subscriber)
+                subscriber = caller.resolve_subscriber(request.subscriber)
             wanted = build_wanted(subscriber, request.text, request.language, request.id, request.within)
             yield BulkItem(wanted, request.is_paused)
         except (InputError, NotAllowed) as problem:

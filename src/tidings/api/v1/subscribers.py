@@ -183,14 +183,14 @@ def audiences_router_for(store: Store) -> APIRouter:
         """List grants: which subscriber may see which labels."""
         if subscriber is not None and not subscriber.isprintable():
             return Grants(grants=[])
-        grants = audiences.list(subscriber and caller.acting_as(subscriber))
+        grants = audiences.list(subscriber and caller.resolve_subscriber(subscriber))
         return Grants(grants=[Grant(**asdict(grant)) for grant in grants])
 
     @router.put("")
     def grant(caller: AdministerCaller, given: NewGrant) -> Grant:
         """Let a subscriber see publications with a label. Granting twice changes nothing."""
         with pointing("/subscriber"):
-            subscriber = caller.acting_as(given.subscriber)
+            subscriber = caller.resolve_subscriber(given.subscriber)
         audiences.grant(subscriber, given.label)
         [stored] = [grant for grant in audiences.list(subscriber) if grant.label == given.label]
         return Grant(**asdict(stored))
@@ -199,7 +199,7 @@ def audiences_router_for(store: Store) -> APIRouter:
     def revoke(caller: AdministerCaller, label: Label, subscriber: Grantee) -> Response:
         """Revoke a grant. Earlier notifications about such publications are withheld from now on."""
         is_printable = label.isprintable() and subscriber.isprintable()
-        if not is_printable or not audiences.revoke(caller.acting_as(subscriber), label):
+        if not is_printable or not audiences.revoke(caller.resolve_subscriber(subscriber), label):
             raise Absent("there is no such grant")
         return Response(status_code=204)
 

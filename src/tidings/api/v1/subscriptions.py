@@ -79,7 +79,7 @@ class SubscriptionEndpoints:
         With JSON lines as the body, each line is a subscription, and the response has an outcome for each.
         """
         with pointing("/subscriber"):
-            subscriber = caller.acting_as(asked.subscriber)
+            subscriber = caller.resolve_subscriber(asked.subscriber)
         wanted = build_wanted(subscriber, asked.text, asked.language, asked.id, asked.within)
         known = self._store.subscription_view.find(wanted.id) if wanted.id else None
         accepted = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
@@ -100,7 +100,7 @@ class SubscriptionEndpoints:
     ) -> schemas.SubscriptionPage:
         """List subscriptions with their health, ordered by id. Administrators see those of all subscribers."""
         is_all = caller.is_administrator and subscriber is None
-        whose = None if is_all else caller.acting_as(subscriber)
+        whose = None if is_all else caller.resolve_subscriber(subscriber)
         found = self._store.subscription_view.page(
             SubscriptionFilter(after, whose, language, state, q), limit + 1
         )
@@ -153,7 +153,7 @@ class SubscriptionEndpoints:
 
 def _own(caller: Caller) -> str | None:
     """Return the subscriber whose subscriptions a caller sees; `None` for an administrator, who sees all."""
-    return None if caller.is_administrator else caller.acting_as(None)
+    return None if caller.is_administrator else caller.resolve_subscriber(None)
 
 
 def _build_subscription(status: SubscriptionStatus, health: SubscriptionHealth) -> schemas.Subscription:

@@ -241,7 +241,7 @@ def may_call(caller: Caller, method: str, parameters: Sequence[Any]) -> bool:
     if method == PUBLISH:
         return caller.may(Scope.PUBLISH)
     subscriber = parameters[0] if parameters else None
-    return isinstance(subscriber, str) and caller.stands_for(subscriber)
+    return isinstance(subscriber, str) and caller.may_act_for(subscriber)
 
 
 def _subscription_struct(subscription: Subscription) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from tidings.errors import InputError, TidingsError
 if TYPE_CHECKING:
     from tidings.objects.cdc.object_changes import ChangeResults
     from tidings.objects.sql.object_store import ObjectSource
-    from tidings.service.outbox_worker import Drained, OutboxEvent, OutboxOptions
+    from tidings.service.outbox_worker import DrainResult, OutboxEvent, OutboxOptions
     from tidings.service.tidings import Tidings
 
 
@@ -115,13 +115,13 @@ def _drain_once(
 ) -> int:
     """Drain an outbox; return the exit code. A database that fails does not stop the others."""
     from tidings.objects.sources import open_source
-    from tidings.service.outbox_worker import Drained, drain_outbox
+    from tidings.service.outbox_worker import DrainResult, drain_outbox
 
-    total = Drained(source.name, 0, 0, 0)
+    total = DrainResult(source.name, 0, 0, 0)
     try:
         with open_source(source) as opened:
             for drained in drain_outbox(tidings, opened, options):
-                total = drained.after(total)
+                total = total + drained
     except TidingsError as problem:
         if alone:
             raise
@@ -132,21 +132,21 @@ def _drain_once(
 
 
 def _print_event(event: OutboxEvent, out: Output) -> None:
-    from tidings.service.outbox_worker import Back, CutOff
+    from tidings.service.outbox_worker import SourceRecovered, SourceUnreachable
 
     if out.as_json:
-        record = {"news": type(event).__name__.lower(), **asdict(event)}
-        problem = {"problem": event.problem.facts()} if isinstance(event, CutOff) else {}
+        record = {"news": event.label, **asdict(event)}
+        problem = {"problem": event.problem.facts()} if isinstance(event, SourceUnreachable) else {}
         output.print_json(record | problem)
-    elif isinstance(event, CutOff):
+    elif isinstance(event, SourceUnreachable):
         output.print_line((event.source, "bold yellow"), event.problem.headline(), "retrying", stderr=True)
-    elif isinstance(event, Back):
+    elif isinstance(event, SourceRecovered):
         output.print_line((event.source, "bold green"), "is back", stderr=True)
     else:
         output.print_line((event.source, "bold cyan"), *_list_counts(event))
 
 
-def _list_counts(drained: Drained) -> Iterator[str]:
+def _list_counts(drained: DrainResult) -> Iterator[str]:
     yield plural(drained.changes, "change")
     yield plural(drained.new, "notification")
     if drained.repeated:
@@ -301,7 +301,9 @@ def _write_notifications(results: ChangeResults, source: str, at: Home, out: Out
     with at.open() as tidings:
         while batch := list(islice(labelled, BATCH_SIZE)):
             labels = {key: label for _, named in batch for key, label in named.items()}
-            new += tidings.tell(source, results.model, [change for change, _ in batch], labels).new
+            new += tidings.notify_of_changes(
+                source, results.model, [change for change, _ in batch], labels
+            ).new
     _print_counts(results, new, out)
 
 
