@@ -200,7 +200,7 @@ class Auction:
         with serve_feed(sample_auctions.FEED.encode()) as url, Poller(self.tidings.store) as poller:
             _print_prompt("feed", "add", url)
             polled = poller.add(url)
-        title, items = polled.feed and polled.feed.title, polled.taken.new if polled.taken else 0
+        title, items = polled.feed and polled.feed.title, polled.counts.new if polled.counts else 0
         output.print_line((title or url, "bold"), plural(items, "new item"))
         running.wait_for(self.tidings.store.journal.head())
         self._print_new("an item of a feed")

@@ -166,7 +166,7 @@ def _follow(poller: Poller, out: Output) -> None:
 
 def _print_poll(result: PollResult, out: Output) -> bool:
     """Print the result of a poll; return whether it succeeded."""
-    feed, counts = result.feed, result.taken
+    feed, counts = result.feed, result.counts
     if out.as_json:
         problem = result.problem.facts() if result.problem else None
         outcome = {"url": result.url, "taken": counts._asdict() if counts else None, "problem": problem}

@@ -86,7 +86,7 @@ def test_a_feed_with_a_password_is_read_and_polled(
     clock.move(hours=2)
     [again] = poller.poll_due()
     [feed] = store.polled_feeds.load()
-    assert polled.taken and polled.taken.new == 1 and again.problem is None
+    assert polled.counts and polled.counts.new == 1 and again.problem is None
     assert polled.url == feed.url == members.url()
     said = [repr(polled), repr(feed), caplog.text, *(str(one.body) for one in store.journal.read(0))]
     assert not any("cret" in text for text in said)

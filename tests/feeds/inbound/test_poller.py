@@ -60,7 +60,7 @@ def titles(store: Store) -> list[str]:
 def test_adding_a_feed_polls_it_at_once(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a", "b", ttl=30))
     polled = poller.add(site.url())
-    assert polled.taken == ItemCounts(items=2, new=2, edited=0, refused=0)
+    assert polled.counts == ItemCounts(items=2, new=2, edited=0, refused=0)
     kept = feed(store)
     assert polled.feed == kept
     assert (kept.title, kept.site, kept.ttl, kept.failures, kept.problem) == (
@@ -93,7 +93,7 @@ def test_a_feed_that_has_not_changed_is_not_sent_again(
     poller.add(site.url())
     clock.move(hours=2)
     [again] = poll(poller)
-    assert (again.taken, again.problem) == (None, None)
+    assert (again.counts, again.problem) == (None, None)
     assert site.requests[1].headers["if-modified-since"] == modified
     assert due_in(store, clock) >= timedelta(hours=1)
     assert (feed(store).etag, titles(store)) == ('"1"', ["a"])
@@ -126,7 +126,7 @@ def test_an_item_is_published_once(poller: Poller, site: Site, store: Store, clo
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
     clock.move(hours=2)
     [again] = poll(poller)
-    assert again.taken == ItemCounts(items=2, new=1, edited=0, refused=0)
+    assert again.counts == ItemCounts(items=2, new=1, edited=0, refused=0)
     assert titles(store) == ["a", "b"]
 
 
@@ -139,7 +139,7 @@ def test_an_edited_item_is_published_as_changed(
             poller.add(site.url())
         else:
             [polled] = poll(poller)
-            assert polled.taken == ItemCounts(items=1, new=0, edited=1, refused=0)
+            assert polled.counts == ItemCounts(items=1, new=0, edited=1, refused=0)
         clock.move(hours=2)
     assert titles(store) == ["a", "edited", "a"]
     ids = [one.id for one in store.journal.read(0)]
@@ -192,7 +192,7 @@ def test_a_feed_that_is_removed_and_added_again_publishes_nothing_twice(
     poller.add(site.url())
     store.polled_feeds.remove(site.url())
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
-    assert poller.add(site.url()).taken == ItemCounts(items=2, new=1, edited=0, refused=0)
+    assert poller.add(site.url()).counts == ItemCounts(items=2, new=1, edited=0, refused=0)
 
 
 def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Store) -> None:
@@ -311,7 +311,7 @@ def test_a_feed_that_moved_for_good_has_a_new_address(
     clock.move(hours=2)
     [polled] = poll(poller)
     assert feed(store).url == site.url("/new.xml")
-    assert polled.taken == ItemCounts(items=2, new=1, edited=0, refused=0), "its items are known"
+    assert polled.counts == ItemCounts(items=2, new=1, edited=0, refused=0), "its items are known"
 
 
 def test_two_addresses_of_one_feed_become_one_feed(poller: Poller, site: Site, store: Store) -> None:
@@ -357,7 +357,7 @@ def test_an_item_that_cannot_be_used_is_a_dead_letter_and_the_others_are_publish
 ) -> None:
     large = rss("a", "x" * 1_000_001, "c")
     site.pages["/rss.xml"] = Response(200, large.replace(b"http://example.org/item/2", b"http://[c"))
-    assert poller.add(site.url()).taken == ItemCounts(items=3, new=1, edited=0, refused=2)
+    assert poller.add(site.url()).counts == ItemCounts(items=3, new=1, edited=0, refused=2)
     letters = store.dead_letters.read(0, 10)
     assert {letter.source for letter in letters} == {site.url()}
     assert sorted(str(letter.facts["item"]) for letter in letters) == ["item-1", "item-2"]

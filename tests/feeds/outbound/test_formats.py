@@ -278,7 +278,7 @@ def test_names_with_markup_come_out_harmless(told: Told, format: str) -> None:
     [(title, shown, _)] = leaving(body, format)
     whole = json.loads(body) if format == "json" else feedparser.parse(body, sanitize_html=False).feed
     described = whole["description"] if format == "json" else whole.subtitle
-    assert title.startswith("Publication ") and described.startswith("What bo")
+    assert title.startswith("Publication ") and described.startswith("Notifications of bo")
     assert [*map(dangers, (title, shown, described, whole["title"]))] == [[], [], [], []]
 
 

@@ -221,21 +221,21 @@ def _take(
 
     Hosts at their limit are excluded from the next query: however many of their cursors are due, others are found.
     """
-    taken: list[CursorLease] = []
+    leased: list[CursorLease] = []
     now, until = format_instant(moment), format_instant(moment + lease)
-    while len(taken) < most:
+    while len(leased) < most:
         full = [host for host, count in running.items() if count >= per_host]
-        due = connection.execute(_DUE, {"now": now, "full": full, "most": most - len(taken)}).all()
+        due = connection.execute(_DUE, {"now": now, "full": full, "most": most - len(leased)}).all()
         new = []
         for row in due:
             if running[row.place] < per_host:
                 running[row.place] += 1
                 new.append(replace(CursorLease(*row), ticket=row.ticket + 1))
         leases.update_cursors(connection, {lease.key: _lease_columns(lease, now, until) for lease in new})
-        taken += new
+        leased += new
         if len(new) == len(due):  # no host reached its limit
             break
-    return taken
+    return leased
 
 
 def _lease_columns(lease: CursorLease, now: str, until: str) -> dict[str, int | str]:

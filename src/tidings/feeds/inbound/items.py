@@ -42,14 +42,17 @@ def index_items(items: Iterable[Item | RefusedItem]) -> ItemsByKey:
 def plan_items(feed: PolledFeed, items: ItemsByKey, seen: Mapping[str, SeenItem]) -> Sequence[ItemOutcome]:
     """Decide what to publish of the items that are new or have changed."""
     return [
-        _taking(feed, key, item, seen.get(key))
+        _plan_item(feed, key, item, seen.get(key))
         for key, item in items.items()
         if key not in seen or seen[key].hash != item.hash
     ]
 
 
-def _taking(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: SeenItem | None) -> ItemOutcome:
-    """A feed that is added again has a new number, so an item edited back to an earlier content is published again."""
+def _plan_item(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: SeenItem | None) -> ItemOutcome:
+    """Decide what to publish of an item.
+
+    A feed that is added again has a new number, so an item edited back to an earlier content is published again.
+    """
     id = publication_id(feed.url, item)
     if isinstance(item, RefusedItem):
         return _refused(key, item, id, item.problem, None)

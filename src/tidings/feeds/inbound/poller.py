@@ -50,7 +50,7 @@ class PollResult:
 
     url: str
     feed: PolledFeed | None
-    taken: ItemCounts | None = None
+    counts: ItemCounts | None = None
     problem: TidingsError | None = None
 
 
@@ -173,7 +173,7 @@ class Poller(Closeable):
             return self._failed(feed, mistake, moment)
         if read is None:
             return self._unchanged(feed, answer, moment)
-        return self._taken(feed, answer, *read, moment)
+        return self._published(feed, answer, *read, moment)
 
     def _fetched(
         self, feed: PolledFeed, moment: datetime
@@ -190,10 +190,10 @@ class Poller(Closeable):
         due = self._next(feed, answer, feed.ttl, feed.skips, moment)
         changes = {**response.success_columns(moment), "next_poll": format_instant(due)}
         changes |= response.location_columns(feed, answer)
-        kept = self._store.polled_feeds.record(feed, changes)
-        if kept and kept.hub and kept.topic:
-            kept = self._pushed(kept, websub.HubLink(kept.hub, kept.topic), moment)
-        return PollResult(feed.url, kept)
+        stored = self._store.polled_feeds.record(feed, changes)
+        if stored and stored.hub and stored.topic:
+            stored = self._pushed(stored, websub.HubLink(stored.hub, stored.topic), moment)
+        return PollResult(feed.url, stored)
 
     def _failed(self, feed: PolledFeed, problem: TidingsError, moment: datetime) -> PollResult:
         failures = feed.failures + 1
@@ -209,7 +209,7 @@ class Poller(Closeable):
         }
         return PollResult(feed.url, self._store.polled_feeds.record(feed, changes), problem=problem)
 
-    def _taken(
+    def _published(
         self, feed: PolledFeed, answer: HttpResponse, facts: Feed, items: ItemsByKey, moment: datetime
     ) -> PollResult:
         skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
@@ -224,9 +224,9 @@ class Poller(Closeable):
         outcome = self._take(feed, items, changes, moment)
         if outcome is None:
             return PollResult(feed.url, None)
-        kept, taken = outcome
+        stored, counts = outcome
         pushing = websub.find_hub(answer, facts)
-        return PollResult(feed.url, self._pushed(kept, pushing, moment) if pushing else kept, taken)
+        return PollResult(feed.url, self._pushed(stored, pushing, moment) if pushing else stored, counts)
 
     def _take(
         self, feed: PolledFeed, items: ItemsByKey, changes: dict[str, object], moment: datetime
@@ -262,8 +262,8 @@ class Poller(Closeable):
         try:
             facts, items = response.parse_response(answer)
         except InputError as problem:
-            kept = self._store.polled_feeds.record(feed, {"problem": str(problem).split("\n")[0]})
-            return PollResult(feed.url, kept, problem=problem)
+            stored = self._store.polled_feeds.record(feed, {"problem": str(problem).split("\n")[0]})
+            return PollResult(feed.url, stored, problem=problem)
         left_out = show_omitted(facts.left_out)
         title = facts.title or feed.title
         changes: dict[str, object] = {"title": title, "problem": None, "left_out": left_out}

@@ -55,94 +55,94 @@ def urn(*names: str) -> str:
 
 def build_entry(listed: NumberedNotification, publication: Publication | None) -> Entry:
     """Build the feed entry of a notification."""
-    told = listed.notification
-    said = _said(told, publication)
-    found = datetime.fromisoformat(told.time)
+    notification = listed.notification
+    summary = _summarize(notification, publication)
+    published = datetime.fromisoformat(notification.time)
     # A date in the future would stay on top of the list in every reader until then.
-    date = _first_date(said.dates)
-    updated = date if date and date <= found else found
+    date = _first_date(summary.dates)
+    updated = date if date and date <= published else published
     return Entry(
-        id=urn(told.id),
-        title=_title(said, told),
-        link=sanitize.safe_link(said.link),
-        summary=sanitize.to_line(said.description or "", sanitize.SUMMARY) or _why(told),
-        content=_content(said, told),
-        published=found,
+        id=urn(notification.id),
+        title=_title(summary, notification),
+        link=sanitize.safe_link(summary.link),
+        summary=sanitize.to_line(summary.description or "", sanitize.SUMMARY) or _why(notification),
+        content=_content(summary, notification),
+        published=published,
         updated=updated,
-        creators=_names(said.creators),
-        subjects=_names(said.subjects),
-        facts=facts_of(told),
+        creators=_names(summary.creators),
+        subjects=_names(summary.subjects),
+        facts=facts_of(notification),
     )
 
 
-def _said(told: Notification, publication: Publication | None) -> PublicationSummary:
+def _summarize(notification: Notification, publication: Publication | None) -> PublicationSummary:
     """Summarize a publication or a changed object; a withheld notification shows nothing."""
-    if told.kind == WITHHELD:
+    if notification.kind == WITHHELD:
         return PublicationSummary(title=WITHHELD, description="You may not see this publication any more.")
-    if find_change(told) is not None:
-        return PublicationSummary(title=_changed(told))
-    return summarize_publication(publication if told.kind == MATCHED else None, _nodes(told))
+    if find_change(notification) is not None:
+        return PublicationSummary(title=_changed(notification))
+    return summarize_publication(publication if notification.kind == MATCHED else None, _nodes(notification))
 
 
-def publication_title(told: Notification, publication: Publication | None) -> str:
+def publication_title(notification: Notification, publication: Publication | None) -> str:
     """Return the title of a matched publication in one line; empty without one, or for other notifications."""
     return (
-        sanitize.to_line(summarize_publication(publication, _nodes(told)).title or "")
-        if told.kind == MATCHED
+        sanitize.to_line(summarize_publication(publication, _nodes(notification)).title or "")
+        if notification.kind == MATCHED
         else ""
     )
 
 
-def _changed(told: Notification) -> str:
+def _changed(notification: Notification) -> str:
     """Describe a changed object or resource. They are not in the journal, even if a publication has the same id."""
-    return escape_html(format_change(told))
+    return escape_html(format_change(notification))
 
 
-def _nodes(told: Notification) -> list[str]:
+def _nodes(notification: Notification) -> list[str]:
     """Return the bindings of a pattern's variables, in the order of the pattern."""
-    return [value for row in _rows(told) for value in row.values()]
+    return [value for row in _rows(notification) for value in row.values()]
 
 
-def _rows(told: Notification) -> list[dict[str, str]]:
-    return binding_rows(told.bindings)[:ROWS]
+def _rows(notification: Notification) -> list[dict[str, str]]:
+    return binding_rows(notification.bindings)[:ROWS]
 
 
-def _title(said: PublicationSummary, told: Notification) -> str:
-    reasons, id = escape_html(format_reasons(told.because)), escape_html(told.publication)
+def _title(summary: PublicationSummary, notification: Notification) -> str:
+    reasons, id = escape_html(format_reasons(notification.because)), escape_html(notification.publication)
     return (
-        sanitize.to_line(said.title or "")
+        sanitize.to_line(summary.title or "")
         or sanitize.to_line(reasons)
         or sanitize.to_line(f"Publication {id}")
     )
 
 
-def _why(told: Notification) -> str:
-    return sanitize.to_line(escape_html(format_reasons(told.because)), sanitize.SUMMARY)
+def _why(notification: Notification) -> str:
+    return sanitize.to_line(escape_html(format_reasons(notification.because)), sanitize.SUMMARY)
 
 
-def _names(given: Sequence[str]) -> tuple[str, ...]:
-    shown = (sanitize.to_line(name, sanitize.NAME) for name in given[:NAMES])
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    shown = (sanitize.to_line(name, sanitize.NAME) for name in names[:NAMES])
     return tuple(dict.fromkeys(name for name in shown if name))
 
 
-def _content(said: PublicationSummary, told: Notification) -> str:
+def _content(summary: PublicationSummary, notification: Notification) -> str:
     """Render the content of the publication and the reasons of the match as HTML."""
-    body = sanitize.sanitize_html(said.content or said.description or "")
-    shown = (shorten(format_reason(one), sanitize.SUMMARY) for one in told.because)
+    body = sanitize.sanitize_html(summary.content or summary.description or "")
+    shown = (shorten(format_reason(one), sanitize.SUMMARY) for one in notification.because)
     reasons = "".join(f"<li>{escape_html(one)}</li>" for one in shown)
     why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
-    return body + sanitize.sanitize_html(_values(told) + why + _bindings(told))
+    return body + sanitize.sanitize_html(_values(notification) + why + _bindings(notification))
 
 
-def _values(told: Notification) -> str:
+def _values(notification: Notification) -> str:
     """Render the values of a changed object before and after."""
-    changed = find_change(told) or {}
+    changed = find_change(notification) or {}
     before, after = changed.get("before") or {}, changed.get("after") or {}
     names = list(dict.fromkeys((*before, *after)))[:ROWS]
     lines = ((name, _value(before, name), _value(after, name)) for name in names)
     rows = "".join(f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines)
     head = "<tr><th></th><th>before</th><th>after</th></tr>"
-    limits = f"<p>{escape_html(format_limits(told))}</p>" if format_limits(told) else ""
+    limits = f"<p>{escape_html(format_limits(notification))}</p>" if format_limits(notification) else ""
     return (f"<table>{head}{rows}</table>" if rows else "") + limits
 
 
@@ -153,16 +153,16 @@ def _value(values: dict[str, Any], name: str) -> str:
     return shorten(shown, sanitize.SUMMARY)
 
 
-def _bindings(told: Notification) -> str:
-    rows = _rows(told)
+def _bindings(notification: Notification) -> str:
+    rows = _rows(notification)
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>?{escape_html(name)}</th>" for name in names)
     lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
-    more = len(binding_rows(told.bindings)) - len(rows)
-    said = (told.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
-    note = f"<p>{escape_html(said)}</p>" if said else ""
+    more = len(binding_rows(notification.bindings)) - len(rows)
+    remark = (notification.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
+    note = f"<p>{escape_html(remark)}</p>" if remark else ""
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
 
 
@@ -170,20 +170,23 @@ def _cell(row: dict[str, str], name: str) -> str:
     return escape_html(shorten(row.get(name, ""), sanitize.SUMMARY))
 
 
-def facts_of(told: Notification) -> dict[str, Any]:
+def facts_of(notification: Notification) -> dict[str, Any]:
     """Return the notification for programs, like `tidings notifications --json` without the subscriber.
 
     Long texts are cut.
     """
-    reasons = [{"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because]
+    reasons = [
+        {"predicate": reason.predicate, "value": reason.value, "at": reason.at}
+        for reason in notification.because
+    ]
     facts = {
-        "notification": told.id,
-        "sequence": told.sequence,
-        "kind": told.kind,
-        "subscription": told.subscription,
-        "publication": told.publication,
+        "notification": notification.id,
+        "sequence": notification.sequence,
+        "kind": notification.kind,
+        "subscription": notification.subscription,
+        "publication": notification.publication,
         "because": reasons,
-        "bindings": told.bindings,
+        "bindings": notification.bindings,
     }
     clean: dict[str, Any] = _clean(facts)
     return clean

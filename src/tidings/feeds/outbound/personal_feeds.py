@@ -178,7 +178,7 @@ class PersonalFeeds:
             id=urn(wanted.subscriber, wanted.id),
             title=feed_title(wanted),
             description=to_line(
-                escape_html(f"What {wanted.subscriber} is told because of {_source(wanted)}"), SUMMARY
+                escape_html(f"Notifications of {wanted.subscriber} for {_source(wanted)}"), SUMMARY
             ),
             updated=datetime.fromisoformat(listed[0].time if listed else page.opened.address.made),
             links=self.links(page),

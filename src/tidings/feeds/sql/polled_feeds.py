@@ -179,9 +179,9 @@ class PolledFeeds:
         def together(connection: Connection) -> tuple[PolledFeed, ItemCounts] | None:
             if not _locked(connection, feed.number) or _ends(connection, feed, changes):
                 return None
-            taken = publish_items(connection, feed.number, feed.url, moment, items, make)
-            kept = _record(connection, feed, changes)
-            return None if kept is None else (kept, taken)
+            counts = publish_items(connection, feed.number, feed.url, moment, items, make)
+            stored = _record(connection, feed, changes)
+            return None if stored is None else (stored, counts)
 
         return self._database.transact(together)
 
