@@ -254,7 +254,7 @@ def test_a_name_that_leads_inside_later_gains_nothing(sqlite: str, site: Site) -
         at.steps()
         assert site.requests == []
         health = at.store.destinations.health_of([hook.id])[hook.id]
-        assert health.last_error == "an address in a private network, which nobody here has allowed"
+        assert health.last_error == "the address is in a private network, which is not allowed here"
         assert at.destinations.shown(hook) == f"http://rebound.example:{site.port}/?..."
 
 

@@ -224,7 +224,7 @@ def test_fetch_rejects_redirects_to_other_schemes(public: Site, there: str) -> N
 def test_fetch_redirected_to_a_private_address_fails_unsent(public: Site, site: Site) -> None:
     site.pages["/secret"] = Response(200, b"secret")
     public.pages["/feed"] = Response(301, headers={"Location": site.url("/secret")})
-    assert "an address in a private network" in refusal(public.url("/feed"))
+    assert "the address is in a private network" in refusal(public.url("/feed"))
     assert site.requests == [], "it was not even asked"
 
 
@@ -416,7 +416,7 @@ def test_fetch_of_an_unknown_host_fails_without_errno() -> None:
         (socket.gaierror(socket.EAI_NONAME, "x"), "there is no host of this name (http://a.example/)"),
         (
             socket.gaierror(socket.EAI_AGAIN, "x"),
-            "the host's name cannot be looked up now (http://a.example/)",
+            "the host's name cannot be resolved at the moment (http://a.example/)",
         ),
         (UnicodeError("x"), "there is no host of this name (http://a.example/)"),
     ],

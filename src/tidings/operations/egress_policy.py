@@ -1,12 +1,12 @@
-"""The web as feeds, hubs and webhooks see it: which addresses one may lead to.
+"""Egress policy: protection against SSRF for requests of feeds, hubs and webhooks.
 
-All of them are named by strangers, and a program that asks what strangers name can be sent to what only it can reach: a
-router, a database, the metadata of a cloud. So an address inside, on this machine or in a private network, is only
-asked if the owner allows it, and the owner of a feed does so by typing it. What such a feed leads to may be on the same
-host, not elsewhere inside.
+Their URLs come from untrusted users, who could send the service to hosts that only it can reach: a router, a database,
+the metadata service of a cloud. So a private address, on this machine or in a private network, is allowed only by the
+operator; an operator who adds a feed there allows its host. Redirects of that feed may lead to the same host, but to no
+other private one.
 
-A name is resolved once, each of its addresses is looked at, and the connection goes to one that was looked at: a name
-that changes its answer in between (DNS rebinding) gains nothing.
+A name is resolved once, all its addresses are checked, and the connection goes to one of them: a name that changes its
+answer in between (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tidings.errors import InputError, TidingsError
 
 ACCEPTED_ADDRESS = "http:// or https:// with a host"
 PUBLIC_ADDRESSES = "public addresses"
-ALLOW_HINT = "whoever runs the service may allow others: delivery.private_callbacks = true in tidings.toml"
+PRIVATE_ADDRESS = "the address is in a private network, which is not allowed here"
+ALLOW_HINT = "the operator can allow others: delivery.private_callbacks = true in tidings.toml"
 
 # The tables of `ipaddress` differ between Python versions: 3.11 to 3.13 disagree about 3fff::/20,
 # 64:ff9b:1::/48 and 192.0.0.0/24. Sources: the IANA special-purpose address registries and RFC 6890.
@@ -72,9 +73,9 @@ ISATAP = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
 
 
 class FetchProblem(TidingsError):
-    """Something on the web could not be fetched.
+    """A request over HTTP failed.
 
-    `after` is how many seconds the server asks to be left alone, `gone` whether it says that there is nothing any more.
+    `after` is the server's `Retry-After` in seconds, `gone` is whether the resource was removed for good.
     """
 
     def __init__(
@@ -85,17 +86,17 @@ class FetchProblem(TidingsError):
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host, as this machine sees them."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    """Return the addresses of a host, as this machine resolves it."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
 
 
 def is_private(address: str) -> bool:
     """Return whether an IP address is anything but public; one with a zone (`fe80::1%eth0`) never is public."""
     host, zone, _ = address.partition("%")
-    found = ip_address(host)
+    parsed = ip_address(host)
     return bool(zone) or not (
-        _is_public_ipv4(found) if isinstance(found, IPv4Address) else _is_public_ipv6(found)
+        _is_public_ipv4(parsed) if isinstance(parsed, IPv4Address) else _is_public_ipv6(parsed)
     )
 
 
@@ -121,13 +122,13 @@ def _tunnelled_addresses(address: IPv6Address) -> Iterator[IPv4Address]:
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """How names become addresses, and which of those are inside. Tests have networks of their own."""
+    """How names are resolved, and which addresses are inside. Tests use networks of their own."""
 
     resolve: Callable[[str, int], Sequence[str]] = resolve
     is_inside: Callable[[str], bool] = is_private
 
     def leads_inside(self, url: str) -> bool:
-        """Whether an address leads inside, as far as can be told now; a name that nobody knows does not."""
+        """Return whether a URL leads inside at the moment; an unknown name does not."""
         host, port = split_host(url)
         try:
             return any(self.is_inside(each) for each in self.resolve(host, port))
@@ -138,23 +139,20 @@ class EgressPolicy:
         """Return the addresses of a URL's host; raise if one is inside, unless the host is `inside_host`."""
         host, port = split_host(url)
         try:
-            found = self.resolve(host, port)
-        except (OSError, UnicodeError) as error:  # names that are too long for any encoding of them
+            addresses = self.resolve(host, port)
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long for IDNA
             raise _unknown_host(url, error) from error
-        if host != inside_host and any(self.is_inside(each) for each in found):
+        if host != inside_host and any(self.is_inside(address) for address in addresses):
             raise FetchProblem(
-                "an address in a private network, which nobody here has allowed",
-                where=url,
-                received=", ".join(found),
-                accepted=PUBLIC_ADDRESSES,
+                PRIVATE_ADDRESS, where=url, received=", ".join(addresses), accepted=PUBLIC_ADDRESSES
             )
-        return found
+        return addresses
 
 
 def _unknown_host(url: str, error: Exception) -> FetchProblem:
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
         hint = "is this machine on the network?"
-        return FetchProblem("the host's name cannot be looked up now", where=url, hint=hint)
+        return FetchProblem("the host's name cannot be resolved at the moment", where=url, hint=hint)
     return FetchProblem("there is no host of this name", where=url, hint="is the address spelled right?")
 
 
@@ -164,19 +162,19 @@ _HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
 
 @lru_cache(maxsize=1_000)
 def split_host(url: str) -> tuple[str, int]:
-    """The host and the port of an address, or a refusal of what is no address on the web."""
+    """Return host and port of a URL, or raise if it is not a URL of http or https."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise _no_address(url) from None
+        raise _invalid_url(url) from None
     if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
-        raise _no_address(url)
+        raise _invalid_url(url)
     if not _HOST_AND_PORT.fullmatch(parts.netloc.rpartition("@")[2]):
-        raise _no_address(url)
+        raise _invalid_url(url)
     if parts.username is not None or parts.password is not None:
-        hint = "everybody who sees the address would see them"
-        raise InputError("an address with a name and a password in it is not kept", hint=hint)
+        hint = "remove them: everyone who sees the address would see them"
+        raise InputError("an address cannot contain a user name and a password", hint=hint)
     return host.lower(), port or {"http": 80, "https": 443}[parts.scheme]
 
 
@@ -189,11 +187,11 @@ def is_web_address(url: str) -> bool:
     return True
 
 
-def _no_address(url: str) -> InputError:
+def _invalid_url(url: str) -> InputError:
     received = repr(strip_credentials(url)[:200])
     return InputError("no address on the web", received=received, accepted=ACCEPTED_ADDRESS)
 
 
 def strip_credentials(url: str) -> str:
-    """What may be an address, without what may be a name and a password: problems of feeds are listed, and logged."""
+    """Remove what may be credentials from what may be a URL: problems of feeds are listed and logged."""
     return re.sub(r"//.*@", "//...@", url, flags=re.DOTALL)

@@ -1,7 +1,7 @@
-"""The address of a Kafka topic: kafka://HOST:PORT,HOST:PORT/TOPIC?SETTING=VALUE.
+"""Addresses of Kafka topics: kafka://HOST:PORT,HOST:PORT/TOPIC?SETTING=VALUE.
 
-The settings are those by which librdkafka gets in, `security.protocol` and `sasl.password` among them. They are not
-part of the name that is stored and shown.
+The settings are those of librdkafka for authentication, for example `security.protocol` and `sasl.password`. They are
+not part of the name that is stored and shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """Where a topic is; `settings` may have a password."""
+    """The address of a topic; `settings` may contain a password."""
 
     hosts: tuple[str, ...]
     topic: str
@@ -39,30 +39,30 @@ class KafkaAddress:
 
 
 def parse_kafka_address(url: str) -> KafkaAddress:
-    """The address that a text says."""
+    """Parse the address of a topic, or raise."""
     place, _, settings = url.removeprefix(KAFKA_SCHEME).partition("?")
     if "@" in place:
-        hint = "?sasl.username=NAME&sasl.password=PASSWORD behind the topic, with what else there is to set"
+        hint = "append the credentials as settings: ?sasl.username=NAME&sasl.password=PASSWORD"
         raise InputError(
-            "an address of a topic has no name and no password", accepted=ACCEPTED_TOPIC, hint=hint
+            "the address of a topic cannot contain credentials", accepted=ACCEPTED_TOPIC, hint=hint
         )
     hosts, _, topic = place.partition("/")
-    found = [_HOST.fullmatch(host) for host in hosts.split(",")]
-    if not all(found) or not _TOPIC.fullmatch(topic):
+    matches = [_HOST.fullmatch(host) for host in hosts.split(",")]
+    if not all(matches) or not _TOPIC.fullmatch(topic):
         raise InputError(
-            "this is no address of a Kafka topic",
+            "invalid address of a Kafka topic",
             received=f"{KAFKA_SCHEME}{place[:200]}",
             accepted=ACCEPTED_TOPIC,
         )
-    named = tuple(f"{each[1]}:{each[2] or DEFAULT_PORT}" for each in found if each)
-    return KafkaAddress(named, topic, tuple(map(_setting, settings.split("&") if settings else ())))
+    brokers = tuple(f"{match[1]}:{match[2] or DEFAULT_PORT}" for match in matches if match)
+    return KafkaAddress(brokers, topic, tuple(map(_parse_setting, settings.split("&") if settings else ())))
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _parse_setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.startswith(SETTING_PREFIXES):
         accepted = " and ".join(f"{each}NAME=VALUE" for each in SETTING_PREFIXES)
         raise InputError(
-            "this is no setting of how to get in", received=name[:100], accepted=accepted, where="--log"
+            "not a setting for authentication", received=name[:100], accepted=accepted, where="--log"
         )
     return name, unquote(value)

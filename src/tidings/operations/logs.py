@@ -1,11 +1,11 @@
-"""What is logged: one line for each thing, for people or as JSON, with ids and without secrets.
+"""Structured logging: one line per event, as text or JSON, with ids and without secrets.
 
-    log = logs.logger("tidings.stream")
+    log = logs.get_logger("tidings.stream")
     log.info("batch", batch=7, publications=100)
-    with logs.bound(publication="p-1"): ...       what is logged in here has the id
+    with logs.bind_fields(publication="p-1"): ...       everything logged in here has the id
 
-Modules that use Python's own logging are heard, too, whatever they are. Nothing secret is meant to be logged. If it is
-all the same, `hidden` takes it out: tokens, passwords, the paths of addresses, which may be a feed's or a webhook's.
+Records of Python's own logging take the same way. No code logs secrets on purpose; `redact_fields` removes those that
+slip in: tokens, passwords, and the paths of URLs, which may belong to a feed or a webhook.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HIDDEN = "***"
 SECRET_FIELDS = frozenset(
     {"token", "secret", "password", "authorization", "cookie", "target", "address", "url", "headers"}
 )
-"""Fields that are never shown."""
+"""Fields whose values are always redacted."""
 
 _PATTERNS = (
     (re.compile(r"tdg_[A-Za-z0-9_-]+"), f"tdg_{HIDDEN}"),
@@ -40,25 +40,25 @@ _PATTERNS = (
     ),
     (re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/@:\"']*):[^\s/@\"']*@"), rf"\1://\2:{HIDDEN}@"),
 )
-"""What a secret looks like, and what is left of it."""
+"""Patterns of secrets, with their replacements."""
 
 PLAIN_SCHEMES = frozenset({"http", "https", "sqlite", "postgresql", "spark", "sc", "k8s", "kafka", "file"})
 _TARGET = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s\"'<>]+")
 
 
 def get_logger(name: str) -> Any:
-    """A logger that takes fields."""
+    """Return a logger that accepts fields."""
     return structlog.stdlib.get_logger(name)
 
 
 def bind_fields(**ids: str) -> AbstractContextManager[Any]:
-    """Ids that stand in all that is logged inside, by whatever module."""
+    """Add ids to everything that any module logs inside the `with` block."""
     return structlog.contextvars.bound_contextvars(**ids)
 
 
 @contextmanager
 def configure_logging(level: Level = "warning", format: Format = "console") -> Iterator[None]:
-    """Send what is logged to standard error, from this level on, until the end of the `with`."""
+    """Log to standard error, from a level on, until the end of the `with` block."""
     root = logging.getLogger()
     before, level_before = root.handlers, root.level
     root.handlers = [_handler(format)]
@@ -116,7 +116,7 @@ def _rendering(format: Format) -> list[Processor]:
 
 
 class StderrStream(logging.StreamHandler[TextIO]):
-    """Standard error as it is now: while Spark starts, another file stands in its place."""
+    """Handler for the current standard error, which is replaced by a file while Spark starts."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -127,12 +127,12 @@ class StderrStream(logging.StreamHandler[TextIO]):
 
 
 def _is_not_py4j_noise(record: logging.LogRecord) -> bool:
-    """Py4J logs each call to a JVM that has died, whole; that the stream has failed is said once."""
+    """Drop records of Py4J: it logs each call to a dead JVM in full, and the stream's failure is logged once."""
     return "py4j" not in record.pathname and not record.name.startswith("py4j")
 
 
 def redact_fields(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """The same without secrets."""
+    """Redact secrets in the fields of a log event."""
     return {name: HIDDEN if name in SECRET_FIELDS else _redact_value(value) for name, value in event.items()}
 
 
@@ -142,14 +142,14 @@ def _redact_value(value: Any) -> Any:
             name: HIDDEN if name in SECRET_FIELDS else _redact_value(inner) for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_redact_value(each) for each in value]
+        return [_redact_value(inner) for inner in value]
     return redact_text(value) if isinstance(value, str) else value
 
 
 def redact_text(text: str) -> str:
-    """A text without what looks like a secret."""
-    for pattern, left in _PATTERNS:
-        text = pattern.sub(left, text)
+    """Redact everything in a text that looks like a secret."""
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
     return _TARGET.sub(
-        lambda found: found[0] if found[1] in PLAIN_SCHEMES else f"{found[1]}://{HIDDEN}", text
+        lambda match: match[0] if match[1] in PLAIN_SCHEMES else f"{match[1]}://{HIDDEN}", text
     )

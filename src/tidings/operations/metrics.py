@@ -1,8 +1,8 @@
-"""What a process counts, for Prometheus. Each application has a registry of its own, so that two can be in one process.
+"""Metrics for Prometheus. Each application has its own registry, so that two can run in one process.
 
-Counts of what is durable (publications, notifications, dead letters, how far the stream is) are read from the store
-when somebody asks: they are the same in each process, and a restart does not set them back. What happens in a process
-(requests, batches, deliveries) is counted there.
+Counts of durable data (publications, notifications, dead letters, position of the stream) are read from the store on
+each scrape: they are the same in every process and survive restarts. Events in a process (requests, batches,
+deliveries) are counted there.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 DURATION_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LARGEST_SEGMENTS = 32
-"""How many segments have a number of their own."""
+"""Number of segments with a gauge of their own."""
 
 STORE_METRICS: Mapping[str, tuple[str, str]] = {
-    "publications": ("counter", "Publications that were taken."),
+    "publications": ("counter", "Publications in the journal."),
     "notifications": ("counter", "Notifications of all subscribers."),
-    "dead_letters": ("counter", "Publications that could not be used."),
-    "stream_position": ("gauge", "How far in the journal everything is matched."),
-    "stream_lag": ("gauge", "Publications that wait to be matched."),
+    "dead_letters": ("counter", "Publications that could not be processed."),
+    "stream_position": ("gauge", "Position up to which the journal is matched."),
+    "stream_lag": ("gauge", "Publications that are not matched yet."),
 }
-"""What is read from the store, with its kind and its sentence."""
+"""Metrics that are read from the store, with type and description."""
 
-# When a counter began to count is of no use to anybody, and doubles the lines.
+# The creation times of counters are of no use here and would double the number of lines.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 CountReader = Callable[[], Mapping[str, float]]
 
 
 class StoreCollector(Collector):
-    """Asks the store for its counts whenever the metrics are asked for."""
+    """Reads the counts of the store on each scrape."""
 
     def __init__(self, read: CountReader) -> None:
         self._read = read
 
     def describe(self) -> list[Metric]:
-        """Nothing: else the store would be asked when this is registered."""
+        """Return nothing: otherwise registration would read the store."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         for name, value in self._read().items():
-            kind, words = STORE_METRICS[name]
+            kind, description = STORE_METRICS[name]
             family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
-            yield family(f"tidings_{name}", words, value=value)
+            yield family(f"tidings_{name}", description, value=value)
 
 
 class Metrics:
-    """The counts of one application."""
+    """The metrics of one application."""
 
     def __init__(self, read: CountReader | None = None) -> None:
         self.registry = CollectorRegistry()
         own = self.registry
         if read is not None:
             self.registry.register(StoreCollector(read))
-        self.matches = Counter("tidings_matches", "Matches that the stream found.", registry=own)
+        self.matches = Counter("tidings_matches", "Matches found by the stream.", registry=own)
         self.batch_seconds = Histogram(
             "tidings_batch_seconds",
-            "How long batches of the stream took.",
+            "Duration of batches of the stream.",
             buckets=DURATION_BUCKETS,
             registry=own,
         )
         self.latency_seconds = Histogram(
             "tidings_latency_seconds",
-            "From the oldest publication of a batch to its notifications.",
+            "Time from the oldest publication of a batch to its notifications.",
             buckets=DURATION_BUCKETS,
             registry=own,
         )
@@ -84,32 +84,35 @@ class Metrics:
         self.subscriptions = Gauge("tidings_subscriptions", "Subscriptions in the index.", registry=own)
         self.segment_subscriptions = Gauge(
             "tidings_segment_subscriptions",
-            "Subscriptions in a segment, the largest first.",
+            "Subscriptions per segment, the largest first.",
             ["segment"],
             registry=own,
         )
         self.deliveries = Counter(
             "tidings_deliveries",
-            "Attempts to deliver, by how and what came of it.",
+            "Delivery attempts, by channel and outcome.",
             ["channel", "outcome"],
             registry=own,
         )
         self.requests = Counter(
-            "tidings_requests", "Requests that were answered.", ["method", "route", "status"], registry=own
+            "tidings_requests",
+            "HTTP requests, by route and status.",
+            ["method", "route", "status"],
+            registry=own,
         )
         self.request_seconds = Histogram(
             "tidings_request_seconds",
-            "How long answers took.",
+            "Duration of HTTP requests.",
             ["route"],
             buckets=DURATION_BUCKETS,
             registry=own,
         )
         self.clients = Gauge(
-            "tidings_stream_clients", "Clients that are sent news as it comes.", ["kind"], registry=own
+            "tidings_stream_clients", "Connected clients of notification streams.", ["kind"], registry=own
         )
 
     def batch(self, matches: int, seconds: float, latency: float | None, sizes: Sequence[int]) -> None:
-        """A batch of the stream is done."""
+        """Record a completed batch of the stream."""
         self.matches.inc(matches)
         self.batch_seconds.observe(seconds)
         if latency is not None:
@@ -117,7 +120,7 @@ class Metrics:
         self.index(sizes)
 
     def index(self, sizes: Sequence[int]) -> None:
-        """What stands in the index."""
+        """Record the sizes of the index's segments."""
         self.segments.set(len(sizes))
         self.subscriptions.set(sum(sizes))
         self.segment_subscriptions.clear()
@@ -125,12 +128,13 @@ class Metrics:
             self.segment_subscriptions.labels(str(number)).set(size)
 
     def delivered(self, channel: str, outcome: str) -> None:
-        """An attempt has ended; `outcome` is `delivered`, `failed` (it is tried again), `dead` or `gone`."""
+        """Count a delivery attempt; `outcome` is `delivered`, `failed` (it is retried), `dead` or `gone`."""
         self.deliveries.labels(channel, outcome).inc()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """As Prometheus reads it, with its media type: as OpenMetrics for whoever accepts that. What Prometheus's own
-        library chooses would promise any version that is asked for.
+        """Render the metrics in the text format of Prometheus, or as OpenMetrics if accepted, with the media type.
+
+        The choice is made here, because prometheus_client promises any version of OpenMetrics that is requested.
         """
         if OPEN_METRICS.partition(";")[0] in accept:
             return openmetrics.generate_latest(self.registry), OPEN_METRICS  # type: ignore[no-untyped-call]

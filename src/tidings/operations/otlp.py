@@ -1,4 +1,4 @@
-"""OpenTelemetry itself: spans, sent in batches to an endpoint. Imported if one is configured, and not else."""
+"""Exporter of spans over OTLP, in batches. Only this module imports OpenTelemetry, and only if it is configured."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 PATH = "/v1/traces"
 EXPORT_SECONDS = 10
-"""How long the endpoint may take; spans that it does not take are dropped, and the work goes on."""
+"""Timeout of an export; spans that the endpoint does not accept are dropped."""
 
 _carrier = TraceContextTextMapPropagator()
 
 
 class OtlpTracer:
-    """Spans of this process."""
+    """Tracer for the spans of this process."""
 
     def __init__(self, endpoint: str, service: str, headers: dict[str, str], ratio: float) -> None:
         address = endpoint if endpoint.endswith(PATH) else endpoint.rstrip("/") + PATH
@@ -45,25 +45,25 @@ class OtlpTracer:
         lasted: float,
         ended: int | None,
     ) -> Iterator[str | None]:
-        begun = self._tracer.start_span(
+        span = self._tracer.start_span(
             name,
             kind=trace.SpanKind[kind.upper()],
             context=_context(parent) if parent else None,
-            links=[trace.Link(_span_context(each)) for each in links],
+            links=[trace.Link(_span_context(link)) for link in links],
             start_time=(ended or time_ns()) - int(lasted * 1e9),
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
         try:
-            with trace.use_span(begun):
+            with trace.use_span(span):
                 yield self.current()
         finally:
-            begun.end(ended)
+            span.end(ended)
 
     def note(self, attributes: Mapping[str, Any], failed: bool) -> None:
-        under_way = trace.get_current_span()
-        under_way.set_attributes(attributes)
+        span = trace.get_current_span()
+        span.set_attributes(attributes)
         if failed:
-            under_way.set_status(trace.StatusCode.ERROR)
+            span.set_status(trace.StatusCode.ERROR)
 
     def current(self) -> str | None:
         carried: dict[str, str] = {}

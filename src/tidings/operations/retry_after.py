@@ -1,4 +1,4 @@
-"""`Retry-After`: for how long a server asks not to be called; and dates in HTTP headers."""
+"""The header `Retry-After`, and dates in HTTP headers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LONGEST_PAUSE = timedelta(days=7)
 
 
 def parse_retry_after(headers: Mapping[str, str], moment: datetime) -> int | None:
-    """The seconds that a server asks to be left alone: a number, or until a date."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdecimal():
-        seconds = int(said[:10])
+    """Return the seconds to wait before the next request; the header has a number, or a date."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdecimal():
+        seconds = int(value[:10])
     else:
-        until = parse_http_date(said)
+        until = parse_http_date(value)
         if until is None:
             return None
         seconds = int((until - moment).total_seconds())
@@ -23,12 +23,9 @@ def parse_retry_after(headers: Mapping[str, str], moment: datetime) -> int | Non
 
 
 def parse_http_date(text: str) -> datetime | None:
-    """The date of a header. A date that cannot be read counts as none (RFC 9110, section 13.1.3)."""
+    """Parse the date of a header; an invalid one counts as missing (RFC 9110, section 13.1.3)."""
     try:
-        found = parsedate_to_datetime(text)
-    except (
-        ValueError,
-        OverflowError,
-    ):  # OverflowError: a year or a zone with more digits than a C integer has
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):  # OverflowError: a year or zone with more digits than a C integer
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return date.replace(tzinfo=UTC) if date.tzinfo is None else date

@@ -1,13 +1,13 @@
-"""Walls around a process that does what strangers say with libraries that connect by themselves.
+"""Sandbox of a process that runs libraries, which open their own connections, on untrusted input.
 
-    Walls(inside=False).build()
+    Sandbox(inside=False).build()
 
-From then on this process reads no files but those that Python and its libraries are made of, writes none, runs no
-programs, and connects to public addresses only. Python itself asks the walls before it does any of that, whichever
-library wants it and in whichever thread (`sys.addaudithook`), and they look at the address that is connected to: what
-its name leads to a moment later, or where a redirect leads, makes no difference. They cannot be taken down.
+From then on this process reads only the files of Python and its libraries, writes none, runs no programs, and connects
+to public addresses only. An audit hook (`sys.addaudithook`) checks each of these operations, whichever library or
+thread starts it. It checks the address of the connection itself, so redirects and changed names gain nothing. An audit
+hook cannot be removed.
 
-What is refused is an `OSError`, which libraries expect of files and networks.
+A violation is an `OSError`, which libraries expect of files and networks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from tidings.operations.egress_policy import is_private
+from tidings.operations.egress_policy import PRIVATE_ADDRESS, is_private
 
 PROGRAMS = frozenset(
     ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
@@ -33,15 +33,14 @@ FILE_CHANGES = frozenset(
     ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 )
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-PRIVATE_ADDRESS = "an address in a private network, which nobody here has allowed"
 
 
 class SandboxViolation(PermissionError):
-    """What the walls do not let through."""
+    """An operation that the sandbox does not allow."""
 
 
 class Sandbox:
-    """What this process may do once they are built; with `inside` it may connect to any address."""
+    """The restrictions of this process; with `inside` it may connect to any address."""
 
     def __init__(self, inside: bool, readable: Iterable[str] = ()) -> None:
         self.inside = inside
@@ -60,54 +59,54 @@ class Sandbox:
         sys.dont_write_bytecode = True
         if not self.inside:
             _pin_names()
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._audit)
 
     @property
     def refused(self) -> list[str]:
-        """What this thread was refused; whoever has read it clears it."""
-        found: list[str] | None = getattr(self._own, "refused", None)
-        if found is None:
-            found = self._own.refused = []
-        return found
+        """Violations of this thread; the reader clears the list."""
+        violations: list[str] | None = getattr(self._own, "refused", None)
+        if violations is None:
+            violations = self._own.refused = []
+        return violations
 
-    def _hear(self, event: str, said: Any) -> None:
-        look = self._events.get(event)
-        if look is not None:
-            look(said)
+    def _audit(self, event: str, arguments: Any) -> None:
+        check = self._events.get(event)
+        if check is not None:
+            check(arguments)
 
     def _refuse(self, what: str) -> None:
         self.refused.append(what)
         raise SandboxViolation(what)
 
-    def _connect(self, said: Any) -> None:
-        found, address = said
-        if self.inside or address is None:  # a message over a socket that is connected
+    def _connect(self, arguments: Any) -> None:
+        connected, address = arguments
+        if self.inside or address is None:  # None: a message over a connected socket
             return
-        if found.family not in (socket.AF_INET, socket.AF_INET6):
-            self._refuse("a socket that is no address on the web")
+        if connected.family not in (socket.AF_INET, socket.AF_INET6):
+            self._refuse("a socket that is not an internet address")
         if is_private_address(str(address[0])) and not self._is_own(address):
             self._refuse(PRIVATE_ADDRESS)
 
-    def _bind(self, said: Any) -> None:
+    def _bind(self, arguments: Any) -> None:
         with self._binding:
-            self._bound.add(said[0])
+            self._bound.add(arguments[0])
 
     def _is_own(self, address: Any) -> bool:
-        """Whether it leads to this very process: libraries wake their threads with a connection to themselves."""
+        """Return whether an address is bound by this process: libraries wake their threads over such a connection."""
         with self._binding:
             bound = list(self._bound)
         return any(each.fileno() >= 0 and each.getsockname()[:2] == address[:2] for each in bound)
 
-    def _open(self, said: Any) -> None:
-        path, _, flags = said
+    def _open(self, arguments: Any) -> None:
+        path, _, flags = arguments
         if isinstance(path, int) or path is None:
             return
-        found = os.path.realpath(os.fsdecode(path))
-        if found == os.devnull:
+        real = os.path.realpath(os.fsdecode(path))
+        if real == os.devnull:
             return
         if (flags or 0) & WRITES:
             self._refuse("a file that would be written")
-        if not any(found == each or found.startswith(f"{each}{os.sep}") for each in self._readable):
+        if not any(real == root or real.startswith(f"{root}{os.sep}") for root in self._readable):
             self._refuse("a file of this machine")
 
     def _program(self, _: Any) -> None:
@@ -118,7 +117,7 @@ class Sandbox:
 
 
 def is_private_address(address: str) -> bool:
-    """Whether an address is not public. A name is none: who connects to one learns only afterwards where it led."""
+    """Return whether an address is not public. A name counts as private: its address is known too late."""
     try:
         return is_private(address)
     except ValueError:
@@ -126,7 +125,7 @@ def is_private_address(address: str) -> bool:
 
 
 def _pin_names() -> None:
-    """Sockets that are given a name resolve it below Python, where nobody can look: here it is done before."""
+    """Resolve names before sockets connect: sockets would resolve them in C, where no audit hook sees the address."""
     base = socket.socket.__mro__[1]
 
     def pinned(name: str) -> Callable[..., Any]:
@@ -134,7 +133,7 @@ def _pin_names() -> None:
 
         def method(self: socket.socket, *args: Any) -> Any:
             *before, address = args
-            return plain(self, *before, _resolved(self, address))
+            return plain(self, *before, _resolve_address(self, address))
 
         return method
 
@@ -142,15 +141,15 @@ def _pin_names() -> None:
         setattr(socket.socket, name, pinned(name))
 
 
-def _resolved(found: socket.socket, address: Any) -> Any:
-    if found.family not in (socket.AF_INET, socket.AF_INET6):
+def _resolve_address(used: socket.socket, address: Any) -> Any:
+    if used.family not in (socket.AF_INET, socket.AF_INET6):
         return address
     host, port, *_ = address
-    return socket.getaddrinfo(host, port, found.family, found.type)[0][4]
+    return socket.getaddrinfo(host, port, used.family, used.type)[0][4]
 
 
 def _own_files() -> list[str]:
-    """What Python, its libraries and TLS are made of."""
+    """List the files and folders of Python, its libraries and TLS."""
     tls = ssl.get_default_verify_paths()
     return [
         *(each for each in sys.path if Path(each).is_absolute() and Path(each).parent != Path(each)),

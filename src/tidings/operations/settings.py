@@ -1,13 +1,13 @@
-"""The settings of a service: a file, the environment, the command line; each outweighs those before it.
+"""Declarations of all settings, read from a file, the environment and the command line, in order of precedence.
 
-    settings = load(given={"port": 8000}).settings
+    settings = load_settings({"port": 8000}).settings
 
-    tidings.toml            TIDINGS_... in the environment
+    tidings.toml            environment variables
     port = 8000             TIDINGS_PORT=8000
     [spark]
     master = "local[4]"     TIDINGS_SPARK__MASTER=local[4]
 
-A setting is declared once, in a model below, with its sentence: the docs, `tidings config show` and the checks follow.
+A setting is declared once, with its description: the docs, `tidings config show` and validation derive from it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tidings.errors import InputError
 
 VARIABLE_PREFIX, NESTING_DELIMITER = "TIDINGS_", "__"
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
-"""Hosts that stand for every address of the machine."""
+"""Hosts that mean every address of the machine."""
 
 
 class ServicePart(StrEnum):
-    """What a service is made of; each can run alone."""
+    """Parts of the service, which can run in separate processes."""
 
     API = "api"
     STREAM = "stream"
@@ -48,7 +48,7 @@ Duration = Annotated[str, AfterValidator(_duration)]
 
 
 class SettingsGroup(BaseModel):
-    """Settings of one table of the file. A name that is no setting is refused."""
+    """Settings of one table of the file. Unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,43 +57,43 @@ class SparkSettings(SettingsGroup):
     """Where the stream runs."""
 
     master: str | None = Field(
-        default=None, description="Where Spark runs, as `--master` says; `local[*]` if nowhere."
+        default=None, description="Spark master, as for `--master`; `local[*]` if it is not set."
     )
-    conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark, by name.")
+    conf: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, by name.")
 
 
 class StreamSettings(SettingsGroup):
-    """How the stream reads, and what happens when it fails."""
+    """Batches, restarts and budgets of the stream."""
 
     publications: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="How many a batch may have at most."
+        default=10_000, ge=1, le=1_000_000, description="Maximum number of publications in a batch."
     )
     restarts: int = Field(
-        default=5, ge=0, le=1_000, description="How often in a row a stream that failed is started again."
+        default=5, ge=0, le=1_000, description="Maximum number of consecutive restarts after failures."
     )
     longest_pause: float = Field(
         default=60.0,
         gt=0,
         le=3_600,
-        description="Seconds before a start at most: they double each time, from 1 on.",
+        description="Maximum seconds before a restart; the delay starts at 1 and doubles each time.",
     )
     step_seconds: float = Field(
         default=30.0,
         gt=0,
         le=3_600,
-        description="Seconds that one step may take: decoding or matching a few publications, or explaining one match.",
+        description="Maximum seconds of one step: decoding or matching a few publications, or explaining one match.",
     )
     step_memory: int = Field(
         default=2_048,
         ge=16,
         le=1_000_000,
-        description="Megabytes that a task may allocate beyond what its worker has. Only on Linux.",
+        description="Megabytes that a task may allocate beyond what its worker uses. Linux only.",
     )
     suspend_after: int = Field(
         default=3,
         ge=1,
         le=1_000_000,
-        description="How often a subscription may exceed these budgets until it is suspended.",
+        description="Number of times that a subscription may exceed these budgets before it is suspended.",
     )
 
 
@@ -104,100 +104,109 @@ NOTIFICATION_SERVICES = (
     *("signal", "signals", "gotify", "gotifys", "ntfy", "ntfys", "hassio", "hassios"),
     *("json", "jsons", "xml", "xmls", "form", "forms"),
 )
-"""Services of mail and chat, at hosts of their own or at one that a target names. Others do something to the machine
-itself, speak a protocol that few need, or have parameters that nobody here has looked at."""
+"""Mail and chat services, at their own hosts or at one that the target names. Others act on the machine itself, speak
+a rare protocol, or have parameters that were not reviewed."""
 
 
 class DeliverySettings(SettingsGroup):
-    """What is told to others."""
+    """Delivery to destinations and to subscribers of the hub."""
 
     private_callbacks: bool = Field(
         default=False,
-        description="Let the hub and destinations lead to this machine and to private networks.",
+        description="Allow callbacks of the hub and destinations on this machine and in private networks.",
     )
     retries: tuple[float, ...] = Field(
         default=(5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000),
         min_length=1,
         max_length=100,
-        description="Seconds to wait after each failed attempt to deliver; after the last it is a dead letter.",
+        description="Seconds to wait after each failed delivery attempt; after the last one it is a dead letter.",
     )
     jitter: float = Field(
-        default=0.1, ge=0, le=1, description="Up to which part of itself a wait is longer, by chance."
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Maximum random extra delay before a retry, as a share of the delay.",
     )
     patience: int = Field(
-        default=86_400, ge=0, le=604_800, description="Seconds that a receiver may ask to be left alone."
+        default=86_400, ge=0, le=604_800, description="Maximum `Retry-After` of a receiver in seconds."
     )
     timeout: float = Field(
-        default=20.0, gt=0, le=600, description="Seconds that a receiver has to answer, all in all."
+        default=20.0, gt=0, le=600, description="Maximum seconds of a request to a receiver, in total."
     )
-    workers: int = Field(default=32, ge=1, le=1_000, description="How many deliveries are made at once.")
-    per_host: int = Field(default=8, ge=1, le=1_000, description="How many of those to one host.")
+    workers: int = Field(default=32, ge=1, le=1_000, description="Maximum number of concurrent deliveries.")
+    per_host: int = Field(
+        default=8, ge=1, le=1_000, description="Maximum number of concurrent deliveries to one host."
+    )
     destinations: int = Field(
-        default=20, ge=1, le=100_000, description="How many destinations a subscriber may have."
+        default=20, ge=1, le=100_000, description="Maximum number of destinations per subscriber."
     )
-    letters: int = Field(default=30, ge=1, le=3_650, description="Days that dead letters are kept.")
+    letters: int = Field(default=30, ge=1, le=3_650, description="Days that dead letters are stored.")
     overlap: int = Field(
-        default=24, ge=0, le=8_760, description="Hours that an old secret signs beside the new one."
+        default=24, ge=0, le=8_760, description="Hours that an old secret still signs after a rotation."
     )
     brokers: tuple[str, ...] = Field(
-        default=(), description="The brokers of Kafka that destinations may name, `host:port`."
+        default=(), description="Kafka brokers that destinations may use, as `host:port`."
     )
     services: tuple[str, ...] = Field(
-        default=NOTIFICATION_SERVICES, description="The services of Apprise that destinations may name."
+        default=NOTIFICATION_SERVICES, description="Apprise services that destinations may use."
     )
 
 
 class ObjectSettings(SettingsGroup):
-    """What is told about objects of the databases that were added."""
+    """Notifications about objects of the added databases."""
 
-    tell: bool = Field(default=True, description="Tell whom changes concern while the service runs.")
-    tell_author: bool = Field(default=False, description="Tell those, too, who made the changes themselves.")
-    publish: bool = Field(default=False, description="Publish the changes as events, too.")
+    tell: bool = Field(
+        default=True, description="Notify the subscribers whom changes concern while the service runs."
+    )
+    tell_author: bool = Field(default=False, description="Notify the author of a change, too.")
+    publish: bool = Field(default=False, description="Publish changes as events, too.")
 
 
 class Limits(SettingsGroup):
-    """Limits on what is taken, each as `name=number name=number`."""
+    """Limits of input, each as `name=number name=number`."""
 
-    document: str = Field(default="", description="Of XML documents: `depth=100 nodes=5000`.")
-    graph: str = Field(default="", description="Of graphs.")
-    xpath: str = Field(default="", description="Of XPath subscriptions.")
-    gql: str = Field(default="", description="Of subscriptions to graphs.")
-    rules: str = Field(default="", description="Of rules over metadata.")
-    query: str = Field(default="", description="Of queries over metadata.")
-    sparql: str = Field(default="", description="Of queries in SPARQL.")
-    parser: str = Field(default="", description="Of parser processes: `seconds=10 memory=1024`.")
-    api: str = Field(default="", description="Of the HTTP API: `body=1000000 rate=600 burst=100`.")
+    document: str = Field(default="", description="Limits of XML documents: `depth=100 nodes=5000`.")
+    graph: str = Field(default="", description="Limits of graphs.")
+    xpath: str = Field(default="", description="Limits of XPath subscriptions.")
+    gql: str = Field(default="", description="Limits of graph subscriptions.")
+    rules: str = Field(default="", description="Limits of rules over metadata.")
+    query: str = Field(default="", description="Limits of queries over metadata.")
+    sparql: str = Field(default="", description="Limits of SPARQL queries.")
+    parser: str = Field(default="", description="Limits of parser processes: `seconds=10 memory=1024`.")
+    api: str = Field(default="", description="Limits of the HTTP API: `body=1000000 rate=600 burst=100`.")
 
 
 class RetentionSettings(SettingsGroup):
-    """How long things are kept."""
+    """How long data is stored."""
 
     pipeline: Duration = Field(
-        default="2 days", description="What the pipeline did over time, for the charts."
+        default="2 days", description="Time that the measurements of the pipeline are stored."
     )
 
 
 class LogSettings(SettingsGroup):
-    """What is logged, to standard error."""
+    """Logging to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="warning", description="From which level on; requests and batches are `info`."
+        default="warning", description="Lowest level that is logged; requests and batches are `info`."
     )
-    format: Literal["console", "json"] = Field(default="console", description="Lines for people, or JSON.")
+    format: Literal["console", "json"] = Field(
+        default="console", description="Log format: plain lines, or JSON."
+    )
 
 
 class TraceSettings(SettingsGroup):
-    """OpenTelemetry."""
+    """Tracing with OpenTelemetry."""
 
     endpoint: str | None = Field(
         default=None,
-        description="Where traces are sent, over OTLP/HTTP: `http://collector:4318`. Else none are.",
+        description="OTLP/HTTP endpoint, for example `http://collector:4318`; without it nothing is traced.",
     )
     headers: dict[str, SecretStr] = Field(
-        default_factory=dict, description="What the endpoint wants to see in each request."
+        default_factory=dict, description="Headers of each request to the endpoint."
     )
-    service: str = Field(default="tidings", description="The name of the service in traces.")
-    ratio: float = Field(default=1.0, ge=0, le=1, description="The share of publications that is traced.")
+    service: str = Field(default="tidings", description="Name of the service in traces.")
+    ratio: float = Field(default=1.0, ge=0, le=1, description="Share of publications that are traced.")
 
 
 class Settings(BaseSettings):
@@ -211,46 +220,48 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    home: Path = Field(default=Path(".tidings"), description="The folder everything lives in.")
+    home: Path = Field(default=Path(".tidings"), description="Home folder of the service.")
     store: SecretStr | None = Field(
         default=None,
-        description="Another store than the home folder's: `sqlite:///path` or `postgresql://...`",
+        description="Store outside the home folder: `sqlite:///path` or `postgresql://...`",
     )
-    host: str = Field(default="127.0.0.1", description="The address to listen at.")
-    port: int = Field(default=8080, ge=0, le=65_535, description="The port; 0 takes one that is free.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8080, ge=0, le=65_535, description="Port to listen on; 0 chooses a free one.")
     public_url: str | None = Field(
-        default=None, description="How others reach the service, behind a proxy say."
+        default=None, description="URL under which others reach the service, for example behind a proxy."
     )
     forwarded_from: str = Field(
         default="127.0.0.1",
-        description="The proxies whose `X-Forwarded-` headers are believed: addresses, or `*`.",
+        description="Proxies whose `X-Forwarded-` headers are trusted: addresses, or `*`.",
     )
-    contact: str | None = Field(default=None, description="An address for those whose sites are asked.")
+    contact: str | None = Field(
+        default=None, description="Contact address that is sent to the sites whose feeds are polled."
+    )
     rpc_token: SecretStr | None = Field(
         default=None,
-        description="Opens XML-RPC, `/metadata` and `/objects`, as an administrator's token does.",
+        description="Token for XML-RPC, `/metadata` and `/objects`, as an administrator's token.",
     )
-    follow: str | None = Field(default=None, description="Another provider whose metadata is followed.")
-    log: SecretStr | None = Field(default=None, description="A log of metadata that several providers share.")
+    follow: str | None = Field(default=None, description="Metadata provider to follow.")
+    log: SecretStr | None = Field(default=None, description="Metadata log that several providers share.")
     metadata_batch: int = Field(
         default=1_000,
         ge=1,
         le=100_000,
-        description="Entries of the log of metadata that are applied at once.",
+        description="Entries of the metadata log that are applied in one transaction.",
     )
     migrate: bool = Field(
         default=True,
-        description="Bring the store to the newest version on start; else `tidings store migrate` does.",
+        description="Migrate the store on start; if false, run `tidings store migrate`.",
     )
     metrics: Literal["administrators", "open"] = Field(
         default="administrators",
-        description="Who may read `/metrics`: those with an administrator's token, or all.",
+        description="Who may read `/metrics`: callers with an administrator's token, or everyone.",
     )
     drain: float = Field(
         default=20.0,
         gt=0,
         le=3_600,
-        description="Seconds that what is under way has to end, when the service ends.",
+        description="Seconds that work in progress has to finish when the service shuts down.",
     )
 
     spark: SparkSettings = SparkSettings()
@@ -269,6 +280,6 @@ class Settings(BaseSettings):
         return self.host in WILDCARD_HOSTS
 
     def reached_at(self) -> str:
-        """The address that others use: the public one, or else where the service listens."""
+        """Return the URL of the service: the public one, or else the one that it listens on."""
         host = "127.0.0.1" if self.listens_everywhere() else self.host
         return self.public_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"

@@ -1,13 +1,13 @@
-"""Traces with OpenTelemetry, if an endpoint is configured; else nothing is imported, and nothing happens.
+"""Traces with OpenTelemetry. Without a configured endpoint nothing is imported and every call does nothing.
 
-    with traces.span("publish"): ...            in the trace of whoever called, or in a new one
-    with traces.span("deliver", parent=text):   in the trace that a traceparent names
-    traces.current()                            the traceparent of now, to be kept with a publication
+    with traces.start_span("publish"): ...            in the caller's trace, or in a new one
+    with traces.start_span("deliver", parent=text):   in the trace of a traceparent
+    traces.current_traceparent()                      the current traceparent, to be stored with a publication
 
-A publication is published by one process, matched by another, with thousands of others in one batch, and delivered by a
-third. So the batch has a trace of its own, with links to those of its publications; in each of those is `notify`, with
-a link to the batch, and `deliver`. Of a batch the process that runs the stream tells, when it is over: through Spark
-Connect it is processed elsewhere.
+One process publishes a publication, another matches it in a batch with thousands of others, and a third delivers it. So
+the batch has its own trace, with links to those of its publications; each of those has `notify`, with a link to the
+batch, and `deliver`. The process that runs the stream records the span of a batch when the batch is over, because Spark
+Connect processes it elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.errors import SetupError
 
 SpanKind = Literal["internal", "server", "client", "producer"]
 Tracing = Any
-"""What OpenTelemetry gives; it is imported by `configure` only."""
+"""An `OtlpTracer`; only `configure_tracing` imports its module, which imports OpenTelemetry."""
 
 _tracing: Tracing | None = None
 
@@ -45,7 +45,7 @@ def configure_tracing(
 
 
 def end_tracing() -> None:
-    """Send what is left, and trace no more."""
+    """Send the remaining spans and stop tracing."""
     global _tracing
     if _tracing is not None:
         _tracing.close()
@@ -66,25 +66,26 @@ def start_span(
     lasted: float = 0.0,
     ended: float | None = None,
 ) -> AbstractContextManager[str | None]:
-    """Something that takes time; gives its traceparent, or None if nobody traces. What is told when it is over has
-    `lasted` for so many seconds, and has `ended` then, in seconds since 1970, if that was not just now. `kind` says
-    whether we were called or call somebody: maps of services are drawn by it.
+    """Start a span; the context manager returns its traceparent, or None if nothing is traced.
+
+    A span that is recorded afterwards has a duration of `lasted` seconds and the end `ended`, in seconds since 1970, by
+    default now. `kind` tells an incoming call from an outgoing one, for service maps.
     """
     if _tracing is None:
         return nullcontext()
-    over = None if ended is None else int(ended * 1e9)
-    found: AbstractContextManager[str | None] = _tracing.span(
-        name, parent, links, attributes or {}, kind, lasted, over
+    end = None if ended is None else int(ended * 1e9)
+    span: AbstractContextManager[str | None] = _tracing.span(
+        name, parent, links, attributes or {}, kind, lasted, end
     )
-    return found
+    return span
 
 
 def annotate_span(attributes: Mapping[str, Any], *, failed: bool = False) -> None:
-    """Say of what is under way here what came of it."""
+    """Add attributes to the current span, and optionally mark it as failed."""
     if _tracing is not None:
         _tracing.note(attributes, failed)
 
 
 def current_traceparent() -> str | None:
-    """The traceparent of what is under way here."""
+    """Return the traceparent of the current span."""
     return None if _tracing is None else _tracing.current()
