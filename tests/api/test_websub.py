@@ -234,7 +234,7 @@ def test_hub_with_an_invalid_address_is_a_problem_of_its_feed(
     site.pages["/rss.xml"] = Response(200, rss("a", more=links), {"Link": f"<{address}>; rel=self"})
     assert poller.add(site.url()).problem is None
     assert published(tidings) == 1
-    assert not address or "no address on the web" in (feed(tidings).problem or "")
+    assert not address or "not a web address" in (feed(tidings).problem or "")
 
 
 def test_hub_gets_no_request_without_a_public_url(tidings: Tidings, site: Site, clock: Clock) -> None:

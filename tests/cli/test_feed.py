@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_refused(tidings: Tidings, site: Site) -> None:
         f"error: the feed is not available ({site.url('/nothing')}); received status 404\n",
     )
     done = tidings("feed", "add", "news")
-    assert (done.exit_code, done.stderr[:46]) == (2, "error: no address on the web; received 'news';")
+    assert (done.exit_code, done.stderr[:42]) == (2, "error: not a web address; received 'news';")
     assert tidings("feed", "list").stderr == "no feeds: tidings feed add URL\n"
 
 

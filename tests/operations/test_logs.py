@@ -30,7 +30,7 @@ LEAKS = (
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
-def test_secrets_are_taken_out(format: logs.Format, capsys: pytest.CaptureFixture[str]) -> None:
+def test_redaction_removes_secrets(format: logs.Format, capsys: pytest.CaptureFixture[str]) -> None:
     with logs.configure_logging("debug", format):
         log, plain = logs.get_logger("tidings.test"), logging.getLogger("tidings.other")
         for leak in LEAKS:
@@ -49,7 +49,7 @@ def test_secrets_are_taken_out(format: logs.Format, capsys: pytest.CaptureFixtur
     assert "https://hooks.example.org/***" in said and "postgresql://tidings:***@db/tidings" in said
 
 
-def test_ids_stand_in_what_is_logged_by_whatever_module(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bind_fields_adds_ids_to_records_of_any_module(capsys: pytest.CaptureFixture[str]) -> None:
     with (
         logs.configure_logging("info", "json"),
         logs.bind_fields(request="r-1"),

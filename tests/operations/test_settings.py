@@ -30,7 +30,7 @@ def test_value_of_spark_settings_hides_secrets(tmp_path: Path) -> None:
     )
 
 
-def test_each_source_outweighs_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_settings_later_sources_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "tidings.toml"
     file.write_text('port = 1\nhost = "file"\n\n[spark]\nmaster = "local"\n[spark.conf]\n"spark.a.b" = "c"\n')
     monkeypatch.setenv("TIDINGS_PORT", "2")
@@ -47,7 +47,7 @@ def test_each_source_outweighs_those_before(tmp_path: Path, monkeypatch: pytest.
     assert "drain" not in found.origins
 
 
-def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_settings_reads_the_named_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.toml").write_text("port = 1")
     (tmp_path / "b.toml").write_text("port = 2")
     monkeypatch.setenv("TIDINGS_CONFIG", str(tmp_path / "a.toml"))
@@ -55,7 +55,7 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert load_settings(config=tmp_path / "b.toml").settings.port == 2
     for name, text, told in (
         ("missing", None, "cannot be read"),
-        ("broken", "port = ", "this is no TOML"),
+        ("broken", "port = ", "invalid TOML"),
         ("bytes", b"\xff", "not UTF-8"),
     ):
         if text is not None:
@@ -102,20 +102,20 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ),
     ],
 )
-def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, told: str) -> None:
+def test_load_settings_with_an_invalid_file_raises_its_place(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "tidings.toml").write_text(text)
     [found] = read_sources({"home": tmp_path}).refusals()
     assert str(found).startswith(told), str(found)
     assert found.place is not None
 
 
-def test_what_is_wrong_in_the_environment_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_settings_with_an_invalid_variable_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_PORT", "many")
     with pytest.raises(InputError, match=r"port is invalid.*\(TIDINGS_PORT\); received 'many'"):
         load_settings()
 
 
-def test_a_secret_is_never_shown(tmp_path: Path) -> None:
+def test_errors_and_values_hide_secrets(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(
         'store = "postgresql://tidings:geheim@db/tidings"\nrpc_token = "geheim"\n[traces.headers]\nkey = "geheim"\n'
     )
@@ -125,9 +125,7 @@ def test_a_secret_is_never_shown(tmp_path: Path) -> None:
     assert settings.store_url() == "postgresql://tidings:geheim@db/tidings"
 
 
-def test_limits_of_the_file_reach_the_modules_that_read_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export_sets_the_variables_of_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tidings.toml").write_text('[limits]\ndocument = "depth=7"\ngraph = "edges=9"\n')
     monkeypatch.setenv("TIDINGS_GRAPH_LIMITS", "edges=8")
     monkeypatch.setenv("TIDINGS_DOCUMENT_LIMITS", "")
@@ -138,7 +136,7 @@ def test_limits_of_the_file_reach_the_modules_that_read_them(
     )
 
 
-def test_where_a_setting_stands() -> None:
+def test_locate_setting_finds_the_key() -> None:
     text = 'a = 1\n[b]\n"c" = 2\n[d.e]\nf = 3\n'
     places = {path: locate_setting(text, path) for path in (("a",), ("b", "c"), ("d", "e", "f"), ("x",))}
     assert {path: place and place.line for path, place in places.items()} == {

@@ -189,7 +189,7 @@ def is_web_address(url: str) -> bool:
 
 def _invalid_url(url: str) -> InputError:
     received = repr(strip_credentials(url)[:200])
-    return InputError("no address on the web", received=received, accepted=ACCEPTED_ADDRESS)
+    return InputError("not a web address", received=received, accepted=ACCEPTED_ADDRESS)
 
 
 def strip_credentials(url: str) -> str:

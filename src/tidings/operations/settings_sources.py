@@ -1,4 +1,4 @@
-"""Where settings come from: defaults, a file, the environment, the command line, and which of them said what."""
+"""Sources of settings: defaults, a file, the environment, the command line; and the origin of each setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidings.core.suggest import closest, expected
 from tidings.errors import InputError, Place
 from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Limits, Settings
 
-# Where in a TOML text a setting stands. Python's reader of TOML tells values only, and not where they were.
+# Positions of settings in a TOML text: tomllib returns values without their positions.
 
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
@@ -26,7 +26,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_.\"'-]+)\s*=")
 
 
 def locate_setting(text: str, path: tuple[str, ...]) -> Place | None:
-    """The key of a setting, as `key =` below its `[table]` or as `table.key =`; None where it is written otherwise."""
+    """Locate the key of a setting, `key =` below its `[table]` or `table.key =`; None if it is written otherwise."""
     table: tuple[str, ...] = ()
     start = 0
     for line in text.splitlines(keepends=True):
@@ -48,11 +48,11 @@ def _split_key(dotted: str) -> tuple[str, ...]:
 
 SETTINGS_FILE = "tidings.toml"
 CONFIG_VARIABLE = "TIDINGS_CONFIG"
-"""The variable of the environment that names another file."""
+"""Environment variable with the path of another settings file."""
 
 HIDDEN = "***"
 OPAQUE_TABLES = (("spark", "conf"), ("traces", "headers"))
-"""Tables that are one setting: what stands in them has names of others, with dots perhaps."""
+"""Tables that are one setting: their keys are names of other programs, which may contain dots."""
 LIMIT_NAMES = tuple(Settings.model_fields["limits"].annotation.model_fields)  # type: ignore[union-attr]
 
 SettingPath = tuple[str, ...]
@@ -60,14 +60,14 @@ SettingPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings, and where each comes from that is no default: `tidings.toml, line 3`, `TIDINGS_PORT`, `--port`."""
+    """Settings, and the origin of each that is not a default: `tidings.toml, line 3`, `TIDINGS_PORT`, `--port`."""
 
     settings: Settings
     origins: Mapping[str, str]
     file: Path | None = None
 
     def export(self) -> None:
-        """Put limits from the file where the modules look that read them, also in the processes of the stream."""
+        """Export limits to environment variables, where their modules read them, also in processes of the stream."""
         for name in LIMIT_NAMES:
             if value := getattr(self.settings.limits, name):
                 os.environ.setdefault(f"{VARIABLE_PREFIX}{name.upper()}_LIMITS", value)
@@ -75,26 +75,26 @@ class LoadedSettings:
 
 @dataclass(slots=True)
 class SettingSources:
-    """What the sources say, each outweighing those before it."""
+    """Values of all sources; later sources take precedence."""
 
     file: Path | None = None
     text: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
 
-    def add(self, said: Mapping[str, Any], origin: Any) -> None:
-        for path, value in iterate_leaves(said):
+    def add(self, values: Mapping[str, Any], origin: Any) -> None:
+        for path, value in iterate_leaves(values):
             _put(self.values, path, value)
             self.origins[".".join(path)] = origin(path)
 
     def settings(self) -> Settings:
-        """The settings, or the first refusal."""
-        if found := self.refusals():
-            raise found[0]
+        """Return the settings, or raise the first error."""
+        if errors := self.refusals():
+            raise errors[0]
         return Settings.model_validate(self.values)
 
     def refusals(self) -> list[InputError]:
-        """All that is wrong with them, each where it was said."""
+        """List all errors, each with its origin."""
         try:
             Settings.model_validate(self.values)
         except ValidationError as error:
@@ -102,40 +102,40 @@ class SettingSources:
         return []
 
     def _place(self, path: SettingPath) -> Place | None:
-        """Where in the file, if the file said it: a table is where what is in it comes from."""
+        """Return the place in the file, if the setting, or one in the table, comes from there."""
         name = ".".join(path)
-        said = [origin for known, origin in self.origins.items() if f"{known}.".startswith(f"{name}.")]
-        from_file = self.file is not None and any(each.startswith(str(self.file)) for each in said)
-        return locate_setting(self.text, path) if from_file else None
+        origins = [origin for known, origin in self.origins.items() if f"{known}.".startswith(f"{name}.")]
+        is_from_file = self.file is not None and any(origin.startswith(str(self.file)) for origin in origins)
+        return locate_setting(self.text, path) if is_from_file else None
 
 
 def load_settings(given: Mapping[str, Any] | None = None, config: Path | None = None) -> LoadedSettings:
-    """The settings; `given` are those of the command line, `config` is a file that has to be there."""
-    found = read_sources(given, config)
-    return LoadedSettings(found.settings(), found.origins, found.file)
+    """Load the settings; `given` are those of the command line, `config` is a file that has to exist."""
+    sources = read_sources(given, config)
+    return LoadedSettings(sources.settings(), sources.origins, sources.file)
 
 
 def read_sources(given: Mapping[str, Any] | None = None, config: Path | None = None) -> SettingSources:
-    """What is said, and where; nothing is checked but that it can be read."""
+    """Read all sources, without validating the values."""
     given = given or {}
-    environment = _environment()
-    found = SettingSources()
-    found.file = _file(config, given.get("home") or environment.get("home"))
-    if found.file is not None:
-        found.text, said = _read(found.file)
-        found.add(said, lambda path: _in_file(found, path))
-    found.add(environment, lambda path: VARIABLE_PREFIX + NESTING_DELIMITER.join(path).upper())
-    found.add(_nested(given), lambda path: "--" + path[-1].replace("_", "-"))
-    return found
+    environment = _read_environment()
+    sources = SettingSources()
+    sources.file = _find_file(config, given.get("home") or environment.get("home"))
+    if sources.file is not None:
+        sources.text, values = _read_file(sources.file)
+        sources.add(values, lambda path: _describe_line(sources, path))
+    sources.add(environment, lambda path: VARIABLE_PREFIX + NESTING_DELIMITER.join(path).upper())
+    sources.add(_nest(given), lambda path: "--" + path[-1].replace("_", "-"))
+    return sources
 
 
-def _in_file(found: SettingSources, path: SettingPath) -> str:
-    place = locate_setting(found.text, path)
-    return f"{found.file}, line {place.line}" if place else str(found.file)
+def _describe_line(sources: SettingSources, path: SettingPath) -> str:
+    place = locate_setting(sources.text, path)
+    return f"{sources.file}, line {place.line}" if place else str(sources.file)
 
 
-def _file(config: Path | None, home: Any) -> Path | None:
-    """The file that is named, which has to be there, or the one in the home folder, if there is one."""
+def _find_file(config: Path | None, home: Any) -> Path | None:
+    """Return the named file, which has to exist, or the one in the home folder, if there is one."""
     named = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
     if named is not None:
         return named
@@ -143,7 +143,7 @@ def _file(config: Path | None, home: Any) -> Path | None:
     return usual if usual.is_file() else None
 
 
-def _read(file: Path) -> tuple[str, dict[str, Any]]:
+def _read_file(file: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = file.read_text()
         return text, tomllib.loads(text)
@@ -152,19 +152,19 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
     except UnicodeDecodeError as error:
         raise InputError("the settings are not UTF-8", where=str(file)) from error
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"this is no TOML: {error}", where=str(file)) from error
+        raise InputError(f"invalid TOML: {error}", where=str(file)) from error
 
 
-def _environment() -> dict[str, Any]:
+def _read_environment() -> dict[str, Any]:
     try:
         return dict(EnvSettingsSource(Settings)())
     except SettingsError as error:
         raise InputError(f"the environment cannot be read: {error}", where=f"{VARIABLE_PREFIX}...") from error
 
 
-def iterate_leaves(said: Mapping[str, Any], path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
-    """Each value with its path."""
-    for name, value in said.items():
+def iterate_leaves(values: Mapping[str, Any], path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
+    """Yield each value with its path."""
+    for name, value in values.items():
         below = (*path, str(name))
         if isinstance(value, Mapping) and below not in OPAQUE_TABLES:
             yield from iterate_leaves(value, below)
@@ -176,13 +176,13 @@ def _put(values: dict[str, Any], path: SettingPath, value: Any) -> None:
     for name in path[:-1]:
         inner = values.setdefault(name, {})
         if not isinstance(inner, dict):
-            return  # a table was expected: the check says so
+            return  # a table was expected: validation reports it
         values = inner
     values[path[-1]] = value
 
 
-def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"spark.master": "local"}` as tables."""
+def _nest(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn `{"spark.master": "local"}` into nested tables."""
     nested: dict[str, Any] = {}
     for name, value in given.items():
         _put(nested, tuple(name.split(".")), value)
@@ -190,7 +190,7 @@ def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def format_setting(settings: Settings, name: str) -> str:
-    """A setting by its name, `table.key`, as it may be shown; nothing if it is not set."""
+    """Format a setting, named `table.key`, without secrets; empty if it is not set."""
     value: Any = settings
     for part in name.split("."):
         value = getattr(value, part)
@@ -200,7 +200,7 @@ def format_setting(settings: Settings, name: str) -> str:
 
 
 _SECRET_KEY = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
-"""Keys of Spark's settings whose values Spark hides as well (`spark.redaction.regex`)."""
+"""Keys of Spark settings whose values Spark redacts as well (`spark.redaction.regex`)."""
 
 
 def _format_keyed_value(key: str, value: object) -> str:
@@ -208,7 +208,7 @@ def _format_keyed_value(key: str, value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """A setting as it may be shown: of an address everything but its password, of another secret nothing."""
+    """Format a value without secrets: an address without its password, any other secret hidden."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
@@ -220,11 +220,11 @@ def format_value(value: object) -> str:
 
 
 def mask_password(address: str) -> str:
-    """`postgresql://tidings:***@host/name`."""
-    scheme, found, rest = address.partition("://")
+    """Hide the password of an address: `postgresql://tidings:***@host/name`."""
+    scheme, separator, rest = address.partition("://")
     login, at, place = rest.rpartition("@")
-    has_one = found and at and ":" in login
-    return f"{scheme}://{login.partition(':')[0]}:{HIDDEN}@{place}" if has_one else address
+    has_password = separator and at and ":" in login
+    return f"{scheme}://{login.partition(':')[0]}:{HIDDEN}@{place}" if has_password else address
 
 
 # Validation errors: which setting, where it was set, and a suggestion.
@@ -235,38 +235,39 @@ PlaceLookup = Callable[[tuple[str, ...]], Place | None]
 def explain_validation_error(
     error: ValidationError, place: PlaceLookup, origins: Mapping[str, str]
 ) -> list[InputError]:
-    """Each problem that the model found."""
-    found = {tuple(map(str, each["loc"])): each for each in error.errors()}
-    return [_explain_one(path, each, place(path), origins) for path, each in found.items()]
+    """Turn each error of the model into one with its place or origin."""
+    details = {tuple(map(str, detail["loc"])): detail for detail in error.errors()}
+    return [_explain_one(path, detail, place(path), origins) for path, detail in details.items()]
 
 
 def _explain_one(
-    path: tuple[str, ...], found: Mapping[str, Any], place: Place | None, origins: Mapping[str, str]
+    path: tuple[str, ...], detail: Mapping[str, Any], place: Place | None, origins: Mapping[str, str]
 ) -> InputError:
     name = ".".join(path)
-    where = None if place else _origin(path, origins)
-    if found["type"] == "extra_forbidden":
+    where = None if place else _find_origin(path, origins)
+    if detail["type"] == "extra_forbidden":
         return InputError(
             f"there is no setting '{name}'", place=place, where=where, hint=suggest_setting(path)
         )
-    received = None if is_secret(path) else repr(found["input"])
-    if found["type"] == "value_error":  # in words of ours, with what was received
-        return InputError(f"{name}: {expected(found)}", place=place, where=where)
+    received = None if is_secret(path) else repr(detail["input"])
+    if detail["type"] == "value_error":  # our own message, which has the received value
+        return InputError(f"{name}: {expected(detail)}", place=place, where=where)
     what = f"{name} is invalid"
-    return InputError(what, place=place, where=where, received=received, accepted=expected(found))
+    return InputError(what, place=place, where=where, received=received, accepted=expected(detail))
 
 
-def _origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
-    """Where it was said; of a value inside a list or a table, where that was."""
+def _find_origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
+    """Find the origin of a setting, or of the list or table that contains it."""
     for length in range(len(path), 0, -1):
-        if found := origins.get(".".join(path[:length])):
-            return found
+        if origin := origins.get(".".join(path[:length])):
+            return origin
     return None
 
 
 def suggest_setting(path: tuple[str, ...]) -> str | None:
-    """The setting whose name is most like this one, or whose last word is: it may stand in the wrong table. If there is
-    none, those of its table. In a table that there is, last words are compared: the first ones make any two alike.
+    """Suggest the setting with the most similar name or last word, or else list the settings of the table.
+
+    A setting may be in the wrong table. Within a table only last words are compared: the table makes any two similar.
     """
     known = list_setting_names()
     tables = {name.rpartition(".")[0] for name in known} - {""}
@@ -297,7 +298,7 @@ def list_setting_names(model: type[BaseModel] = Settings, before: str = "") -> l
 
 
 def is_secret(path: tuple[str, ...]) -> bool:
-    """Whether what a setting says may be shown to nobody."""
+    """Return whether the value of a setting is a secret."""
     model: Any = Settings
     for name in path[:-1]:
         model = model.model_fields[name].annotation
@@ -306,16 +307,16 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 
 def find_unknown_variables(environment: Mapping[str, str], others: frozenset[str]) -> list[InputError]:
-    """Variables that look like settings and are none."""
+    """List the environment variables with the prefix that are not settings."""
     known = {
         VARIABLE_PREFIX + name.upper().replace(".", NESTING_DELIMITER) for name in list_setting_names()
     } | others
     known |= {f"{VARIABLE_PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
-    found = []
+    errors = []
     for name in sorted(environment):
-        nested = any(name.startswith(f"{each}{NESTING_DELIMITER}") for each in known)
-        if name.startswith(VARIABLE_PREFIX) and name not in known and not nested:
+        is_nested = any(name.startswith(f"{variable}{NESTING_DELIMITER}") for variable in known)
+        if name.startswith(VARIABLE_PREFIX) and name not in known and not is_nested:
             meant = closest(name, known)
             hint = f"did you mean {meant}?" if meant else None
-            found.append(InputError("no setting has this variable", where=name, hint=hint))
-    return found
+            errors.append(InputError("no setting has this variable", where=name, hint=hint))
+    return errors

@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Sto
         poller.add(site.url("/page.html"))
     with pytest.raises(FetchProblem, match=r"the feed is not available .*status 404"):
         poller.add(site.url("/nothing"))
-    with pytest.raises(InputError, match="no address on the web"):
+    with pytest.raises(InputError, match="not a web address"):
         poller.add("news")
     assert store.polled_feeds.load() == ()
 
