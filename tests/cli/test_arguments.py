@@ -21,7 +21,7 @@ MATCH = ("match", "--subscriptions", "subs.jsonl", "--publications", "e.jsonl")
         (("--out", "foo://x"), "unsupported file address; received 'foo://x'"),
         (("--out", "hdfs://nowhere.invalid/x"), "the file address cannot be reached"),
         (("--out", "mock:///x"), "--segments"),
-        (("--out", "x", "--rejects", "e.jsonl/r.jsonl"), "is no folder"),
+        (("--out", "x", "--rejects", "e.jsonl/r.jsonl"), "is not a folder"),
         (("--out", "x", "--publications", "foo://x"), "unsupported file address"),
         (("--out", "x", "--publications", "nowhere"), "--publications: no such file or folder"),
     ],

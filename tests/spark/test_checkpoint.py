@@ -1,4 +1,4 @@
-"""The checkpoint's surroundings: one stream at a time, torn files, and names for streams."""
+"""Checkpoints: one stream at a time, repair of torn files, and stream names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def holder(tmp_path):
-    """Starts processes that hold a lock of the home folder until they are told to end."""
+    """Start processes that hold a lock of the home folder until they are stopped."""
     started = []
 
     def hold(name):
@@ -42,7 +42,7 @@ def holder(tmp_path):
         process.stdout.close()
 
 
-def test_a_second_stream_is_refused(tmp_path):
+def test_hold_run_lock_of_a_second_stream_raises(tmp_path):
     refused = pytest.raises(SetupError, match=f"process {os.getpid()}")
     with checkpoint.hold_run_lock(tmp_path), refused, checkpoint.hold_run_lock(tmp_path):
         pass
@@ -50,7 +50,7 @@ def test_a_second_stream_is_refused(tmp_path):
         pass
 
 
-def test_a_dead_driver_holds_no_lock(tmp_path, holder):
+def test_hold_run_lock_after_the_holder_died_succeeds(tmp_path, holder):
     process = holder(checkpoint.RUN_LOCK)
     with pytest.raises(SetupError, match="another stream"), checkpoint.hold_run_lock(tmp_path):
         pass
@@ -60,7 +60,7 @@ def test_a_dead_driver_holds_no_lock(tmp_path, holder):
         pass
 
 
-def test_a_surviving_jvm_is_waited_for(tmp_path, holder, monkeypatch):
+def test_await_previous_jvm_waits_for_a_surviving_jvm(tmp_path, holder, monkeypatch):
     process = holder(checkpoint.STREAM_LOCK)
     monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 0.0)
     with pytest.raises(SetupError, match="earlier run"):
@@ -71,7 +71,7 @@ def test_a_surviving_jvm_is_waited_for(tmp_path, holder, monkeypatch):
     assert process.wait() == 0
 
 
-def test_a_stream_keeps_its_name(tmp_path):
+def test_read_stream_id_twice_returns_the_same_name(tmp_path):
     name = checkpoint.read_stream_id(tmp_path)
     assert checkpoint.read_stream_id(tmp_path) == name
     (tmp_path / checkpoint.STREAM_ID).write_text("")
@@ -84,7 +84,7 @@ WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
 
 @pytest.mark.parametrize("left", ["", "v1\n", 'v1\n{"batchWatermarkMs":0', "\x00\x00"])
 @pytest.mark.parametrize("log", ["offsets", "commits"])
-def test_a_torn_last_file_is_removed(tmp_path, log, left):
+def test_repair_checkpoint_removes_a_torn_last_file(tmp_path, log, left):
     name = checkpoint.read_stream_id(tmp_path)
     (tmp_path / "metadata").write_text(NAMED)
     for folder in ("offsets", log):
@@ -98,11 +98,11 @@ def test_a_torn_last_file_is_removed(tmp_path, log, left):
         f"removed the incomplete {log} of batch 10: Spark writes them again"
     ]
     assert sorted(path.name for path in (tmp_path / log).iterdir()) == [".9.crc", "9"]
-    # A batch whose offsets are gone may be planned with another end: the store must not take it for the old one.
+    # A batch without offsets may be planned with another end: the store must not treat it as the old one.
     assert (checkpoint.read_stream_id(tmp_path) == name) == (log == "commits")
 
 
-def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
+def test_repair_checkpoint_removes_commits_without_offsets_and_checksums_without_files(tmp_path):
     (tmp_path / "metadata").write_text(NAMED)
     for log, left in (("offsets", ""), ("commits", WHOLE)):
         (tmp_path / log).mkdir()
@@ -115,7 +115,7 @@ def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
 
 
 @pytest.mark.parametrize("left", ["", '{"id":', None])
-def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
+def test_repair_checkpoint_rewrites_torn_or_missing_metadata(tmp_path, left):
     """Spark refuses a checkpoint with batches and without it."""
     assert checkpoint.repair_checkpoint(tmp_path) == [], (
         "nothing was begun: Spark writes it with the first batch"
@@ -131,7 +131,7 @@ def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
     assert checkpoint.repair_checkpoint(tmp_path) == []
 
 
-def test_a_lock_that_cannot_be_written(tmp_path):
-    """As on a disk that can only be read."""
+def test_hold_run_lock_in_an_unwritable_folder_raises(tmp_path):
+    """Such as on a read-only disk."""
     with pytest.raises(SetupError, match=r"the lock file cannot be opened .*run\.lock.*No such file"):
         checkpoint.acquire_lock(tmp_path / "away" / checkpoint.RUN_LOCK)

@@ -1,4 +1,4 @@
-"""Why a JVM does not start, in a sentence."""
+"""Error messages for a JVM that does not start."""
 
 from __future__ import annotations
 

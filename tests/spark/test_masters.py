@@ -1,4 +1,4 @@
-"""The same work on a cluster of two executors and through Spark Connect, each in a process of its own."""
+"""Batch job and stream on a cluster of two executors and through Spark Connect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if any("foreach_batch_worker" in word for word in sys.orig_argv):
 
 
 @pytest.mark.long
-def test_a_process_for_batches_that_comes_up_late(tmp_path, monkeypatch):
+def test_stream_whose_batch_process_starts_late_is_retried(tmp_path, monkeypatch):
     (tmp_path / "late").mkdir()
     (tmp_path / "late" / "sitecustomize.py").write_text(LATE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "late"), prepend=os.pathsep)
@@ -109,7 +109,7 @@ def test_batch_and_stream(tmp_path, master):
 
 
 @pytest.mark.long
-def test_a_jvm_that_dies_while_it_starts_is_replaced(tmp_path: Path) -> None:
+def test_jvm_that_dies_while_it_starts_is_replaced(tmp_path: Path) -> None:
     """PySpark would ask the dead one again and again. `tests/kills` finds such moments by chance."""
     command = [sys.executable, str(PROGRAM), "again", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250)

@@ -1,4 +1,4 @@
-"""Reference tables in the stream and in the batch job: declared, changed, broken, mended, withdrawn."""
+"""Reference tables in stream and batch job: declared, changed, broken, repaired, removed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def store(url):
 
 
 def write(path, text):
-    """As one should: whole or not at all."""
+    """Write a file atomically."""
     path.with_suffix(".new").write_text(text)
     path.with_suffix(".new").replace(path)
 
@@ -48,7 +48,7 @@ def rows(live, name):
 
 
 class TestFollowing:
-    """What the driver does before a batch; files need no Spark."""
+    """The refresh before a batch; tables in files need no Spark."""
 
     @pytest.fixture
     def live(self, tmp_path, store):
@@ -59,7 +59,7 @@ class TestFollowing:
         write(tmp_path / "t.csv", "k,a\n1,x\n")
         return tmp_path / "t.csv"
 
-    def test_it_follows_declarations_and_files(self, live, store, file, tmp_path):
+    def test_refresh_follows_declarations_and_files(self, live, store, file, tmp_path):
         assert (live.refresh(None), live.snapshots) == (0, ())
         store.references.add(declare("t", str(file), "k", "n"))
         assert live.refresh(None) == 0
@@ -81,7 +81,7 @@ class TestFollowing:
         live.tidy()
         assert (live.snapshots, list((tmp_path / "references").iterdir())) == ((), [])
 
-    def test_a_table_that_breaks_is_told_of_and_its_last_rows_stay(self, live, store, file, tmp_path):
+    def test_refresh_of_a_broken_table_reports_it_and_keeps_its_last_rows(self, live, store, file, tmp_path):
         store.references.add(declare("t", str(file), "k", "n"))
         live.refresh(None)
         live.tidy()
@@ -110,7 +110,7 @@ class TestFollowing:
         assert first.facts["table"] == "t"
         assert first.publication.startswith("t at ")
 
-    def test_a_table_that_never_was_good_is_left_out(self, live, store, file):
+    def test_refresh_of_a_table_that_was_never_valid_omits_it(self, live, store, file):
         store.references.add(declare("gone", str(file.with_name("gone.csv")), "k", "n"))
         store.references.add(declare("t", str(file), "k", "n"))
         assert live.refresh(None) == 1
@@ -120,7 +120,7 @@ class TestFollowing:
 
 
 def previewed(tidings, id, after):
-    """What a preview says of a subscription, and why, of publications behind a position."""
+    """Return the matches that a preview shows for publications after a position, with reasons."""
     one = tidings.store.subscriptions.find(id)
     tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
     found = preview_subscription(*tools, one.language, one.text, PreviewBounds(100, 10**6, 60), None)
@@ -139,7 +139,7 @@ def reasons_told(store, who, after):
 
 
 @pytest.mark.spark
-def test_tables_of_spark(session, tmp_path, store):
+def test_refresh_reads_tables_of_spark(session, tmp_path, store):
     live = LiveReferences(tmp_path / "references", store)
     data = session.createDataFrame([("IBM", "tech"), ("SAP", None)], "k string, sector string")
     data.createOrReplaceTempView("sectors")
@@ -162,7 +162,7 @@ def test_tables_of_spark(session, tmp_path, store):
 
 
 @pytest.mark.spark
-def test_the_stream_notices_a_changed_table(session, tmp_path, store, url):
+def test_stream_with_a_changed_table_matches_with_its_new_rows(session, tmp_path, store, url):
     sectors = tmp_path / "sectors.csv"
     write(sectors, "symbol,sector\nIBM,tech\nIBM,services\n")
     store.subscriptions.add(Subscription("s1", "ana", "xpath", '/stock/ref/sector = "tech"'))
@@ -217,7 +217,7 @@ def test_the_stream_notices_a_changed_table(session, tmp_path, store, url):
 
 
 @pytest.mark.spark
-def test_the_batch_job_joins_first(session, tmp_path):
+def test_batch_job_joins_reference_tables_before_matching(session, tmp_path):
     write(tmp_path / "sectors.csv", "symbol,sector\nIBM,tech\n")
     texts = {"s1": ("xpath", '//ref/sector = "tech"'), "s2": ("predicates", "ref.sector = 'tech'")}
     lines = [

@@ -1,4 +1,4 @@
-"""Subscriptions and events for the tests, and what the definition says they match."""
+"""Subscriptions and events for the tests, with the matches by the definition."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def events(count: int, first: int = 0) -> list[bytes]:
 
 
 def expected(named: dict[str, bytes], wanted: list[Subscription], schema=None) -> set[tuple[str, str]]:
-    """The pairs of publication and subscription that the definition gives."""
+    """Return the pairs of publication and subscription that match by the definition."""
     trees = [(one.id, parse_and_check(one.text, schema)) for one in wanted]
     decoded = [(name, decode(body, schema)) for name, body in named.items()]
     return {(name, id) for name, event in decoded for id, tree in trees if matches(tree, event)}
 
 
 def as_lines(wanted: list[Subscription]) -> str:
-    """A subscription file."""
+    """Return the text of a subscription file."""
     fields = ("id", "subscriber", "language", "text")
     return "".join(json.dumps({name: getattr(one, name) for name in fields}) + "\n" for one in wanted)

@@ -1,4 +1,4 @@
-"""The batch job: what the definition finds, from files of all sorts, with everything bad set aside."""
+"""The batch job: finds what the definition finds, in all sorts of files, and lists rejects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def pairs(folder):
     return found
 
 
-def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
+def test_batch_job_with_all_sorts_of_files_finds_what_the_definition_finds(
+    session, tmp_path, subscribed, monkeypatch
+):
     monkeypatch.setattr(chunks, "SMALLEST_CHUNK", 2_000)
     bodies = workload.events(150)
     (tmp_path / "events" / "deep").mkdir(parents=True)
@@ -61,24 +63,24 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
 
 
 @pytest.mark.parametrize("out", ["events", "events/out", ".", "subs.jsonl"])
-def test_a_result_never_replaces_what_it_is_made_from(tmp_path, subscribed, out):
+def test_batch_job_whose_result_overlaps_its_input_raises(tmp_path, subscribed, out):
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "a.jsonl").write_text('{"id": "a"}')
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", tmp_path / out, force=True)
-    with pytest.raises(InputError, match="would stand in one place"):
+    with pytest.raises(InputError, match="would be in the same place"):
         check_request(request)
 
 
-def test_only_an_earlier_result_is_replaced(tmp_path, subscribed):
+def test_check_request_with_force_replaces_only_an_earlier_result(tmp_path, subscribed):
     (tmp_path / "a.jsonl").write_text('{"id": "a"}')
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.png").write_bytes(b"me")
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "a.jsonl", tmp_path / "photos", force=True)
-    with pytest.raises(InputError, match="would overwrite what is there"):
+    with pytest.raises(InputError, match="would overwrite existing files"):
         check_request(request)
 
 
-def test_what_is_refused_matches_nothing(session, tmp_path):
+def test_batch_job_with_rejected_publications_matches_none_of_them(session, tmp_path):
     wanted = [Subscription("without", "ana", "predicates", "not exists price")]
     (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
     (tmp_path / "e.jsonl").write_text('{"id": "good"}\n{"id": "bad",}\n[]\n{"id": "dear", "price": 5}\n')
@@ -86,7 +88,7 @@ def test_what_is_refused_matches_nothing(session, tmp_path):
     assert pairs(tmp_path / "out") == {("good", "without")}
 
 
-def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subscribed):
+def test_batch_job_lists_rejects_and_matches_the_rest(session, tmp_path, subscribed):
     with (tmp_path / "subs.jsonl").open("a") as file:
         file.write('{"id": "bad", "subscriber": "u0", "text": "price < "}\n{"id": "s000"}\n')
     good = workload.events(3)
@@ -111,7 +113,7 @@ def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subsc
     assert pairs(out) == workload.expected(named, subscribed)
 
 
-def test_a_file_that_cannot_be_read_is_refused_and_the_rest_is_done(session, tmp_path, subscribed):
+def test_batch_job_with_unreadable_files_rejects_them_and_matches_the_rest(session, tmp_path, subscribed):
     events, bodies = tmp_path / "events", workload.events(3)
     events.mkdir()
     (events / "a.jsonl.gz").write_bytes(b"no gzip at all")
@@ -132,9 +134,9 @@ def test_a_file_that_cannot_be_read_is_refused_and_the_rest_is_done(session, tmp
 
 @pytest.mark.parametrize(
     ("place", "why"),
-    [("e.jsonl/below/r.jsonl", "is no folder"), (".", "it is a folder"), ("s3://bucket/r", "is an address")],
+    [("e.jsonl/below/r.jsonl", "is not a folder"), (".", "it is a folder"), ("s3://bucket/r", "is a URI")],
 )
-def test_a_place_where_rejects_cannot_go_is_refused_before_anything_is_done(
+def test_batch_job_with_an_unwritable_rejects_file_raises_before_it_begins(
     tmp_path, subscribed, place, why, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -145,7 +147,7 @@ def test_a_place_where_rejects_cannot_go_is_refused_before_anything_is_done(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_result_stands_although_the_rejects_cannot_be_written(session, tmp_path, subscribed):
+def test_batch_job_whose_rejects_fail_at_the_end_keeps_its_result(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"nonsense\n")
     rejects, out = tmp_path / "later", tmp_path / "out"
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
@@ -154,7 +156,7 @@ def test_the_result_stands_although_the_rejects_cannot_be_written(session, tmp_p
     assert (out / "_SUCCESS").exists()
 
 
-def test_the_index_stands_where_it_is_wished(session, tmp_path, subscribed):
+def test_batch_job_with_segments_writes_the_index_there(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     shared, seen = tmp_path / "shared", []
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", segments=shared)
@@ -162,13 +164,13 @@ def test_the_index_stands_where_it_is_wished(session, tmp_path, subscribed):
     assert seen and list(shared.iterdir()) == []
 
 
-def test_a_result_elsewhere_needs_a_folder_for_the_index(tmp_path, subscribed):
+def test_batch_job_with_a_remote_result_requires_segments(tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     with pytest.raises(InputError, match="--segments"):
         run_batch_job(None, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", "mock:///out"))
 
 
-def test_both_sides_are_checked_against_a_schema(session, tmp_path):
+def test_batch_job_with_a_schema_checks_subscriptions_and_publications(session, tmp_path):
     wanted = [Subscription("s1", "ana", "predicates", "category is a 'dining room' and price < 5")]
     unknown = Subscription("s2", "ana", "predicates", "prise < 5")
     (tmp_path / "subs.jsonl").write_text(workload.as_lines([*wanted, unknown]))
@@ -186,7 +188,7 @@ def test_both_sides_are_checked_against_a_schema(session, tmp_path):
     assert pairs(out) == workload.expected({"l1": good}, wanted, SCHEMA) == {("l1", "s1")}
 
 
-def test_an_earlier_result_is_kept_unless_forced(session, tmp_path, subscribed):
+def test_batch_job_without_force_keeps_an_earlier_result(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b'{"symbol": "nobody asked"}')
     out = tmp_path / "out"
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out)
@@ -200,7 +202,7 @@ def test_an_earlier_result_is_kept_unless_forced(session, tmp_path, subscribed):
     assert pairs(out) == workload.expected({"e1": bodies[0]}, subscribed)
 
 
-def test_a_file_in_the_way_is_never_replaced(session, tmp_path, subscribed):
+def test_batch_job_never_replaces_a_file(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     (tmp_path / "out").write_text("mine")
     with pytest.raises(InputError, match="it is a file"):

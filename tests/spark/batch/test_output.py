@@ -19,7 +19,7 @@ pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
 
 
 @given(st.lists(st.lists(st.lists(pair, max_size=12), max_size=3), max_size=6))
-def test_what_is_found_is_written(tmp_path_factory, blocks):
+def test_chunk_output_writes_every_pair_once(tmp_path_factory, blocks):
     """Blocks of five publications, each matched in several parts."""
     folder, report, wanted = tmp_path_factory.mktemp("out"), ChunkReport(7, 0), []
     with pytest.MonkeyPatch.context() as patch:
@@ -40,7 +40,7 @@ def test_what_is_found_is_written(tmp_path_factory, blocks):
         assert [tuple(row.values()) for row in file.read().to_pylist()] == wanted
 
 
-def test_a_task_that_fails_leaves_no_whole_file(tmp_path):
+def test_chunk_output_of_a_failed_task_leaves_no_complete_file(tmp_path):
     report = ChunkReport(0, 0)
     with (
         pytest.raises(ZeroDivisionError),

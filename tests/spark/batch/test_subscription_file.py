@@ -1,4 +1,4 @@
-"""Subscription files: good lines are used, bad ones are refused with their number and reason."""
+"""Subscription files: valid lines are used, bad ones are rejected with number and reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def written(tmp_path, *lines):
 GOOD = {"id": "s1", "subscriber": "ana", "text": "price < 200"}
 
 
-def test_a_file_of_good_lines(tmp_path):
+def test_read_subscriptions_of_valid_lines_returns_all(tmp_path):
     path = written(tmp_path, GOOD, "", {**GOOD, "id": "s2", "language": "xpath", "more": [1]})
     file = read_subscriptions(path)
     assert [tuple(row.values()) for row in file.subscriptions.to_pylist()] == [
@@ -30,8 +30,8 @@ def test_a_file_of_good_lines(tmp_path):
 
 
 @pytest.mark.parametrize("more", [(), ("{",)], ids=["in columns", "line by line"])
-def test_what_is_paused_matches_nothing(tmp_path, more):
-    """What else a member `state` says is passed over, as members of other names are."""
+def test_read_subscriptions_skips_paused_ones(tmp_path, more):
+    """Other values of `state` are ignored, as are members with other names."""
     states = ("paused", "active", None, "CA")
     lines = [{**GOOD, "id": f"s{n}", "state": state} for n, state in enumerate(states)]
     file = read_subscriptions(written(tmp_path, *lines, {**GOOD, "id": "s4"}, *more))
@@ -45,12 +45,12 @@ def test_what_is_paused_matches_nothing(tmp_path, more):
         ("{", "subs.jsonl:2", "not JSON"),
         ("[]", "subs.jsonl:2", "not a JSON object"),
         ({**GOOD, "id": "s2", "text": None}, "s2", "the field 'text' is missing"),
-        ({**GOOD, "id": 7}, "subs.jsonl:2", "the field 'id' is not a text"),
+        ({**GOOD, "id": 7}, "subs.jsonl:2", "the field 'id' is not a string"),
         ({**GOOD, "id": ""}, "subs.jsonl:2", "the field 'id' is empty"),
         (
             '{"id": "s2", "subscriber": "a\\ud800", "text": "a = 1"}',
             "s2",
-            "the field 'subscriber' is not a text",
+            "the field 'subscriber' is not a string",
         ),
         (
             {**GOOD, "id": "s2", "within": "soon"},
@@ -63,10 +63,10 @@ def test_what_is_paused_matches_nothing(tmp_path, more):
             "the field 'within': not a duration; received '600'",
         ),
         ({**GOOD, "id": "s2", "within": "0 s"}, "s2", "the field 'within': duration out of range"),
-        (GOOD, "s1", "the id 's1' is on an earlier line already"),
+        (GOOD, "s1", "an earlier line has the same id 's1'"),
     ],
 )
-def test_a_bad_line_is_refused_and_the_rest_is_used(tmp_path, line, id, reason):
+def test_read_subscriptions_with_a_bad_line_rejects_it_and_uses_the_rest(tmp_path, line, id, reason):
     file = read_subscriptions(written(tmp_path, GOOD, line, {**GOOD, "id": "s3"}))
     assert file.subscriptions["id"].to_pylist() == ["s1", "s3"]
     (reject,) = file.rejects
@@ -75,7 +75,7 @@ def test_a_bad_line_is_refused_and_the_rest_is_used(tmp_path, line, id, reason):
     assert reject.facts == {"file": "subs.jsonl", "line": 2}
 
 
-def test_a_delay_is_checked_and_not_carried_on(tmp_path):
+def test_read_subscriptions_with_a_delay_validates_and_drops_it(tmp_path):
     calm = {**GOOD, "id": "s2", "within": "10 minutes"}
     file = read_subscriptions(written(tmp_path, GOOD, calm, {**GOOD, "id": "s3", "within": None}))
     assert file.rejects == ()
@@ -83,10 +83,10 @@ def test_a_delay_is_checked_and_not_carried_on(tmp_path):
     assert file.subscriptions["id"].to_pylist() == ["s1", "s2", "s3"]
 
 
-def test_an_empty_file_has_no_subscriptions(tmp_path):
+def test_read_subscriptions_of_an_empty_file_returns_none(tmp_path):
     assert read_subscriptions(written(tmp_path)).subscriptions.num_rows == 0
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_read_subscriptions_of_a_missing_file_raises(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         read_subscriptions(tmp_path / "subs.jsonl")

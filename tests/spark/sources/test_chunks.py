@@ -1,4 +1,4 @@
-"""Chunks: every line of every file is read once, under its own number, wherever the cuts fall."""
+"""Chunks: every line of every file is read once, with its number, wherever chunks end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ lines = st.lists(
 
 
 def documents(place, cut):
-    """Name and body of everything a plan reads."""
+    """Return the name and body of every document that a plan reads."""
     files = Location.of(place).files
     return [
         (name, block.buffer[start:end].tobytes())
@@ -31,7 +31,7 @@ def documents(place, cut):
 
 
 @given(lines, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 60), st.integers(1, 60))
-def test_each_line_is_read_once(tmp_path_factory, lines, newline, ends, chunk_bytes, block_bytes):
+def test_read_blocks_reads_each_line_once(tmp_path_factory, lines, newline, ends, chunk_bytes, block_bytes):
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     text = newline.join(lines) + (newline if ends and lines else b"")
     path.write_bytes(text)
@@ -47,7 +47,7 @@ def test_each_line_is_read_once(tmp_path_factory, lines, newline, ends, chunk_by
     assert sum(count_lines(files, piece) for piece in pieces) == len(text.splitlines())
 
 
-def test_a_folder_of_lines_and_documents(tmp_path):
+def test_plan_chunks_of_a_folder_covers_lines_and_documents(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "_hidden").mkdir()
     (tmp_path / "a.jsonl").write_text('{"n": 1}\n\n{"n": 2}')
@@ -66,7 +66,7 @@ def test_a_folder_of_lines_and_documents(tmp_path):
     ]
 
 
-def test_a_file_alone_is_called_by_its_name(tmp_path):
+def test_plan_chunks_of_a_single_file_uses_its_name(tmp_path):
     (tmp_path / "b c%20.json").write_text("{}")
     assert documents(tmp_path / "b c%20.json", plan_chunks(tmp_path / "b c%20.json")) == [
         ("b c%20.json", b"{}")
@@ -74,7 +74,7 @@ def test_a_file_alone_is_called_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(("cores", "chunks_of"), [(1, 2), (2, 2), (3, 3), (8, 6)])
-def test_every_core_gets_as_many_chunks_of_bounded_size(tmp_path, monkeypatch, cores, chunks_of):
+def test_plan_chunks_gives_each_core_as_many_chunks_of_bounded_size(tmp_path, monkeypatch, cores, chunks_of):
     monkeypatch.setattr(chunks, "SMALLEST_CHUNK", 1_000)
     monkeypatch.setattr(chunks, "LARGEST_CHUNK", 4_000)
     monkeypatch.setattr(chunks, "READ_BYTES", 50)
@@ -84,7 +84,7 @@ def test_every_core_gets_as_many_chunks_of_bounded_size(tmp_path, monkeypatch, c
     assert max(sizes) - min(sizes) <= 50 * len(sizes)
 
 
-def test_documents_share_chunks(tmp_path, monkeypatch):
+def test_plan_chunks_groups_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "DOCUMENTS", 3)
     for i in range(7):
         (tmp_path / f"{i}.json").write_text("{}")
@@ -92,13 +92,13 @@ def test_documents_share_chunks(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
-def test_no_publications_is_an_error(tmp_path, name):
+def test_list_publications_without_any_raises(tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no publications"):
         plan_chunks(tmp_path / name)
 
 
-def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
+def test_read_blocks_of_unreadable_files_names_them_and_reads_the_others(tmp_path):
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n' * 10)[:-4])
     (tmp_path / "b.jsonl").symlink_to("/proc/self/mem")
     (tmp_path / "c.json").symlink_to("/proc/self/mem")
@@ -115,7 +115,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
     assert "d.json" in [name for block in found if isinstance(block, Block) for name in block.files]
 
 
-def test_files_whose_names_are_not_utf8_are_told_of_and_the_others_read(tmp_path):
+def test_read_blocks_of_names_that_are_not_utf8_names_them_and_reads_the_others(tmp_path):
     (tmp_path / "a.json").write_text('{"n": 1}')
     (tmp_path / "d\udcfe").mkdir()
     for name in ("\udcff.jsonl", "d\udcfe/b.json", "d\udcfe/.hidden"):
@@ -139,14 +139,14 @@ def test_files_whose_names_are_not_utf8_are_told_of_and_the_others_read(tmp_path
         ("\udcff.jsonl", "not UTF-8; received 'file:.*%FF.jsonl'"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_refused(place, said):
+def test_list_publications_of_an_unreachable_address_raises(place, said):
     with pytest.raises(InputError, match=said) as refused:
         list_publications(place)
     assert refused.value.hint or refused.value.accepted
     assert "secret" not in str(refused.value)
 
 
-def test_a_link_that_leads_back_is_not_followed_for_ever(tmp_path):
+def test_list_files_with_a_circular_link_ends(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "a.jsonl").write_text("{}")
     (tmp_path / "deep" / "b.jsonl").write_text("{}")

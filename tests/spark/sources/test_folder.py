@@ -1,4 +1,4 @@
-"""The list of files behind the folder source: positions stay what they are, whatever happens to the folder."""
+"""The folder source: positions are permanent, whatever happens to the files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def incoming(tmp_path):
 
 @pytest.fixture
 def reader(tmp_path, incoming, monkeypatch):
-    """Makes readers that look at the folder each time they are asked."""
+    """Create readers that list the folder on every call."""
     monkeypatch.setattr("tidings.spark.sources.folder.LISTING_SECONDS", 0.0)
     options = {
         "folder": str(incoming),
@@ -30,7 +30,7 @@ def reader(tmp_path, incoming, monkeypatch):
 
 
 def read(reader, after, upto):
-    """What the tasks of a batch read: they get their part of it pickled, and have a reader of their own."""
+    """Read a batch as tasks do: with a pickled range and a new reader."""
     parts = pickle.loads(pickle.dumps(reader.partitions({"position": after}, {"position": upto})))
     return [row for part in parts for row in reader.rows(part)]
 
@@ -49,7 +49,7 @@ def problems(reader, after, upto):
     ]
 
 
-def test_positions_are_given_once(incoming, reader):
+def test_folder_reader_assigns_each_position_once(incoming, reader):
     (incoming / "b.jsonl").write_text('{"n": 1}\n\n{"n": 2}')
     one = reader()
     assert one.head() == 3
@@ -67,7 +67,7 @@ def test_positions_are_given_once(incoming, reader):
     assert reader().head() == 4
 
 
-def test_files_are_events_or_documents_by_their_names(incoming, reader):
+def test_folder_reader_chooses_events_or_documents_by_file_name(incoming, reader):
     for name in ("a.json", "b.jsonl", "c.xml", "D.XML"):
         (incoming / name).write_text("{}\n")
     one = reader()
@@ -79,7 +79,7 @@ def test_files_are_events_or_documents_by_their_names(incoming, reader):
     }
 
 
-def test_a_torn_line_of_the_list_is_written_over(tmp_path, incoming, reader):
+def test_file_list_with_a_torn_line_overwrites_it(tmp_path, incoming, reader):
     (incoming / "a.jsonl").write_text("{}\n")
     assert reader().head() == 1
     whole = (tmp_path / "files.jsonl").read_bytes()
@@ -92,7 +92,7 @@ def test_a_torn_line_of_the_list_is_written_over(tmp_path, incoming, reader):
 
 
 @pytest.mark.parametrize("first", [0, 5])
-def test_a_file_that_is_gone_is_told_of_wherever_it_is_asked_for(incoming, reader, first):
+def test_folder_reader_of_a_removed_file_reports_it_in_every_range(incoming, reader, first):
     (incoming / "a.jsonl").write_text("{}\n" * 11)
     (incoming / "b.json").write_text("{}")
     one = reader()
@@ -108,7 +108,7 @@ def test_a_file_that_is_gone_is_told_of_wherever_it_is_asked_for(incoming, reade
     ]
 
 
-def test_a_file_that_shrank_is_told_of(incoming, reader):
+def test_folder_reader_of_a_shorter_file_reports_the_lost_lines(incoming, reader):
     (incoming / "a.jsonl").write_text('{"n": 1}\n' * 6)
     (incoming / "b.jsonl").write_text('{"n": 2}\n')
     one = reader()
@@ -125,7 +125,7 @@ def test_a_file_that_shrank_is_told_of(incoming, reader):
     assert problems(one, 4, 6) == [(5, "a.jsonl:5", f"{fewer}: lines 5 to 6 are lost")]
 
 
-def test_a_file_that_grew_keeps_to_its_positions(incoming, reader):
+def test_folder_reader_of_a_longer_file_keeps_its_positions(incoming, reader):
     (incoming / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n'))
     (incoming / "b.jsonl").write_text('{"n": 2}\n')
     one = reader()
@@ -134,7 +134,7 @@ def test_a_file_that_grew_keeps_to_its_positions(incoming, reader):
     assert [row[0] for row in rows(one, 0, 2)] == [1, 2]
 
 
-def test_a_file_that_cannot_be_read_has_a_position_and_a_reason(incoming, reader):
+def test_folder_reader_of_an_unreadable_file_gives_a_position_and_a_reason(incoming, reader):
     lines = b"".join(b'{"n": %d}\n' % n for n in range(100_000))
     (incoming / "a.jsonl.gz").write_bytes(gzip.compress(lines)[:-50])
     (incoming / "b.jsonl.gz").write_bytes(b"no gzip at all")
@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_read_has_a_position_and_a_reason(incoming, reader
     assert [name for _, _, name, body in rows(one, 0, 5) if body] == ["d.jsonl:1"]
 
 
-def test_batches_are_bounded_and_stop_at_the_head_of_the_start(incoming, reader):
+def test_folder_reader_bounds_batches_and_stops_at_the_initial_head(incoming, reader):
     (incoming / "a.jsonl").write_text("{}\n" * 25)
     one = reader()
     one.prepareForTriggerAvailableNow()

@@ -1,4 +1,4 @@
-"""What tasks do with documents, beside events: decode, match, explain, in the order in which they came."""
+"""Tasks with documents and events: decode, match and explain them in order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def told(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[li
     )
 
 
-def test_publications_of_both_kinds_are_told_of_in_their_order(tmp_path: Path) -> None:
+def test_match_task_with_events_and_documents_keeps_their_order(tmp_path: Path) -> None:
     found, dead = told(
         tmp_path,
         [
@@ -82,7 +82,7 @@ def test_publications_of_both_kinds_are_told_of_in_their_order(tmp_path: Path) -
     ]
 
 
-def test_a_bad_document_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> None:
+def test_match_task_with_bad_documents_writes_dead_letters_for_them_only(tmp_path: Path) -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><a>&y;</a>'
     found, dead = told(
         tmp_path,
@@ -106,7 +106,7 @@ def test_a_bad_document_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> N
     assert reasons[3] == "gone (p5)" and dead[1]["body"] == bomb
 
 
-def test_files_of_both_kinds_in_one_folder(tmp_path: Path) -> None:
+def test_batch_task_with_events_and_documents_in_one_folder_matches_both(tmp_path: Path) -> None:
     index, inbox, results = indexed(tmp_path), tmp_path / "in", tmp_path / "out"
     inbox.mkdir()
     results.mkdir()

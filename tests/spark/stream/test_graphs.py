@@ -1,4 +1,4 @@
-"""What tasks do with graphs, beside events and documents: decode, match, explain, bind."""
+"""Tasks with graphs, events and documents: decode, match, explain and bind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def told(
     )
 
 
-def test_publications_of_all_kinds_are_told_of_in_their_order(tmp_path: Path) -> None:
+def test_match_task_with_all_kinds_keeps_their_order(tmp_path: Path) -> None:
     found, dead = told(
         tmp_path,
         [
@@ -78,7 +78,7 @@ def test_publications_of_all_kinds_are_told_of_in_their_order(tmp_path: Path) ->
     assert [row["publication"] for row in found] == sorted(row["publication"] for row in found)
 
 
-def test_reasons_and_bindings(tmp_path: Path) -> None:
+def test_match_task_with_graphs_gives_reasons_and_bindings(tmp_path: Path) -> None:
     found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())])
     recent = next(row for row in found if row["subscription"] == "recent")
     assert json.loads(recent["bindings"]) == {
@@ -90,12 +90,12 @@ def test_reasons_and_bindings(tmp_path: Path) -> None:
     assert reasons[1][1:] == [2005, "http://example.org/one"]
 
 
-def test_without_the_taxonomy_nothing_is_below(tmp_path: Path) -> None:
+def test_match_task_without_a_taxonomy_finds_no_subclasses(tmp_path: Path) -> None:
     found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())], b"")
     assert [row["subscription"] for row in found] == ["recent"]
 
 
-def test_a_bad_graph_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> None:
+def test_match_task_with_bad_graphs_writes_dead_letters_for_them_only(tmp_path: Path) -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY x "ha">]><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">&x;</rdf:RDF>'
     found, dead = told(
         tmp_path,
@@ -141,7 +141,7 @@ def batch(
     return sorted(rows), rejects, sum(report.events for report in reports)
 
 
-def test_files_of_a_batch_job(tmp_path: Path) -> None:
+def test_batch_task_matches_graph_files(tmp_path: Path) -> None:
     files = {
         "one.ttl": PAGE.format("one", 2005, "topss"),
         "two.nt": '<urn:a> <http://purl.org/dc/elements/1.1/date> "2005" .\n',
@@ -162,7 +162,7 @@ def rss(*years: int) -> str:
 JSON_LD = '{"@id": "urn:%s", "@graph": [{"@id": "urn:x", "http://purl.org/dc/elements/1.1/date": %d}]}'
 
 
-def test_files_that_hold_several_are_taken_apart(tmp_path: Path) -> None:
+def test_batch_task_splits_files_with_several_publications(tmp_path: Path) -> None:
     """Those whose second graph or item matches, those of which none does, and those with nothing in them."""
     files = {
         "days.trig": f"<urn:a> {{ {PAGE.format('a', 2001, 'x')} }} <urn:b> {{ {PAGE.format('b', 2005, 'topss')} }}",
@@ -183,7 +183,7 @@ def test_files_that_hold_several_are_taken_apart(tmp_path: Path) -> None:
     assert (rejects, events) == ([], 2 + 1 + 3 + 0 + 1 + 2 + 1)
 
 
-def test_a_file_that_cannot_be_taken_apart_is_refused_and_spoils_nothing(tmp_path: Path) -> None:
+def test_batch_task_with_files_it_cannot_split_rejects_only_these(tmp_path: Path) -> None:
     files = {
         "bad.trig": "<urn:a> { <urn:a> <urn:b> }",
         "page.rss": "<!DOCTYPE html><html/>",
@@ -198,6 +198,6 @@ def test_a_file_that_cannot_be_taken_apart_is_refused_and_spoils_nothing(tmp_pat
     )
     assert {one["facts"]["error"] for one in rejects} == {"DecodeProblem"}
     reasons = {one["id"]: one["reason"] for one in rejects}
-    assert reasons["bad.trig"].startswith("not TriG") and "HTML page" in reasons["page.rss"]
+    assert reasons["bad.trig"].startswith("invalid TriG") and "HTML page" in reasons["page.rss"]
     assert "term" in reasons["large.rss"]
     assert events == 5

@@ -98,12 +98,12 @@ def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_deliv
             (
                 "dies",
                 "deadly",
-                "explaining the match ends the worker, as too much memory does; accepted: 1,024 megabytes",
+                "explaining the match kills the worker, as too much memory does; accepted: 1,024 megabytes",
             ),
         ]
         (hangs, dies) = store.dead_letters.read()
         assert (hangs.position, hangs.source) == (7, "journal") and hangs.body and dies.body
-        assert hangs.facts["hint"] == "the setting stream.step_seconds gives it more time"
+        assert hangs.facts["hint"] == "raise the setting stream.step_seconds to give it more time"
         assert (store.overruns.count("slow"), store.overruns.count("deadly")) == (1, 1)
 
 
@@ -183,7 +183,7 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
                 "http://example.org/1.rdf",
                 None,
                 "decoding the publication takes longer than its budget; accepted: 4 seconds; "
-                "the setting stream.step_seconds gives it more time",
+                "raise the setting stream.step_seconds to give it more time",
             )
         ]
         found = {
@@ -210,7 +210,9 @@ def test_publication_that_needs_more_memory_than_its_budget_is_a_dead_letter(
             stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
         assert [row[1] for row in told(store, "ana")["ana"]] == ["p1", "p2"]
         [(publication, _, reason)] = letters(store)
-        assert publication == "large" and reason.startswith("explaining it takes more memory than its budget")
+        assert publication == "large" and reason.startswith(
+            "explaining the match takes more memory than its budget"
+        )
         assert reason.endswith("accepted: 48 megabytes")
 
 
@@ -289,7 +291,7 @@ def tasks_here(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
 
 
 def dead_letters(report: MatchReport) -> list[DeadLetter]:
-    return list(BatchRows([report.dead_file], sink._letter))
+    return list(BatchRows([report.dead_file], sink._build_dead_letter))
 
 
 # The search alone: attempts that fail as Spark's do, without Spark.

@@ -1,4 +1,4 @@
-"""Tasks read their ranges of the journal themselves, and what they are asked for is planned once."""
+"""Tasks that read ranges of the journal from the store, with a plan that is made once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def job(tmp_path: Path) -> MatchJob:
 
 @pytest.fixture
 def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
-    """Two publications a task, of a journal that has some."""
+    """Tasks of two publications each, over a journal with a few publications."""
     monkeypatch.setattr(journal, "PUBLICATIONS_A_TASK", 2)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
@@ -43,7 +43,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
 
 
 def told(reports: list[MatchReport]) -> list[str]:
-    """The publications that were found, in the order of the journal."""
+    """Return the publications that matched, in the order of the journal."""
     ordered = sorted(reports, key=lambda report: report.first)
     files = [report.found_file for report in ordered if report.found_file]
     return [
@@ -53,7 +53,7 @@ def told(reports: list[MatchReport]) -> list[str]:
     ]
 
 
-def test_each_task_matches_its_range(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
+def test_journal_tasks_match_each_its_range(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
     reports = tasks.match(session, job, 1, 7)
     assert sorted((one.first, one.last, one.events) for one in reports) == [(2, 3, 2), (4, 5, 2), (6, 7, 2)]
     assert told(reports) == ["p1", "p3", "p4", "p6"]
@@ -62,20 +62,20 @@ def test_each_task_matches_its_range(session: Any, tasks: JournalTasks, job: Mat
     assert tasks.match(session, job, 7, 7) == []
 
 
-def test_a_task_that_saw_what_an_earlier_batch_was_asked_for_is_noticed(
+def test_journal_tasks_with_an_outdated_request_file_raise(
     session: Any, tasks: JournalTasks, job: MatchJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks.match(session, job, 0, 1)
     write = tasks._write
     monkeypatch.setattr(tasks, "_write", lambda asked: write(TaskRanges("earlier", asked.job, asked.ranges)))
-    with pytest.raises(SetupError, match="another batch than the one it was asked for"):
+    with pytest.raises(SetupError, match="a different batch than the one requested"):
         tasks.match(session, job, 1, 2)
     monkeypatch.setattr(tasks, "_write", lambda _: None)
-    with pytest.raises(SetupError, match="another batch than the one it was asked for"):
+    with pytest.raises(SetupError, match="a different batch than the one requested"):
         tasks.match(session, job, 1, 7)
 
 
-def test_how_far_a_batch_comes_is_known_before_it_begins(tmp_path: Path) -> None:
+def test_read_planned_position_returns_the_end_of_a_batch(tmp_path: Path) -> None:
     offsets = tmp_path / "offsets"
     offsets.mkdir()
     (offsets / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"position": 12, "run": "ab"}')

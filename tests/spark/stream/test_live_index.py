@@ -1,4 +1,4 @@
-"""The index of a running stream: it shows what the store has, through changes, restarts and crashes."""
+"""The index of a running stream: reflects the store through changes, restarts and crashes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found(live, n):
 
 
 @pytest.mark.parametrize("at_once", [compaction.SMALL_MERGE, 2])
-def test_it_follows_the_store(tmp_path, store, monkeypatch, at_once):
+def test_live_index_follows_the_store(tmp_path, store, monkeypatch, at_once):
     monkeypatch.setattr(
         compaction, "SMALL_MERGE", at_once
     )  # 2: nearly all merges are made beside the batches
@@ -50,13 +50,13 @@ def test_it_follows_the_store(tmp_path, store, monkeypatch, at_once):
         live.tidy()
         for n in range(5):
             assert found(live, n) == sorted(id for id in alive if int(id[1:]) % 5 == n)
-        # A merge that is under way has its own folder; what came meanwhile has another.
+        # A running merge has its own folder; segments added meanwhile have another.
         assert at_once == 2 or live.index.segments == 1
         assert len(list((tmp_path / "segments").glob("index-*/segment-*"))) <= live.index.segments + 1
     assert found(LiveIndex(tmp_path / "segments", store), 3) == found(live, 3)
 
 
-def test_what_is_changed_and_paused_counts_from_the_next_batch_on(tmp_path, store):
+def test_live_index_applies_changes_and_pauses_with_the_next_batch(tmp_path, store):
     live = LiveIndex(tmp_path / "segments", store)
     store.subscriptions.add_many([subscription(1), subscription(2)])
     live.refresh()
@@ -81,7 +81,7 @@ def test_what_is_changed_and_paused_counts_from_the_next_batch_on(tmp_path, stor
     assert found(LiveIndex(tmp_path / "segments", store), 2) == ["s1"]
 
 
-def test_a_crash_before_the_state_is_written_repeats_the_changes(tmp_path, store):
+def test_live_index_after_a_crash_before_its_state_repeats_the_changes(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)
     state = (tmp_path / "segments" / "state.json").read_text()
@@ -96,7 +96,7 @@ def test_a_crash_before_the_state_is_written_repeats_the_changes(tmp_path, store
     assert again.index.size == 1
 
 
-def test_an_unfinished_segment_disturbs_nobody_and_is_removed(tmp_path, store):
+def test_live_index_with_an_unfinished_segment_removes_it(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)
     half = live.index.folder / f"segment-{live.index.version + 1:08d}-abcdef.unfinished"
@@ -111,7 +111,7 @@ def test_an_unfinished_segment_disturbs_nobody_and_is_removed(tmp_path, store):
     assert found(again, 2) == ["s2"]
 
 
-def test_an_extended_schema_compiles_everything_anew(tmp_path, store):
+def test_live_index_with_an_extended_schema_recompiles_everything(tmp_path, store):
     store.subscriptions.add(subscription(1, "price < 5"))
     live = LiveIndex(tmp_path / "segments", store)
     before = live.folder
@@ -127,8 +127,8 @@ def test_an_extended_schema_compiles_everything_anew(tmp_path, store):
     assert [path.name for path in (tmp_path / "segments").glob("index-*")] == [live.index.folder.name]
 
 
-def test_what_a_new_schema_does_not_understand_is_told(tmp_path, store):
-    """Somebody subscribed at the very moment the schema was extended."""
+def test_live_index_with_an_invalidated_subscription_writes_a_dead_letter(tmp_path, store):
+    """A subscription was accepted at the moment the schema was extended."""
     store.subscriptions.add(subscription(1, "colour = 'red'"))
     live = LiveIndex(tmp_path / "segments", store)
     store.schemas.extend(SCHEMA)
@@ -138,13 +138,13 @@ def test_what_a_new_schema_does_not_understand_is_told(tmp_path, store):
     assert letter.publication == "s1" and "no event type has an attribute 'colour'" in letter.reason
 
 
-def test_an_index_that_was_deleted_is_built_again(tmp_path, store):
+def test_live_index_that_was_deleted_is_rebuilt(tmp_path, store):
     store.subscriptions.add(subscription(1))
     shutil.rmtree(LiveIndex(tmp_path / "segments", store).index.folder)
     assert found(LiveIndex(tmp_path / "segments", store), 1) == ["s1"]
 
 
-def test_the_segments_of_another_store_are_not_used(tmp_path, store):
+def test_live_index_ignores_segments_of_another_store(tmp_path, store):
     store.subscriptions.add(subscription(1))
     LiveIndex(tmp_path / "segments", store)
     with open_store(sqlite_url(tmp_path / "other.db")) as other:
@@ -153,8 +153,8 @@ def test_the_segments_of_another_store_are_not_used(tmp_path, store):
     assert json.loads((tmp_path / "segments" / "state.json").read_text())["store"].endswith("other.db")
 
 
-def test_an_index_with_a_file_that_was_cut_is_built_again(tmp_path, store):
-    """Each of its files, and the state, in turn: cut to nothing, to a half, and gone."""
+def test_live_index_with_a_truncated_file_is_rebuilt(tmp_path, store):
+    """Each file and the state in turn: emptied, halved, and removed."""
     segments = tmp_path / "segments"
     cuts = (lambda whole: b"", lambda whole: whole[: len(whole) // 2], None)
     store.subscriptions.add_many([subscription(n) for n in range(50)])

@@ -1,4 +1,4 @@
-"""The stream: subscriptions that come and go, bad events, schemas that grow, folders, and starting again."""
+"""The stream: changing subscriptions, bad events, extended schemas, folders, and restarts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def pairs(store, *subscribers):
     return {row[1:] for rows in told(store, *subscribers).values() for row in rows}
 
 
-def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
+def test_stream_follows_subscriptions_while_it_runs(session, tmp_path, store, url):
     """Whatever the home folder is called."""
     home = tmp_path / "hö me #1 %20"
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
@@ -88,8 +88,8 @@ def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
     assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [home.name]
 
 
-def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, store, url):
-    """Nobody reads for bo and cy, so it is the stream that hands over."""
+def test_stream_with_delays_releases_them_and_delays_nobody_else(session, tmp_path, store, url):
+    """No client reads for bo and cy, so the stream releases their notifications."""
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
     store.subscriptions.add(Subscription("s2", "bo", "predicates", "n > 0", within=1))
     store.subscriptions.add(Subscription("s3", "cy", "predicates", "n > 0", within=3_600))
@@ -115,8 +115,8 @@ def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, sto
     }
 
 
-def test_labels_hold_from_end_to_end(session, tmp_path, store, url):
-    """Who was not granted a label is not told, in whatever task the match was found; a grant counts from then on."""
+def test_stream_with_labels_notifies_only_granted_subscribers(session, tmp_path, store, url):
+    """Subscribers without the label are not notified by any task; a grant applies from then on."""
     for id, who, within in (("s1", "ana", None), ("s2", "bo", None), ("s3", "ana", 3_600)):
         store.subscriptions.add(Subscription(id, who, "predicates", "price < 200", within))
     store.audiences.grant("ana", "board")
@@ -144,7 +144,7 @@ def test_labels_hold_from_end_to_end(session, tmp_path, store, url):
     assert [one.publication for one in store.notifications.read("ana", 2)] == ["", "p2"]
 
 
-def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, url):
+def test_stream_with_bad_events_writes_dead_letters_and_continues(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
     publish(store, b'{"price": 1}', b'{"price": ', b"\xff", b'{"price": 2}')
     done = run_stream(session, tmp_path, url, once=True)
@@ -157,7 +157,7 @@ def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, u
     assert (done.total_events, done.total_notifications, done.total_dead_letters) == (4, 2, 2)
 
 
-def test_many_batches_find_what_the_definition_finds(session, tmp_path, store, url):
+def test_stream_of_many_batches_finds_what_the_definition_finds(session, tmp_path, store, url):
     wanted = workload.subscriptions(40)
     store.subscriptions.add_many(wanted)
     named = publish(store, *workload.events(95))
@@ -181,7 +181,7 @@ def test_many_batches_find_what_the_definition_finds(session, tmp_path, store, u
     assert told(store, *everybody) == before
 
 
-def test_an_extended_schema_counts_from_the_next_batch_on(session, tmp_path, store, url):
+def test_stream_applies_an_extended_schema_with_the_next_batch(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 5"))
     with running(session, tmp_path, url) as stream:
         publish(store, b'{"event_type": "furniture", "price": 1}')
@@ -196,7 +196,7 @@ def test_an_extended_schema_counts_from_the_next_batch_on(session, tmp_path, sto
     assert (letter.publication, letter.facts["rule"]) == ("p2", "R2")
 
 
-def test_a_folder_of_files(session, tmp_path, store, url):
+def test_stream_of_a_folder_matches_its_files(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
     incoming = tmp_path / "in"
     incoming.mkdir()
@@ -212,7 +212,7 @@ def test_a_folder_of_files(session, tmp_path, store, url):
     assert {row[1] for row in told(store, "ana")["ana"]} == {"a.jsonl:1", "k2", "b.json", "c.jsonl:1"}
     assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
     assert max(one.events for one in stream.news if isinstance(one, StreamProgress)) <= 2
-    # Started again it may repeat the batch it was stopped in, and tells nobody twice.
+    # After a restart it may repeat the interrupted batch, and notifies nobody twice.
     done = run_stream(session, home, url, folder=incoming, id_field="key", once=True)
     assert done.total_notifications == 0
     assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
@@ -221,7 +221,7 @@ def test_a_folder_of_files(session, tmp_path, store, url):
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o700}
 
 
-def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
+def test_stream_of_a_folder_with_unreadable_files_writes_dead_letters(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
     incoming = tmp_path / "in"
     incoming.mkdir()
@@ -235,7 +235,7 @@ def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
     assert [row[1] for row in told(store, "ana")["ana"]] == [f"b.jsonl:{n}" for n in range(1, 5)]
 
 
-def test_a_run_closes_the_store_it_opened(session, tmp_path, store, url, monkeypatch):
+def test_stream_closes_the_store_it_opened(session, tmp_path, store, url, monkeypatch):
     opened = []
     monkeypatch.setattr(PublicationProcessor, "__init__", _remembered(PublicationProcessor.__init__, opened))
     publish(store, b"{}")
@@ -252,7 +252,7 @@ def _remembered(make, seen):
     return init
 
 
-def test_on_postgresql(session, tmp_path, postgres_server):
+def test_stream_on_postgresql_notifies(session, tmp_path, postgres_server):
     url = postgres_server.empty()
     wanted = workload.subscriptions(30)
     with open_store(url) as store:
@@ -267,7 +267,7 @@ def test_on_postgresql(session, tmp_path, postgres_server):
         check_gapless(store, *everybody)
 
 
-def test_sources_of_one_home_do_not_share_a_position(session, tmp_path, store, url):
+def test_stream_sources_of_one_home_have_separate_positions(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
     publish(store, b'{"n": 1}')
     (tmp_path / "one").mkdir()
@@ -280,7 +280,7 @@ def test_sources_of_one_home_do_not_share_a_position(session, tmp_path, store, u
     assert run_stream(session, home, url, once=True).total_notifications == 1
 
 
-def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
+def test_stream_with_a_torn_checkpoint_repairs_it(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
     publish(store, b'{"n": 1}', b'{"n": }')
     run_stream(session, tmp_path, url, once=True)
@@ -295,7 +295,7 @@ def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
     assert [one.publication for one in store.dead_letters.read()] == ["p2"]
 
 
-def test_a_stream_that_says_that_it_runs_does_and_is_the_only_one(session, tmp_path, store, url):
+def test_stream_that_reports_its_start_is_warm_and_the_only_one(session, tmp_path, store, url):
     """Nothing was published, so there is no task: a batch has been, and a worker has the index in its memory."""
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "not exists price"))
     store.subscriptions.add(Subscription("s2", "ana", "xpath", "/lot[price < 200]"))
@@ -309,7 +309,7 @@ def test_a_stream_that_says_that_it_runs_does_and_is_the_only_one(session, tmp_p
 
 
 def have_mapped(folder):
-    """The processes, other than this one, that have a file of a folder in their memory."""
+    """Return the other processes that have mapped a file of a folder."""
     found = []
     for process in set(Path("/proc").glob("[0-9]*")) - {Path("/proc") / str(os.getpid())}:
         with suppress(OSError):  # it has ended meanwhile
@@ -317,7 +317,7 @@ def have_mapped(folder):
     return found
 
 
-def test_a_replaced_store_is_named(session, tmp_path, store, url):
+def test_stream_with_an_older_store_raises(session, tmp_path, store, url):
     publish(store, b"{}", b"{}")
     run_stream(session, tmp_path, url, once=True)
     refused = pytest.raises(SetupError, match="read up to position 2, but the last position is now 0")
@@ -327,8 +327,8 @@ def test_a_replaced_store_is_named(session, tmp_path, store, url):
         assert other.notifications.matched() == 0, "that is how far the other one was"
 
 
-def test_without_its_checkpoint_a_stream_goes_on_where_the_store_is(session, tmp_path, store, url):
-    """Who subscribes late is not told of what was published before, and nobody is told twice."""
+def test_stream_without_its_checkpoint_continues_where_the_store_is(session, tmp_path, store, url):
+    """Late subscribers get no earlier publications, and nobody is notified twice."""
     store.subscriptions.add(Subscription("s1", "early", "predicates", "price >= 0"))
     publish(store, b'{"price": 1}', b'{"price": 2}')
     run_stream(session, tmp_path, url, once=True)
@@ -341,8 +341,8 @@ def test_without_its_checkpoint_a_stream_goes_on_where_the_store_is(session, tmp
     assert [len(store.notifications.read(who)) for who in ("early", "late")] == [3, 1]
 
 
-def test_a_run_with_a_name_begins_with_a_batch(tmp_path, store, url):
-    """Spark makes one when the offset is another one. Without a name nothing new is no batch, whoever ran before."""
+def test_latest_offset_of_a_named_run_begins_with_a_batch(tmp_path, store, url):
+    """Spark plans a batch when the offset changes. Without a name there is none if nothing is new."""
     publish(store, b"{}", b"{}")
     options = {"publications": "10", "lock": str(tmp_path / "stream.lock"), "store_url": url}
     named, plain = JournalReader(options | {"run": "b"}), JournalReader(options)

@@ -1,4 +1,4 @@
-"""What a stream says that it does between two batches, and how it starts again on a busy machine."""
+"""The activity of a stream between two batches, and its restart on a busy machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidings.spark.stream.supervisor import describe_activity
         (0, True, True, "waiting for publications ..."),
     ],
 )
-def test_activity_of_names_what_happens(
+def test_describe_activity_names_the_activity(
     waiting: int | None, is_busy: bool, is_started: bool, words: str
 ) -> None:
     assert show_activity(describe_activity(waiting, is_busy=is_busy, is_started=is_started)) == words
@@ -69,7 +69,7 @@ def test_follow_of_queries_that_start_slowly_starts_them_again() -> None:
 
 
 class SlowSource:
-    """A query whose source is planned by a process that does not start in time."""
+    """A query whose source process does not start in time."""
 
     name, checkpoint, status = "slow", Path("checkpoint"), Path("status")
 
@@ -79,7 +79,7 @@ class SlowSource:
     def open(self) -> BatchHandler:
         raise AssertionError("there is no batch")
 
-    def progress(self, told: dict[str, Any]) -> Any:
+    def progress(self, fields: dict[str, Any]) -> Any:
         raise AssertionError("there is no batch")
 
 

@@ -98,7 +98,7 @@ def test_batch_task_writes_undecided_pairs_that_match_and_rejects_the_rest(tmp_p
 
 
 @pytest.mark.spark
-def test_a_stream_tells_of_those_that_hold(session: Any, tmp_path: Path) -> None:
+def test_stream_notifies_undecided_pairs_that_match(session: Any, tmp_path: Path) -> None:
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         store.subscriptions.add(Subscription("chain", "ana", "gql", PATH))

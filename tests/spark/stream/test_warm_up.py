@@ -1,4 +1,4 @@
-"""Spark's workers before the first batch, and while there is none."""
+"""Warm-up and keep-alive of Spark's workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.spark.stream.warm_up import QUIET_SECONDS, WorkerKeepAlive
 pytestmark = pytest.mark.spark
 
 
-def test_workers_hear_of_us_when_no_batch_does(session):
+def test_keep_without_batches_runs_tasks_on_the_workers(session):
     now = [0.0]
     workers = WorkerKeepAlive(session, lambda: now[0])
     assert workers.keep(batch=0) == 0, "it has just begun"
@@ -27,7 +27,7 @@ def test_workers_hear_of_us_when_no_batch_does(session):
     assert workers.keep(batch=1) == 2
 
 
-def test_workers_that_die_while_nothing_is_to_be_done_end_no_stream(session, monkeypatch):
+def test_keep_with_dying_workers_does_not_fail(session, monkeypatch):
     def dies(batches):
         os.kill(os.getpid(), signal.SIGKILL)
         yield from batches
@@ -35,7 +35,7 @@ def test_workers_that_die_while_nothing_is_to_be_done_end_no_stream(session, mon
     now = [0.0]
     workers = WorkerKeepAlive(session, lambda: now[0])
     with monkeypatch.context() as patched:
-        patched.setattr(warm_up, "_nothing", dies)
+        patched.setattr(warm_up, "_drain", dies)
         now[0] += QUIET_SECONDS
         assert workers.keep(batch=-1) == 0
     now[0] += QUIET_SECONDS

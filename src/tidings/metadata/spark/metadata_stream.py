@@ -218,8 +218,8 @@ class MetadataStream:
     def open(self) -> MetadataBatchProcessor:
         return MetadataBatchProcessor(self)
 
-    def progress(self, told: dict[str, Any]) -> MetadataProgress:
-        return MetadataProgress(**told)
+    def progress(self, fields: dict[str, Any]) -> MetadataProgress:
+        return MetadataProgress(**fields)
 
 
 class MetadataBatchProcessor:

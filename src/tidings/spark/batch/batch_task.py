@@ -1,8 +1,8 @@
-"""What one task of the batch job does: read a chunk, decode it, match it, write its matches.
+"""Task of the batch job: reads a chunk, decodes it, matches it, writes its matches.
 
-A task writes its own Parquet file under a name nobody else uses and reports it; the driver keeps the files of the
-reports it gets and drops all others, so that a task that is repeated counts once. (Handing the matches to Spark's
-writer instead costs many times as much: docs/decisions/0006-batch-output.md.)
+A task writes its own Parquet file under a unique name and reports it. The driver keeps the files of the reports it gets
+and drops all others, so that a repeated task counts once. (Spark's own writer costs many times as much:
+docs/decisions/0006-batch-output.md.)
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from tidings.spark.worker_gc import freeze_memory
 
 @dataclass(frozen=True, slots=True)
 class MultipartFailure:
-    """A file that cannot be divided, and why."""
+    """A file that cannot be split, and why."""
 
     file: str
     problem: PublicationError
 
 
 def split_multipart(block: Block) -> Iterator[Block | MultipartFailure]:
-    """Divide files that hold several publications; other blocks stay as they are.
+    """Split files that hold several publications; other blocks stay as they are.
 
-    Only the task that reads a file knows what is in it, so files are divided here. Their publications are named by file
-    and number: `days.trig:1`, `days.trig:2`.
+    Only the task that reads a file knows its content, so files are split here. Their publications are named by file and
+    number: `days.trig:1`, `days.trig:2`.
     """
     kind = find_kind(block.media_type)
     if kind is None or not kind.may_split(block.media_type):
@@ -66,13 +66,13 @@ def split_multipart(block: Block) -> Iterator[Block | MultipartFailure]:
         else:
             gathered += [(f"{name}:{number}", part) for number, part in enumerate(parts, start=1)]
         if sum(len(part.body) for _, part in gathered) >= BLOCK_BYTES:
-            yield from _blocks(gathered)
+            yield from _build_blocks(gathered)
             gathered = []
-    yield from _blocks(gathered)
+    yield from _build_blocks(gathered)
 
 
-def _blocks(gathered: Sequence[tuple[str, Part]]) -> Iterator[Block]:
-    """Publications with their names, in a block for each run of one media type."""
+def _build_blocks(gathered: Sequence[tuple[str, Part]]) -> Iterator[Block]:
+    """Build a block for each run of named publications of one media type."""
     for media_type, run in groupby(gathered, key=lambda named: named[1].media_type):
         names, parts = zip(*run, strict=True)
         yield build_block([part.body for part in parts], list(names), media_type)
@@ -83,9 +83,9 @@ REPORT_PREFIX = "report-"
 
 @dataclass(frozen=True, slots=True)
 class BatchTaskJob:
-    """What all tasks have in common: where publications come from and matches go to, and what they are matched with.
+    """Parameters that all tasks share: publications, results, index, decoding.
 
-    The schema is a text, as in a schema file.
+    The schema is the text of a schema file.
     """
 
     publications: str
@@ -101,7 +101,7 @@ class BatchTaskJob:
 
 
 class CpuClock:
-    """Writes down what the CPU time since the last look went into."""
+    """Adds the CPU time since the last call to one of the timed steps."""
 
     def __init__(self, report: ChunkReport) -> None:
         self._seconds = report.seconds
@@ -115,7 +115,7 @@ class CpuClock:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """What a worker keeps from task to task."""
+    """Objects that a worker keeps between tasks."""
 
     index: Index
     decoder: Decoder
@@ -123,7 +123,7 @@ class WorkerState:
 
 
 def build_batch_stage(job: BatchTaskJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: numbers of chunks in, reports in JSON out."""
+    """Build the function for `mapInArrow`: numbers of chunks in, JSON reports out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
@@ -136,7 +136,7 @@ def build_batch_stage(job: BatchTaskJob) -> Callable[[Iterable[Any]], Iterator[A
 
 
 def load_worker(batches: Iterable[Any]) -> Iterator[Any]:
-    """A row for each task, and a worker that has this module and all it needs in memory afterwards."""
+    """Yield a row for each task; the worker has imported this module afterwards."""
     freeze_memory()
     for _ in batches:
         pass
@@ -144,19 +144,19 @@ def load_worker(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def match_chunk(job: BatchTaskJob, number: int, chunk: Chunk) -> ChunkReport:
-    """Match one chunk, write its files, and leave a copy of the report where the driver looks for progress."""
+    """Match one chunk, write its files and, for the driver's progress, a copy of the report."""
     source, results = Location(job.publications), Location(job.results)
     report = ChunkReport(number, chunk.size)
     clock = CpuClock(report)
     register(*job.kinds)
-    opened = _opened(job.index, job.version, job.id_field, job.schema, job.references, job.taxonomy)
-    with ChunkOutput(results, report, opened.subscriptions) as output:
+    state = _open_worker_state(job.index, job.version, job.id_field, job.schema, job.references, job.taxonomy)
+    with ChunkOutput(results, report, state.subscriptions) as output:
         for block in read_blocks(source.files, chunk):
             clock.spent_on("scan")
             if isinstance(block, UnreadableFile):
                 output.refuse_file(block.file, DecodeProblem(block.reason))
             else:
-                _match_parts(opened, block, output, clock)
+                _match_parts(state, block, output, clock)
     clock.spent_on("write")
     with results.files.open_output_stream(
         f"{results.path}/{REPORT_PREFIX}{number}-{output.key}.json"
@@ -166,7 +166,7 @@ def match_chunk(job: BatchTaskJob, number: int, chunk: Chunk) -> ChunkReport:
 
 
 @lru_cache(maxsize=2)
-def _opened(
+def _open_worker_state(
     folder: str,
     version: int,
     id_field: str,
@@ -174,7 +174,7 @@ def _opened(
     references: tuple[Snapshot, ...],
     taxonomy: str | None,
 ) -> WorkerState:
-    """Kept, because a worker process runs many tasks of a job."""
+    """Open index and decoder once: a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
     checked = load_text(schema) if schema else None
     decoder = Decoder.for_index(
@@ -183,24 +183,24 @@ def _opened(
     return WorkerState(index, decoder, Dictionary(index.ids))
 
 
-def _match_parts(opened: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:
+def _match_parts(state: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:
     for part in split_multipart(block):
         clock.spent_on("decode")
         if isinstance(part, MultipartFailure):
             output.report.events += 1
             output.refuse_file(part.file, part.problem)
         else:
-            _match_block(opened, part, output, clock)
+            _match_block(state, part, output, clock)
 
 
-def _match_block(opened: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:
-    decoded = opened.decoder.decode(block.media_type, block.buffer, block.starts, block.ends)
-    ids = _ids(decoded.ids, block)
+def _match_block(state: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:
+    decoded = state.decoder.decode(block.media_type, block.buffer, block.starts, block.ends)
+    ids = _fill_ids(decoded.ids, block)
     output.report.events += decoded.atoms.count
     output.refuse(block, ids, decoded.problems)
     clock.spent_on("decode")
-    for matches in match_decoded(decoded, block.media_type, opened.index):
-        places, subscriptions = _decide(opened, block, ids, matches.undecided, output)
+    for matches in match_decoded(decoded, block.media_type, state.index):
+        places, subscriptions = _decide(state, block, ids, matches.undecided, output)
         clock.spent_on("match")
         output.write(ids, matches.publication, matches.subscription)
         output.write(ids, places, subscriptions)
@@ -209,15 +209,15 @@ def _match_block(opened: WorkerState, block: Block, output: ChunkOutput, clock: 
 
 
 def _decide(
-    opened: WorkerState, block: Block, ids: Any, undecided: Matches, output: ChunkOutput
+    state: WorkerState, block: Block, ids: Any, undecided: Matches, output: ChunkOutput
 ) -> tuple[Numbers, Numbers]:
-    """Decide pairs by the definition, whose order of search differs from the kernel's; return those that match.
+    """Decide pairs by the definition; return those that match.
 
-    A pair that stays undecided is rejected with the reason.
+    The definition searches in another order than the kernel. A pair that stays undecided is rejected with the reason.
     """
     rows = zip(undecided.publication, undecided.subscription, undecided.table().to_pylist(), strict=True)
     matched = []
-    reader = opened.decoder.reader(block.media_type)
+    reader = state.decoder.reader(block.media_type)
     for place, pairs in groupby(sorted(rows, key=itemgetter(0, 1)), itemgetter(0)):
         evaluator = reader.read(block.body(place), block.media_type)
         for _, number, row in pairs:
@@ -230,8 +230,8 @@ def _decide(
     return places, subscriptions
 
 
-def _ids(found: Any, block: Block) -> Any:
-    """What publications are called: a file by its name, a line by its id or else by file and number."""
+def _fill_ids(ids: Any, block: Block) -> Any:
+    """Return the ids: of a file its name, of a line its id or else file and number."""
     if block.lines is None:
         return block.names()
-    return found if found.null_count == 0 else found.fill_null(block.names())
+    return ids if ids.null_count == 0 else ids.fill_null(block.names())

@@ -1,10 +1,10 @@
-"""The batch job: files of publications, a file of subscriptions, Parquet out.
+"""Batch job: matches publication files with a subscription file and writes Parquet.
 
-    summary = match(session, Request("subs.jsonl", "events/", "matches.parquet"))
+    summary = run_batch_job(session, BatchRequest("subs.jsonl", "events/", "matches.parquet"))
 
-The driver compiles the subscriptions into an index, cuts the publications into chunks, and sends each chunk to a
-task (`batch_task`). Tasks write their matches as Parquet files into a working folder beside the result; when all
-are done the driver moves the files into the result.
+The driver compiles the subscriptions into an index, divides the publications into chunks, and sends each chunk to a
+task (`batch_task`). Tasks write their matches as Parquet files to a working folder beside the result; when all have
+finished, the driver moves the files into the result.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What is to be matched with what. Paths may be URIs that pyarrow knows (`s3://`, `hdfs://`, `gs://`).
+    """Input and output of a batch job.
 
-    `rejects` is the file for what was refused; `segments` is where the index stands while the job runs (default:
-    beside `out`), a folder that all executors see. `references` are tables that publications are joined with first,
-    `taxonomies` are RDFS files for subscriptions to graphs.
+    Paths may be URIs that pyarrow supports (`s3://`, `hdfs://`, `gs://`). `rejects` is the file for rejected
+    subscriptions and publications. `segments` is a folder for the index while the job runs, visible to all executors
+    (default: beside `out`). `references` are tables that publications are joined with before matching, `taxonomies` are
+    RDFS files for subscriptions to graphs.
     """
 
     subscriptions: str | Path
@@ -77,7 +78,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class IndexBuilt:
-    """The index is built. `bytes_each` is what a subscription takes in memory."""
+    """Event: the index is built. `bytes_each` is the memory per subscription."""
 
     subscriptions: int
     segments: int
@@ -87,7 +88,7 @@ class IndexBuilt:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far the events are."""
+    """Event: progress of matching."""
 
     bytes_done: int
     bytes_total: int
@@ -99,7 +100,7 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """What the job did. `task_seconds` are the CPU seconds of all tasks together."""
+    """Result of the job. `task_seconds` are the CPU seconds of all tasks, by step."""
 
     built: IndexBuilt
     events: int
@@ -126,40 +127,40 @@ BatchListener = Callable[[IndexBuilt | BatchProgress], None]
 def run_batch_job(
     session: SparkSession, request: BatchRequest, listener: BatchListener | None = None
 ) -> BatchSummary:
-    """Match all publications with all subscriptions. `listener` hears when the index is built, then of progress."""
+    """Match all publications with all subscriptions; report `IndexBuilt`, then progress."""
     began = perf_counter()
     check_request(request)
     out = Location.of(request.out)
     with working_folder(out) as work, _segments_folder(request) as segments:
         with ThreadPoolExecutor(1) as pool:
             planned = pool.submit(_plan, session, request.publications)
-            index, built, rejects = _build(request, segments)
+            index, built, rejects = _build_index(request, segments)
             notify_listener(listener, built)
             chunks = planned.result()
         tables = write_snapshots(session, request.references, segments / "references")
-        taxonomy = write_taxonomy(segments / "taxonomies", merged(*map(_taxonomy, request.taxonomies)))
+        taxonomy = write_taxonomy(segments / "taxonomies", merged(*map(_read_taxonomy, request.taxonomies)))
         reports = _run(session, request, index, (tables, taxonomy), work, chunks, listener)
         publish_result(work, out, reports, request.force)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
-    return _summary(built, rejects, reports, seconds - built.seconds, seconds, examples)
+    return _build_summary(built, rejects, reports, seconds - built.seconds, seconds, examples)
 
 
 def check_request(request: BatchRequest) -> None:
-    """Refuse what is plainly wrong with a request, before Spark is asked for anything."""
+    """Raise `InputError` for mistakes in a request that can be found before Spark starts."""
     check_separate(request.out, [request.publications, request.subscriptions])
     check_target_free(Location.of(request.out), request.out, request.force)
     check_rejects_file(request.rejects)
-    _beside(request)
+    _choose_index_parent(request)
     for reference in request.references:
         if reference.spark_table is None:
             stamp(reference)
-    merged(*map(_taxonomy, request.taxonomies))
+    merged(*map(_read_taxonomy, request.taxonomies))
     list_publications(request.publications)
 
 
-def _taxonomy(path: Path) -> Taxonomy:
-    """The taxonomy in a file."""
+def _read_taxonomy(path: Path) -> Taxonomy:
+    """Read a taxonomy file."""
     media_type = graph_media_type_of(path.name)
     if media_type is None or not path.is_file():
         raise InputError(
@@ -168,29 +169,29 @@ def _taxonomy(path: Path) -> Taxonomy:
     return taxonomy_in(path.read_bytes(), media_type)
 
 
-def notify_listener(listener: BatchListener | None, news: IndexBuilt | BatchProgress) -> None:
+def notify_listener(listener: BatchListener | None, event: IndexBuilt | BatchProgress) -> None:
     if listener is not None:
-        listener(news)
+        listener(event)
 
 
-def _beside(request: BatchRequest) -> Path:
-    """The folder in which the index gets one of its own: as wished, or where the result is."""
+def _choose_index_parent(request: BatchRequest) -> Path:
+    """Return the parent of the index folder: `segments`, or the folder that contains the result."""
     out = Location.of(request.out)
     if request.segments is not None:
         return request.segments
     if isinstance(out.files, fs.LocalFileSystem):
         return Path(out.path).parent
     raise InputError(
-        "the index needs a folder that every executor sees",
+        "the index needs a folder that every executor can read",
         where=str(request.out),
-        hint="name one with --segments: the index is mapped into memory and cannot stand in an object store",
+        hint="name one with --segments: the index is mapped into memory and cannot be in an object store",
     )
 
 
 @contextmanager
 def _segments_folder(request: BatchRequest) -> Iterator[Path]:
-    """Where the index stands while the job runs. Tasks map it into memory, so it has to be a plain folder."""
-    place = Location.of(_beside(request) / f".segments-{uuid4().hex[:8]}")
+    """Provide a folder for the index while the job runs; tasks map it into memory."""
+    place = Location.of(_choose_index_parent(request) / f".segments-{uuid4().hex[:8]}")
     try:
         yield Path(place.path)
     finally:
@@ -198,22 +199,22 @@ def _segments_folder(request: BatchRequest) -> Iterator[Path]:
             place.files.delete_dir(place.path)
 
 
-def _build(request: BatchRequest, folder: Path) -> tuple[Index, IndexBuilt, list[Reject]]:
-    """The index of the subscriptions in a file, and what was refused of them."""
+def _build_index(request: BatchRequest, folder: Path) -> tuple[Index, IndexBuilt, list[Reject]]:
+    """Build the index of the subscription file; return it with the rejected subscriptions."""
     began = perf_counter()
-    given = read_subscriptions(request.subscriptions)
-    compiled = compile_table(given.subscriptions, request.schema)
+    file = read_subscriptions(request.subscriptions)
+    compiled = compile_table(file.subscriptions, request.schema)
     index = Index.create(folder)
     index.add(compiled)
-    each = index.nbytes / index.size if index.size else 0.0
-    built = IndexBuilt(index.size, len(index.describe()), each, perf_counter() - began)
-    return index, built, [*given.rejects, *compiled.rejects]
+    bytes_each = index.nbytes / index.size if index.size else 0.0
+    built = IndexBuilt(index.size, len(index.describe()), bytes_each, perf_counter() - began)
+    return index, built, [*file.rejects, *compiled.rejects]
 
 
 def _plan(session: SparkSession, publications: str | Path) -> list[Chunk]:
-    """Start the Python workers, a matter of seconds, and cut the files, all while the driver compiles.
+    """Start the Python workers, which takes seconds, and plan chunks while the driver compiles.
 
-    Without a number Spark makes a partition for each core: that tells how many there are.
+    Without a number of partitions Spark makes one for each core, which gives the number of cores.
     """
     cores = len(session.range(1_000).mapInArrow(load_worker, "report string").collect())
     return plan_chunks(publications, cores)
@@ -223,18 +224,20 @@ def _run(
     session: SparkSession,
     request: BatchRequest,
     index: Index,
-    beside: tuple[tuple[Snapshot, ...], str | None],
+    enrichment: tuple[tuple[Snapshot, ...], str | None],
     work: Location,
     chunks: Sequence[Chunk],
     listener: BatchListener | None,
 ) -> list[ChunkReport]:
-    """Send the chunks to tasks and follow them by the reports they leave in the working folder."""
+    """Send the chunks to tasks; follow the reports that they write to the working folder."""
     schema = None if request.schema is None or request.schema.is_empty else dump(request.schema)
     publications = Location.of(request.publications).uri
-    held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
+    chunk_list = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
     folder = str(index.folder.absolute())
-    job = BatchTaskJob(publications, work.uri, held, folder, index.version, request.id_field, schema, *beside)
-    # A partition for each: nothing has to be exchanged.
+    job = BatchTaskJob(
+        publications, work.uri, chunk_list, folder, index.version, request.id_field, schema, *enrichment
+    )
+    # One partition per chunk, so that Spark does not shuffle.
     numbers = session.range(0, len(chunks), 1, len(chunks))
     reported = numbers.mapInArrow(build_batch_stage(job), "report string")
     with ThreadPoolExecutor(1) as pool:
@@ -245,12 +248,12 @@ def _run(
             session.interruptAll()
             raise
     return sorted(
-        (ChunkReport(**json.loads(row.report)) for row in running.result()), key=lambda one: one.chunk
+        (ChunkReport(**json.loads(row.report)) for row in running.result()), key=lambda report: report.chunk
     )
 
 
 def _follow(running: Future[Any], work: Location, total: int, listener: BatchListener | None) -> None:
-    """Tell the listener of progress until the job is done; reads each report once, so the cost is bounded."""
+    """Report progress to the listener until the job is done; read each report only once."""
     began, seen = perf_counter(), {}
     while not running.done() and listener is not None:
         try:
@@ -258,20 +261,20 @@ def _follow(running: Future[Any], work: Location, total: int, listener: BatchLis
         except NotYet:
             for name in list_names(work):
                 if name.startswith(REPORT_PREFIX) and name not in seen:
-                    seen[name] = _report(work, name)
-            listener(_progress([one for one in seen.values() if one], total, perf_counter() - began))
+                    seen[name] = _read_report(work, name)
+            listener(_sum_progress([one for one in seen.values() if one], total, perf_counter() - began))
     reports = [ChunkReport(**json.loads(row.report)) for row in running.result()]
-    notify_listener(listener, _progress(reports, total, perf_counter() - began))
+    notify_listener(listener, _sum_progress(reports, total, perf_counter() - began))
 
 
-def _report(work: Location, name: str) -> ChunkReport | None:
-    """A report; None while it is being written."""
+def _read_report(work: Location, name: str) -> ChunkReport | None:
+    """Read a report; return None while it is being written."""
     with work.files.open_input_stream(f"{work.path}/{name}") as file:
         text = file.read()
     return ChunkReport(**json.loads(text)) if text.endswith(b"}") else None
 
 
-def _progress(reports: Sequence[ChunkReport], total: int, seconds: float) -> BatchProgress:
+def _sum_progress(reports: Sequence[ChunkReport], total: int, seconds: float) -> BatchProgress:
     done = {report.chunk: report for report in reports}.values()
     return BatchProgress(
         sum(report.bytes for report in done),
@@ -283,7 +286,7 @@ def _progress(reports: Sequence[ChunkReport], total: int, seconds: float) -> Bat
     )
 
 
-def _summary(
+def _build_summary(
     built: IndexBuilt,
     rejects: Sequence[Reject],
     reports: Sequence[ChunkReport],

@@ -1,4 +1,4 @@
-"""The files of one task of the batch job: its matches, and what it refused; and the report that names them."""
+"""Output of the batch job: files and report of each task, the result, the rejects file."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MATCH_COLUMNS = ("publication", "subscription")
 """The columns of the result."""
 
 ROW_GROUP = 1 << 24
-"""Rows after which a row group ends. Encoded they take about three bytes each until then; and each group has ids."""
+"""Rows per row group. An encoded row takes about three bytes of memory; each group repeats the ids."""
 
 TIMED_STEPS = ("scan", "decode", "match", "write")
-"""What a task's time goes into: reading and cutting into lines; events; pairs; files."""
+"""Timed steps of a task: reading and splitting into lines, decoding, matching, writing files."""
 
 Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(slots=True)
 class ChunkReport:
-    """What became of a chunk: counts, seconds of CPU by part, and the files with its matches and its rejects."""
+    """Result of a chunk: counts, CPU seconds by step, and the files of its matches and rejects."""
 
     chunk: int
     bytes: int
@@ -49,7 +49,7 @@ class ChunkReport:
 
 
 class ChunkOutput:
-    """The files of one task: they begin to exist with the first row group or reject, and end with the context."""
+    """Writer of the files of one task, created with the first row group or reject."""
 
     def __init__(self, results: Location, report: ChunkReport, subscriptions: Dictionary) -> None:
         self.report = report
@@ -72,7 +72,7 @@ class ChunkOutput:
         self._files.close()
 
     def write(self, ids: Any, publications: Numbers, subscriptions: Numbers) -> None:
-        """Add pairs: publications, as places among the ids of their block, and subscriptions."""
+        """Add pairs of publications, as indexes into the ids of their block, and subscriptions."""
         if len(publications):
             self._publications.add(ids, publications)
             self._subscriptions.add(subscriptions)
@@ -81,19 +81,19 @@ class ChunkOutput:
             self._begin_group()
 
     def refuse(self, block: Block, ids: Any, rejects: Iterable[tuple[int, PublicationError]]) -> None:
-        """Add the publications that could not be used, a line each."""
+        """Add rejected publications, one line each."""
         for i, problem in rejects:
             self._reject(ids[i].as_py(), block.place(i), problem)
 
     def refuse_pair(
         self, block: Block, ids: Any, place: int, subscription: str, problem: PublicationError
     ) -> None:
-        """Add a pair of a publication and a subscription of which it is unknown whether it matches."""
+        """Add an undecided pair of a publication and a subscription."""
         located = problem.with_where(f"subscription {subscription}")
         self._reject(ids[place].as_py(), {**block.place(place), "subscription": subscription}, located)
 
     def refuse_file(self, file: str, problem: PublicationError) -> None:
-        """Add a file that could not be read, not to its end, or not be taken apart."""
+        """Add a file that could not be read, not to its end, or not be split."""
         self._reject(file, {"file": file}, problem)
 
     def _reject(self, id: str, place: dict[str, object], problem: PublicationError) -> None:
@@ -126,83 +126,83 @@ class ChunkOutput:
         return self._files.enter_context(stream)
 
 
-# Where the batch job's result comes about: a working folder beside it, moved into place when all tasks are done.
+# The result of the batch job: written to a working folder beside it, moved into place when all tasks have finished.
 
 
 SHOWN_REJECTS = 20
 
 
 def check_target_free(out: Location, given: str | Path, force: bool) -> None:
-    """Refuse to write over something, unless that is wanted."""
+    """Raise `InputError` if the result would overwrite files; `force` allows an earlier result."""
     info = out.info()
-    there = [] if info.type == fs.FileType.NotFound or info.is_file else list_names(out)
-    if info.is_file or (there and not (force and _is_result(there))):
+    names = [] if info.type == fs.FileType.NotFound or info.is_file else list_names(out)
+    if info.is_file or (names and not (force and _is_result(names))):
         raise InputError(
-            "the result would overwrite what is there",
+            "the result would overwrite existing files",
             where=str(given),
             accepted="a folder that is new or empty, or with --force an earlier result",
-            hint=_way_out(info.is_file, there),
+            hint=_suggest_target(info.is_file, names),
         )
 
 
-def _way_out(is_file: bool, there: Sequence[str]) -> str:
+def _suggest_target(is_file: bool, names: Sequence[str]) -> str:
     if is_file:
         return "it is a file; choose another name"
-    return "choose another name, or use --force" if _is_result(there) else "choose another name"
+    return "choose another name, or use --force" if _is_result(names) else "choose another name"
 
 
-def _is_result(there: Sequence[str]) -> bool:
-    """Whether a folder has nothing but what this job writes: only that may be replaced."""
-    return bool(there) and all(name == "_SUCCESS" or name.endswith(".parquet") for name in there)
+def _is_result(names: Sequence[str]) -> bool:
+    """Return whether a folder has only files that this job writes: only those may be replaced."""
+    return bool(names) and all(name == "_SUCCESS" or name.endswith(".parquet") for name in names)
 
 
 def check_separate(out: str | Path, others: Sequence[str | Path]) -> None:
-    """Refuse a result that would stand on, in or around what it is made from: replacing it would delete that."""
-    place = _resolved(out)
+    """Raise `InputError` if result and input overlap: replacing one would delete the other."""
+    place = _resolve(out)
     for other in others:
-        if _resolved(other).is_relative_to(place) or place.is_relative_to(_resolved(other)):
+        if _resolve(other).is_relative_to(place) or place.is_relative_to(_resolve(other)):
             raise InputError(
-                "the result and what it is made from would stand in one place",
+                "the result and its input would be in the same place",
                 where=str(out),
                 received=str(other),
-                accepted="a folder of its own",
+                accepted="a separate folder",
             )
 
 
-def _resolved(place: str | Path) -> PurePath:
-    """A place without links and detours; an address is taken as it is."""
+def _resolve(place: str | Path) -> PurePath:
+    """Resolve links and relative parts of a path; a URI stays as it is."""
     return PurePosixPath(str(place)) if "://" in str(place) else Path(place).resolve()
 
 
 def check_rejects_file(path: Path | None) -> None:
-    """Refuse a place where no file can be written: finding that out at the end would be late."""
+    """Raise `InputError` before the job begins if the rejects file cannot be written."""
     if path is None:
         return
-    there = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    existing = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
     if path.parts[:1] and path.parts[0].endswith(":"):
-        raise _no_place(path, "it is an address; the rejects go to a file on this machine")
+        raise _unwritable_rejects(path, "it is a URI; the rejects file has to be on this machine")
     if path.is_dir():
-        raise _no_place(path, "it is a folder")
-    if there != path.absolute() and not there.is_dir():
-        raise _no_place(path, f"{there} is no folder")
-    if not os.access(there, os.W_OK):
-        raise _no_place(path, f"{there} cannot be written to")
+        raise _unwritable_rejects(path, "it is a folder")
+    if existing != path.absolute() and not existing.is_dir():
+        raise _unwritable_rejects(path, f"{existing} is not a folder")
+    if not os.access(existing, os.W_OK):
+        raise _unwritable_rejects(path, f"{existing} is not writable")
 
 
-def _no_place(path: Path, hint: str) -> InputError:
+def _unwritable_rejects(path: Path, hint: str) -> InputError:
     return InputError(
-        "the rejects cannot be written there", received=f"'{path}'", accepted="a file", hint=hint
+        "the rejects file cannot be written", received=f"'{path}'", accepted="a file", hint=hint
     )
 
 
 def list_names(folder: Location) -> list[str]:
-    """What is in a folder; nothing if there is none."""
+    """List the names in a folder; return nothing if it does not exist."""
     return sorted(info.base_name for info in folder.inside())
 
 
 @contextmanager
 def working_folder(out: Location) -> Iterator[Location]:
-    """A folder beside the result, gone in the end, whatever happens."""
+    """Provide a folder beside the result, and delete it in any case."""
     parent, _, name = out.uri.rstrip("/").rpartition("/")
     work = Location(f"{parent}/.{name}-{uuid4().hex[:8]}")
     work.files.create_dir(work.path)
@@ -213,7 +213,7 @@ def working_folder(out: Location) -> Iterator[Location]:
 
 
 def publish_result(work: Location, out: Location, reports: Sequence[ChunkReport], force: bool) -> None:
-    """Move the files of the reports into the result; `_SUCCESS` comes last and says that it is whole."""
+    """Move the files of the reports into the result; `_SUCCESS`, the last, marks it as complete."""
     files, names = out.files, [report.matches_file for report in reports if report.matches_file]
     files.create_dir(out.path)
     if force:
@@ -230,46 +230,46 @@ def publish_result(work: Location, out: Location, reports: Sequence[ChunkReport]
 def write_rejects(
     path: Path | None, subscriptions: Sequence[Reject], work: Location, reports: Sequence[ChunkReport]
 ) -> tuple[Reject, ...]:
-    """Write all rejects to the file, if one is wanted, and give the first few."""
+    """Write all rejects to the file, if there is one, and return the first few."""
     examples = list(subscriptions[:SHOWN_REJECTS])
-    with _reject_file(path) as write:
+    with _reject_writer(path) as write:
         for reject in subscriptions:
-            write(_reject_line(reject))
+            write(_format_reject(reject))
         for report in reports:
             if report.rejects_file:
                 with work.files.open_input_stream(f"{work.path}/{report.rejects_file}") as lines:
                     data = lines.read()
                 write(data)
                 wanted = SHOWN_REJECTS - len(examples)
-                examples.extend(map(_reject_of, data.splitlines()[: max(wanted, 0)]))
+                examples.extend(map(_parse_reject, data.splitlines()[: max(wanted, 0)]))
     return tuple(examples)
 
 
 @contextmanager
-def _reject_file(path: Path | None) -> Iterator[Callable[[bytes], object]]:
+def _reject_writer(path: Path | None) -> Iterator[Callable[[bytes], object]]:
     if path is None:
         yield len
         return
-    with _rejects_opened(path) as file:
+    with _open_rejects(path) as file:
         yield file.write
 
 
-def _rejects_opened(path: Path) -> BinaryIO:
-    """The file for the rejects. If the place went bad while the job ran, its result stands all the same."""
+def _open_rejects(path: Path) -> BinaryIO:
+    """Open the rejects file; a failure now leaves the result complete, and the error says so."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("wb")
     except OSError as problem:
-        raise _no_place(path, f"{problem.strerror}; the result itself is complete") from problem
+        raise _unwritable_rejects(path, f"{problem.strerror}; the result itself is complete") from problem
 
 
-def _reject_line(reject: Reject) -> bytes:
+def _format_reject(reject: Reject) -> bytes:
     place: dict[str, object] = {name: reject.facts[name] for name in ("file", "line") if name in reject.facts}
     line = {"what": reject.what, "id": reject.id, **place, "reason": reject.reason, "facts": reject.facts}
     return json.dumps(line).encode() + b"\n"
 
 
-def _reject_of(line: bytes) -> Reject:
+def _parse_reject(line: bytes) -> Reject:
     fields = json.loads(line)
     place: dict[str, object] = {name: fields[name] for name in ("file", "line") if name in fields}
     return Reject(fields["what"], fields["id"], fields["reason"], {**fields["facts"], **place})

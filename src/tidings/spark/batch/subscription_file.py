@@ -1,12 +1,12 @@
-"""Subscription files: JSON Lines with `id`, `subscriber`, `language` (else `predicates`), `text` and perhaps `within`.
+"""Subscription files: JSON Lines with `id`, `subscriber`, `text` and optional fields.
 
     {"id": "s1", "subscriber": "ana", "text": "price < 200", "within": "10 minutes"}
 
-A delay is checked and not carried on: who matches files has all matches at once. What is paused (`"state": "paused"`,
-as `tidings subscriptions --json` writes it) matches nothing, and is left out.
+`language` is `predicates` by default. A delay (`within`) is validated and then ignored: a batch job returns all matches
+at once. Paused subscriptions (`"state": "paused"`, as `tidings subscriptions --json` writes them) are skipped.
 
-A file in which every line is good is read in columns; any other is read line by line, so that each bad line is
-refused with its number and its reason and the rest is used.
+A file without errors is read in columns. Any other file is read line by line: each bad line is rejected with its number
+and the reason, and the others are used.
 """
 
 from __future__ import annotations
@@ -37,42 +37,42 @@ SCHEMA = pa.schema([(name, pa.string()) for name in FIELDS])
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFile:
-    """The subscriptions of a file as a table (id, subscriber, language, text), and the lines that are none."""
+    """The subscriptions of a file as a table with the columns `FIELDS`, and rejected lines."""
 
     subscriptions: Any
     rejects: tuple[Reject, ...] = ()
 
 
 def read_subscriptions(place: str | Path) -> SubscriptionFile:
-    """The subscriptions of a file."""
-    data = _bytes(place)
-    table = _in_columns(data)
-    return SubscriptionFile(table) if table is not None else _line_by_line(data, Path(str(place)).name)
+    """Read a subscription file."""
+    data = _read_bytes(place)
+    table = _read_columns(data)
+    return SubscriptionFile(table) if table is not None else _read_lines(data, Path(str(place)).name)
 
 
 def compile_table(table: Any, schema: EventSchema | None) -> Compiled:
-    """Compile a table of subscriptions without making an object of each."""
+    """Compile a table of subscriptions without creating an object for each."""
     ids, subscribers, languages, texts = (table[name].combine_chunks() for name in FIELDS)
     return compile_columns(ids, subscribers, languages, texts, schema)
 
 
-def _bytes(place: str | Path) -> Any:
+def _read_bytes(place: str | Path) -> Any:
     location = Location.of(place)
     if not location.info().is_file:
-        raise InputError("there is no such file of subscriptions", received=str(place))
+        raise InputError("there is no such file with subscriptions", received=str(place))
     with location.files.open_input_file(location.path) as file:
         return file.read_buffer()
 
 
-def _in_columns(data: Any) -> Any | None:
-    """The table, or None if some line needs a closer look."""
+def _read_columns(data: Any) -> Any | None:
+    """Return the table, or None if the file has to be read line by line."""
     written = pa.schema([*SCHEMA, (DELAY, pa.string()), (STATE, pa.string())])
     options = pj.ParseOptions(explicit_schema=written, unexpected_field_behavior="ignore")
     try:
         read = pj.read_json(pa.BufferReader(data), parse_options=options)
     except pa.ArrowInvalid:
         return None
-    if any(_wrong_delay(delay) for delay in pc.unique(read[DELAY]).to_pylist()):
+    if any(_find_delay_error(delay) for delay in pc.unique(read[DELAY]).to_pylist()):
         return None
     table = read.select(FIELDS)
     for name, value in DEFAULTS.items():
@@ -81,36 +81,37 @@ def _in_columns(data: Any) -> Any | None:
         return None
     if pc.count_distinct(table["id"]).as_py() != table.num_rows:
         return None
-    counts = pc.fill_null(pc.not_equal(read[STATE], PAUSED), True)
-    return table if pc.all(counts).as_py() else table.filter(counts)
+    is_active = pc.fill_null(pc.not_equal(read[STATE], PAUSED), True)
+    return table if pc.all(is_active).as_py() else table.filter(is_active)
 
 
 def _has_gaps(column: Any) -> bool:
     return bool(column.null_count or pc.any(pc.equal(pc.binary_length(column), 0)).as_py())
 
 
-def _line_by_line(data: Any, name: str) -> SubscriptionFile:
-    found: dict[str, tuple[str, ...]] = {}
+def _read_lines(data: Any, name: str) -> SubscriptionFile:
+    subscriptions: dict[str, tuple[str, ...]] = {}
     rejects: list[Reject] = []
     for number, line in enumerate(bytes(data).split(b"\n"), start=1):
         if not line.strip():
             continue
-        fields, reason = _fields(line)
-        if not reason and fields and fields[0] in found:
-            reason = f"the id '{fields[0]}' is on an earlier line already"
+        fields, reason = _parse_line(line)
+        if not reason and fields and fields[0] in subscriptions:
+            reason = f"an earlier line has the same id '{fields[0]}'"
         if reason:
             place = {"file": name, "line": number}
             rejects.append(Reject("subscription", fields[0] or f"{name}:{number}", reason, {**place}))
         elif fields:
-            found[fields[0]] = fields
-    columns = zip(*found.values(), strict=True) if found else ((),) * len(FIELDS)
+            subscriptions[fields[0]] = fields
+    columns = zip(*subscriptions.values(), strict=True) if subscriptions else ((),) * len(FIELDS)
     arrays = [pa.array(column, pa.string()) for column in columns]
     return SubscriptionFile(pa.Table.from_arrays(arrays, schema=SCHEMA), tuple(rejects))
 
 
-def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
-    """The fields of a line, and why they are none; then only the id is of use, if it has one. What is paused has no
-    fields, and nothing is wrong with it.
+def _parse_line(line: bytes) -> tuple[tuple[str, ...], str]:
+    """Return the fields of a line and "", or its id, if any, and the reason to reject it.
+
+    A paused subscription has no fields and no reason.
     """
     try:
         content = json.loads(line)
@@ -123,17 +124,17 @@ def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
     for name, value in zip(FIELDS, values, strict=True):
         if value is None:
             return (id,), f"the field '{name}' is missing"
-        if not isinstance(value, str) or not _encodable(value):
-            return (id,), f"the field '{name}' is not a text"
+        if not isinstance(value, str) or not _is_encodable(value):
+            return (id,), f"the field '{name}' is not a string"
         if not value:
             return (id,), f"the field '{name}' is empty"
-    if wrong := _wrong_delay(content.get(DELAY)):
-        return (id,), f"the field '{DELAY}': {wrong}"
+    if error := _find_delay_error(content.get(DELAY)):
+        return (id,), f"the field '{DELAY}': {error}"
     return () if content.get(STATE) == PAUSED else tuple(map(str, values)), ""
 
 
-def _wrong_delay(delay: object) -> str:
-    """What is wrong with a delay; nothing is with none."""
+def _find_delay_error(delay: object) -> str:
+    """Return the error in a delay, or "" if it is valid or absent."""
     try:
         if delay is not None:
             durations.parse(delay if isinstance(delay, str) else json.dumps(delay))
@@ -142,6 +143,6 @@ def _wrong_delay(delay: object) -> str:
     return ""
 
 
-def _encodable(text: str) -> bool:
-    """Half a surrogate pair, which JSON can escape, is no character."""
+def _is_encodable(text: str) -> bool:
+    """Return whether UTF-8 can encode a text: JSON can escape lone surrogates."""
     return not any(0xD800 <= ord(c) <= 0xDFFF for c in text) if not text.isascii() else True

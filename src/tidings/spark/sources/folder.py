@@ -194,7 +194,7 @@ def _cut_pieces(files: fs.FileSystem, file: PublicationFile) -> Iterator[Piece]:
 def _read_publications(
     files: fs.FileSystem, listed: ListedPiece, first: int, last: int
 ) -> Iterator[JournalRow]:
-    """Read the publications from `first` to `last`; stop with a problem row at an unreadable one."""
+    """Read the publications from `first` to `last`; end with a problem row at an unreadable one."""
     piece, done = listed.piece, listed.first
     problem = "the file has fewer lines than when it was first seen"
     for block in read_blocks(files, Chunk((piece,))):

@@ -1,7 +1,7 @@
-"""One batch of publications after the other: each is matched by Spark's tasks (`stages`), and committed (`sink`).
+"""Processor of publication batches: tasks match a batch (`match_task`), `sink` commits it.
 
-What a batch needs stays from one to the next: the index of subscriptions, the reference tables and the taxonomy are
-brought up to date before it, and what only earlier ones used is deleted after it.
+The index of subscriptions, the reference tables and the taxonomy are kept between batches. They are brought up to date
+before each batch; files that only earlier batches used are deleted after it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger("tidings.stream")
 
 
 class PublicationProcessor:
-    """What works on batches of publications, and keeps what they need from one to the next."""
+    """Processor of publication batches, with the state that is kept between them."""
 
     def __init__(self, stream: PublicationStream) -> None:
         self._stream = stream
@@ -52,114 +52,123 @@ class PublicationProcessor:
         self._files = FileList(stream.file_list) if stream.folder else None
         self._tasks = JournalTasks(stream.store, stream.batches / "asked")
         self._progress = StreamProgress(position=stream.position(self.store))
-        self._has_rehearsed = not stream.run
+        self._is_warm = not stream.run
         self._is_first = True
 
     def close(self) -> None:
         self.store.close()
 
     def process(self, rows: DataFrame, batch: int) -> None:
-        """One batch: bring the index, the reference tables and the taxonomy up to date, match, commit, tell."""
+        """Process one batch: refresh index, tables and taxonomy, then match, commit and report."""
         began = perf_counter()
-        troubled = self._refresh(rows.sparkSession)
-        began += self._rehearse(rows.sparkSession)
+        table_problems = self._refresh(rows.sparkSession)
+        began += self._warm_up(rows.sparkSession)
         reports = self._match(rows, batch)
-        found = perf_counter()
+        matched = perf_counter()
         committed = self._commit(batch, reports)
         self._suspend(reports)
-        committing = perf_counter() - found
-        latency = self._latency(reports)
+        committing = perf_counter() - matched
+        latency = self._measure_latency(reports)
         self._tidy(batch)
-        now = self._added(batch, reports, troubled, committed)
+        progress = self._build_progress(batch, reports, table_problems, committed)
         seconds = perf_counter() - began
-        self._tell(replace(now, seconds=seconds, committing=committing, ended=time(), latency=latency))
+        self._report(replace(progress, seconds=seconds, committing=committing, ended=time(), latency=latency))
 
     def _refresh(self, session: SparkSession) -> int:
-        """Bring the index, the reference tables and the taxonomy up to date; how many tables have a new problem."""
+        """Refresh index, reference tables and taxonomy; return how many tables have a new problem."""
         self._index.refresh()
         self._taxonomy.refresh()
         return self._references.refresh(session)
 
-    def _rehearse(self, session: SparkSession) -> float:
-        """Have Spark's workers do once what they are for, before the first batch; how many seconds it took."""
+    def _warm_up(self, session: SparkSession) -> float:
+        """Warm up Spark's workers before the first batch; return the seconds it took."""
         began = perf_counter()
-        if not self._has_rehearsed:
+        if not self._is_warm:
             warm_up_workers(
-                session, self._job(self._stream.batches), self._index.index.shapes, self._store_of_tasks
+                session, self._build_job(self._stream.batches), self._index.index.shapes, self._task_store
             )
-            self._has_rehearsed = True
+            self._is_warm = True
         return perf_counter() - began
 
     def _match(self, rows: DataFrame, batch: int) -> list[MatchReport]:
-        """Have the tasks match a batch. What none of them can finish is found, and becomes dead letters."""
-        results = self._results(batch)
+        """Match a batch in Spark's tasks. Publications that no task can finish become dead letters."""
+        results = self._results_folder(batch)
         results.mkdir(parents=True, exist_ok=True)
         isolation = Isolation[MatchReport](
             partial(self._attempt, rows),
-            partial(self._check, rows.sparkSession),
+            partial(self._check_workers, rows.sparkSession),
             results,
             self._stream.budget,
             partial(self._search, rows),
-            lambda: [one.id for one in self.store.subscriptions.list()],
+            lambda: [subscription.id for subscription in self.store.subscriptions.list()],
             self._stream.suspend_after,
         )
-        reports = isolation.run(*self._range(batch))
+        reports = isolation.run(*self._read_range(batch))
         return [report for report in reports if report.events or report.found or report.dead]
 
     def _attempt(self, rows: DataFrame, span: Span, verdicts: Verdicts, folder: Path) -> list[MatchReport]:
-        """Match a part of a batch; nothing of that which is in the verdicts."""
-        job = replace(self._job(folder), verdicts=verdicts, together=1 if span.is_careful else ROWS)
+        """Match a part of a batch, except for publications and pairs with a verdict."""
+        job = replace(self._build_job(folder), verdicts=verdicts, together=1 if span.is_careful else ROWS)
         return self._run(rows, job, span)
 
     def _search(
         self, rows: DataFrame, span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]
     ) -> list[MatchReport]:
-        """Match one publication with some subscriptions only. Without any, it is counted, and becomes the dead letters
-        that do not depend on them.
+        """Match one publication with some of the subscriptions.
+
+        Without any, the publication is counted, and the dead letters that do not depend on subscriptions are written.
         """
         index = self._index.part(folder / "index", subscriptions)
-        job = replace(self._job(folder), index=str(index.folder), version=index.version, verdicts=verdicts)
+        job = replace(
+            self._build_job(folder), index=str(index.folder), version=index.version, verdicts=verdicts
+        )
         reports = self._run(rows, replace(job, is_part=bool(subscriptions)), span)
-        return [replace(each, events=0) for each in reports] if subscriptions else reports
+        return [replace(report, events=0) for report in reports] if subscriptions else reports
 
     def _run(self, rows: DataFrame, job: MatchJob, span: Span) -> list[MatchReport]:
         if self._files is None:
             return self._tasks.match(rows.sparkSession, job, span.after, span.upto)
         within = f"position > {span.after} and position <= {span.upto}"
-        said = rows.where(within).mapInArrow(build_match_stage(job), "report string").collect()
-        return [MatchReport(**json.loads(row.report)) for row in said]
+        collected = rows.where(within).mapInArrow(build_match_stage(job), "report string").collect()
+        return [MatchReport(**json.loads(row.report)) for row in collected]
 
-    def _check(self, session: SparkSession) -> int:
-        return check_workers(session, self._job(self._stream.batches), self._store_of_tasks)
+    def _check_workers(self, session: SparkSession) -> int:
+        return check_workers(session, self._build_job(self._stream.batches), self._task_store)
 
     @property
-    def _store_of_tasks(self) -> str | None:
-        """The store, if tasks read from it."""
+    def _task_store(self) -> str | None:
+        """The address of the store, if tasks read from it."""
         return self._stream.store if self._files is None else None
 
     def _suspend(self, reports: Sequence[MatchReport]) -> None:
-        """Suspend subscriptions that have exceeded the budget too often; also those of a batch that was committed by a
-        stream which was killed before it came to that.
+        """Suspend subscriptions that have exceeded the budget too often.
+
+        The first batch includes those of a stream that was killed between commit and suspension.
         """
         if self._is_first or any(report.dead for report in reports):
-            for one in self.store.overruns.suspend(self._stream.suspend_after):
-                _log.warning("subscription %s of %s is suspended: over its budget", one.id, one.subscriber)
+            for suspended in self.store.overruns.suspend(self._stream.suspend_after):
+                _log.warning(
+                    "subscription %s of %s is suspended: it exceeded its budget too often",
+                    suspended.id,
+                    suspended.subscriber,
+                )
         self._is_first = False
 
-    def _range(self, batch: int) -> tuple[int, int]:
-        """After which position a batch begins, and how far it comes. The first one of a checkpoint begins where the
-        source says.
+    def _read_range(self, batch: int) -> tuple[int, int]:
+        """Return the position before a batch, and its last one.
+
+        The first batch of a checkpoint begins where the source says.
         """
         before, upto = (
-            checkpoint.read_planned_position(self._stream.checkpoint, each) for each in (batch - 1, batch)
+            checkpoint.read_planned_position(self._stream.checkpoint, number) for number in (batch - 1, batch)
         )
-        assert upto is not None, "Spark writes it down before it asks for the batch"
+        assert upto is not None, "Spark records the offsets before it starts the batch"
         if before is None:
             before = find_start_position(self.store) if self._files is None else 0
         return before, upto
 
-    def _job(self, results: Path) -> MatchJob:
-        """What tasks have in common that leave what they find in a folder."""
+    def _build_job(self, results: Path) -> MatchJob:
+        """Build the job for tasks that write their results to a folder."""
         return MatchJob(
             self._index.folder,
             self._index.index.version,
@@ -173,29 +182,29 @@ class PublicationProcessor:
         )
 
     def _commit(self, batch: int, reports: Sequence[MatchReport]) -> CommitResult:
-        reached = None if self._stream.folder else _last(reports)
-        return sink.commit_batch(self.store, self._name, self._stream.source, batch, reports, reached)
+        position = None if self._stream.folder else _find_last_position(reports)
+        return sink.commit_batch(self.store, self._name, self._stream.source, batch, reports, position)
 
-    def _latency(self, reports: Sequence[MatchReport]) -> float | None:
+    def _measure_latency(self, reports: Sequence[MatchReport]) -> float | None:
         if self._stream.folder or not reports:
             return None
         first = self.store.journal.time_of(min(report.first for report in reports))
         return max(0.0, (utc_now() - first).total_seconds()) if first else None
 
     def _tidy(self, batch: int) -> None:
-        """Delete what is committed, and what only earlier batches used."""
-        shutil.rmtree(self._results(batch))
+        """Delete the committed results, and files that only earlier batches used."""
+        shutil.rmtree(self._results_folder(batch))
         self._index.tidy()
         self._references.tidy()
         self._taxonomy.tidy()
 
-    def _added(
-        self, batch: int, reports: Sequence[MatchReport], troubled: int, committed: CommitResult
+    def _build_progress(
+        self, batch: int, reports: Sequence[MatchReport], table_problems: int, committed: CommitResult
     ) -> StreamProgress:
         before, index = self._progress, self._index.index
         events = sum(report.events for report in reports)
-        dead = sum(report.dead for report in reports) + troubled
-        position = _last(reports) or before.position
+        dead = sum(report.dead for report in reports) + table_problems
+        position = _find_last_position(reports) or before.position
         return StreamProgress(
             batch=batch,
             events=events,
@@ -214,28 +223,28 @@ class PublicationProcessor:
             total_dead_letters=before.total_dead_letters + dead,
         )
 
-    def _tell(self, now: StreamProgress) -> None:
-        self._progress = now
-        write_atomically(self._stream.status, json.dumps(asdict(now)), private=True)
-        self.store.time_series.add(_measures(now))
+    def _report(self, progress: StreamProgress) -> None:
+        self._progress = progress
+        write_atomically(self._stream.status, json.dumps(asdict(progress)), private=True)
+        self.store.time_series.add(_build_measurements(progress))
 
-    def _results(self, batch: int) -> Path:
+    def _results_folder(self, batch: int) -> Path:
         return self._stream.batches / str(batch)
 
     def _head(self) -> int:
-        """The last position there is."""
+        """Return the last position of the source."""
         if self._files is None:
             return self.store.journal.head()
         self._files.refresh()
         return self._files.last
 
 
-def _last(reports: Sequence[MatchReport]) -> int:
+def _find_last_position(reports: Sequence[MatchReport]) -> int:
     return max((report.last for report in reports), default=0)
 
 
-def _measures(now: StreamProgress) -> dict[str, float]:
-    """What of a batch is drawn over time."""
+def _build_measurements(now: StreamProgress) -> dict[str, float]:
+    """Return the figures of a batch that are stored as time series."""
     counts = {
         "publications": now.events,
         "matches": now.notifications + now.held + now.repeated,
@@ -249,7 +258,7 @@ def _measures(now: StreamProgress) -> dict[str, float]:
     return counts if now.latency is None else counts | {"latency_seconds": now.latency}
 
 
-# The stream of publications: where they come from, and where what is known of them stands in the home folder.
+# The publication stream: its source, and its files in the home folder.
 
 
 MAX_PUBLICATIONS = 10_000
@@ -258,10 +267,10 @@ SUSPEND_AFTER = 3
 
 @dataclass(frozen=True, slots=True)
 class PublicationStream:
-    """What is to run: everything that has to be known, wherever it runs.
+    """Definition of a publication stream, complete in every process that runs it.
 
-    Without a `folder` the source is the store's journal. With a name, a `run` begins with a batch in any case. A
-    subscription is suspended after it has exceeded the budget `suspend_after` times.
+    Without a `folder` the source is the journal of the store. A `run` with a name begins with a batch even if there is
+    nothing new. A subscription is suspended after it has exceeded the budget `suspend_after` times.
     """
 
     home: Path
@@ -277,7 +286,7 @@ class PublicationStream:
 
     @property
     def checkpoint(self) -> Path:
-        """How far this source was read. Each source has its own: a position in the journal is none in a folder."""
+        """The checkpoint of this source; positions in the journal and in folders are unrelated."""
         key = hashlib.blake2b(self.folder.encode(), digest_size=5).hexdigest() if self.folder else ""
         return self.home / "checkpoint" / (f"folder-{key}" if self.folder else "journal")
 
@@ -287,7 +296,7 @@ class PublicationStream:
 
     @property
     def batches(self) -> Path:
-        """Where tasks leave what they find, until it is committed."""
+        """The folder for the results of tasks until they are committed."""
         return self.home / "batches"
 
     @property
@@ -303,23 +312,23 @@ class PublicationStream:
         return f"folder {self.folder}" if self.folder else "journal"
 
     def position(self, store: Store) -> int:
-        """How far the source was read, by what was written down of earlier batches."""
+        """Return the last position that earlier batches have processed."""
         position = checkpoint.read_position(self.checkpoint)
         return position if self.folder else position or store.notifications.matched()
 
     def rows(self, session: SparkSession) -> DataFrame:
-        """The publications, as a stream."""
+        """Return the publications as a streaming DataFrame."""
         options = {"publications": str(self.most), "lock": str(self.home / checkpoint.STREAM_LOCK)}
         options |= {"run": self.run} if self.run else {}
         source: type[Any] = FolderSource if self.folder else JournalSource
-        more = (
+        source_options = (
             {"folder": self.folder, "list": str(self.file_list)} if self.folder else {"store_url": self.store}
         )
         session.dataSource.register(source)
-        return session.readStream.format(source.name()).options(**options, **more).load()
+        return session.readStream.format(source.name()).options(**options, **source_options).load()
 
     def open(self) -> PublicationProcessor:
         return PublicationProcessor(self)
 
-    def progress(self, told: dict[str, Any]) -> StreamProgress:
-        return StreamProgress(**told)
+    def progress(self, fields: dict[str, Any]) -> StreamProgress:
+        return StreamProgress(**fields)

@@ -1,11 +1,11 @@
-"""The budget of a task: how long one of its steps may take, and how much memory it may allocate.
+"""Time and memory budget for the steps of a task.
 
-A step is the decoding or the matching of a few publications, or the explanation of one match. A worker whose step takes
-too long is killed by a timer of the system: that also works inside compiled code, which never returns to Python. What
-it dies of is in two small files beside its results, which the driver reads (`isolation`):
+A step is the decoding or the matching of a few publications, or the explanation of one match. A system timer kills a
+worker whose step takes too long: that also works inside compiled code, which does not return to Python. Two small files
+beside the results tell the driver (`isolation`) why a worker died:
 
-    step-<key>.mark     the step that is under way
-    step-<key>.trace    the Python stack at the deadline; empty if the worker did not die of that
+    step-<key>.mark     the current step
+    step-<key>.trace    the Python stack at the deadline; empty if the worker died of something else
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAYOUT = struct.Struct("<qqqH")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one step of a task may take: seconds, and megabytes beyond what its worker has when the task begins."""
+    """Limits of one step: seconds, and megabytes beyond the memory in use when the task begins."""
 
     seconds: float = 30.0
     megabytes: int = 2_048
@@ -41,7 +41,7 @@ DEFAULT_BUDGET = Budget()
 
 
 class StepPhase(IntEnum):
-    """What a task does in a step."""
+    """The kind of work in a step."""
 
     NOTHING = 0
     DECODE = 1
@@ -51,8 +51,9 @@ class StepPhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
-    """The step that was under way when a task ended: the publications at these positions, and a subscription if it was
-    the explanation of one match. `timed_out` if it ended at its deadline.
+    """The step that was running when a task ended, with the positions of its publications.
+
+    `subscription` is set if the step explained one match; `timed_out` if the task ended at the deadline.
     """
 
     phase: StepPhase
@@ -67,7 +68,7 @@ class StepMark:
 
 
 class BudgetWatch:
-    """Keeps the steps of a task within their budget, and writes down which of them is under way."""
+    """Enforces the budget on the steps of a task, and records the current step."""
 
     def __init__(self, budget: Budget, folder: Path) -> None:
         self._budget, self._name = budget, folder / f"step-{uuid4().hex}"
@@ -85,19 +86,19 @@ class BudgetWatch:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """After a failure the mark stays, and names the step that failed."""
+        """Stop watching; after a failure the mark stays and names the failed step."""
         if failure[0] is None:
             self.rest()
         self._open.close()
 
     def step(self, phase: StepPhase, first: int, last: int, subscription: str = "") -> None:
-        """Begin a step, which ends when the next one begins."""
+        """Begin a step; it ends when the next one begins."""
         name = subscription.encode()
         os.pwrite(self._mark, _LAYOUT.pack(phase, first, last, len(name)) + name, 0)
         self._restart()
 
     def rest(self) -> None:
-        """End the step. What comes now, such as reading from the store, has no deadline."""
+        """End the step. Work between steps, such as reading from the store, has no deadline."""
         self._set_timer(0.0)
         os.pwrite(self._mark, _LAYOUT.pack(StepPhase.NOTHING, 0, 0, 0), 0)
 
@@ -110,34 +111,34 @@ class BudgetWatch:
 
 
 def read_marks(folder: Path) -> Iterator[StepMark]:
-    """The steps that were under way when the tasks with these results ended."""
+    """Yield the steps that were running when the tasks with results in a folder ended."""
     for path in sorted(folder.glob(f"step-*.{MARK}")):
-        said = path.read_bytes()
-        if len(said) >= _LAYOUT.size:
-            phase, first, last, length = _LAYOUT.unpack_from(said)
-            name = said[_LAYOUT.size :][:length].decode()
+        data = path.read_bytes()
+        if len(data) >= _LAYOUT.size:
+            phase, first, last, length = _LAYOUT.unpack_from(data)
+            name = data[_LAYOUT.size :][:length].decode()
             if phase:
                 timed_out = path.with_suffix(f".{TRACE}").stat().st_size > 0
                 yield StepMark(StepPhase(phase), first, last, name, timed_out)
 
 
 def _memory_limit(megabytes: int) -> ExitStack:
-    """Let the process allocate so much more than now. Files that are mapped for reading, as indexes are, do not count.
+    """Limit how much more memory the process may allocate; mapped files do not count.
 
-    Without /proc, as on macOS, there is no such limit.
+    Without /proc, as on macOS, there is no limit.
     """
     before, limited = resource.getrlimit(resource.RLIMIT_DATA), ExitStack()
-    used = _allocated()
+    used = _read_allocated_bytes()
     if used is not None:
-        most = used + (megabytes << 20)
+        soft = used + (megabytes << 20)
         hard = before[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
         limited.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
     return limited
 
 
-def _allocated() -> int | None:
-    """The bytes that count towards the limit now."""
+def _read_allocated_bytes() -> int | None:
+    """Return the bytes that count towards the limit, or None without /proc."""
     status = Path("/proc/self/status")
     if not status.exists():
         return None

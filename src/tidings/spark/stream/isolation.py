@@ -1,15 +1,15 @@
-"""Finding what fails a batch: publications that a worker cannot finish become dead letters, the others are delivered.
+"""Isolation of poison: what no worker can finish becomes dead letters, the rest is delivered.
 
-    attempt(span)  ──fails because of the data──▶  control, which has to pass
+    attempt(span)  ──fails because of the data──▶  control, which must pass
         │                                              │
-        │◀── the spans around the step that was under way, or else halves ──
+        │◀── the spans around the step that was running, or else halves ──
         ▼
-    one publication, failed twice  ──▶  a verdict: the publication, or the pair with the subscription that was
-                                        being explained; and once more, until it passes
+    one publication, failed twice  ──▶  a verdict on the publication, or on the pair with the subscription that was
+                                        being explained; then another attempt, until one passes
 
-A worker that dies leaves a mark of the step it was in (`budget`): with it the culprit is found in three attempts, not
-in one for each halving. Where a subscription cannot be read from the mark, because compiled code matches many at once,
-it is searched for by matching with halves of the subscriptions.
+A worker that dies leaves a mark of its current step (`budget`). With the mark the culprit is found in three attempts,
+instead of one attempt per halving. Compiled code matches many subscriptions at once, so there the mark names none: the
+subscription is searched for by matching with halves of the subscriptions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tidings.spark.stream.failures import (
     ran_out_of_memory,
 )
 
-# What was found out about publications that a task cannot finish, for the tasks that do the rest.
+# Verdicts on publications that a task cannot finish, for the tasks that process the rest.
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Why publications, by position, and pairs of them with subscriptions are dead letters.
+    """Reasons why publications, by position, and pairs with subscriptions are dead letters.
 
-    Tasks do not touch these, and put them among their dead letters, since they have the bodies. Subscriptions in
-    `suspended` have so many pairs that they are suspended with this batch: nothing more is explained for them.
+    Tasks skip these and write the dead letters, since they have the bodies. Subscriptions in `suspended` have so many
+    such pairs that they are suspended with this batch: no more matches are explained for them.
     """
 
     publications: Mapping[int, BudgetExceeded] = field(default_factory=dict)
@@ -48,17 +48,17 @@ class Verdicts:
     suspended: frozenset[str] = frozenset()
 
     def refuse(self, position: int, problem: BudgetExceeded) -> Verdicts:
-        """The same, and a publication as a whole."""
+        """Return these verdicts and one on a whole publication."""
         return replace(self, publications={**self.publications, position: problem})
 
     def refuse_pair(self, position: int, subscription: str, problem: BudgetExceeded) -> Verdicts:
-        """The same, and a publication with one subscription."""
+        """Return these verdicts and one on a publication with one subscription."""
         pairs = {**self.pairs.get(position, {}), subscription: problem}
         return replace(self, pairs={**self.pairs, position: pairs})
 
-    def suspend(self, subscription: str, most: int) -> Verdicts:
-        """The same, without a subscription that has so many pairs."""
-        if sum(subscription in pairs for pairs in self.pairs.values()) < most:
+    def suspend(self, subscription: str, limit: int) -> Verdicts:
+        """Return these verdicts with a subscription suspended if it has at least `limit` pairs."""
+        if sum(subscription in pairs for pairs in self.pairs.values()) < limit:
             return self
         return replace(self, suspended=self.suspended | {subscription})
 
@@ -67,19 +67,19 @@ NO_VERDICTS = Verdicts()
 
 
 MOST_PAIRS = 8
-"""How many pairs of one publication are searched for; if there are more, the publication as a whole is refused."""
+"""The number of pairs of one publication to search for; with more, the whole publication is refused."""
 
 MOST_SEARCHED = 100_000
-"""Among how many subscriptions one is searched for that fails compiled code."""
+"""The number of subscriptions up to which one that fails in compiled code is searched for."""
 
 TWICE = 2
-"""How often a step has to fail until it is the data's fault, the last time alone."""
+"""The number of failures, the last one alone, after which the data is at fault."""
 
 MOST_FAILURES = 4 * MOST_PAIRS
-"""How often a publication may fail by itself, wherever it does, until it is refused as a whole."""
+"""The number of failures alone, in any step, after which a whole publication is refused."""
 
 STARTS = 3
-"""How often an attempt is made whose Python process does not start in time."""
+"""The number of attempts if a Python process does not start in time."""
 
 R = TypeVar("R")
 _log = logging.getLogger("tidings.stream")
@@ -87,7 +87,7 @@ _log = logging.getLogger("tidings.stream")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Positions after `after`, up to and with `upto`; `is_careful` if each is a step for itself."""
+    """The positions after `after`, up to and including `upto`; if `is_careful`, one per step."""
 
     after: int
     upto: int
@@ -98,7 +98,7 @@ class Span:
         return self.upto - self.after == 1
 
     def around(self, first: int, last: int) -> list[Span]:
-        """This span in parts: what is before some positions, those, and what is after them."""
+        """Divide this span into the parts before, at and after the given positions."""
         first, last = max(first, self.after + 1), min(last, self.upto)
         parts = [Span(self.after, first - 1), Span(first - 1, last, True), Span(last, self.upto)]
         return [part for part in parts if part.after < part.upto]
@@ -109,13 +109,13 @@ class Span:
 
 
 class Attempt(Protocol[R]):
-    """Has Spark do a span, and leave what the tasks write in a new folder."""
+    """Runs a span on Spark; the tasks write their results to a new folder."""
 
     def __call__(self, span: Span, verdicts: Verdicts, folder: Path) -> list[R]: ...
 
 
 class Search(Protocol[R]):
-    """Has Spark do one publication with some subscriptions only."""
+    """Runs one publication with some of the subscriptions on Spark."""
 
     def __call__(
         self, span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]
@@ -124,9 +124,10 @@ class Search(Protocol[R]):
 
 @dataclass(slots=True)
 class Isolation(Generic[R]):
-    """Does a batch, and finds what fails it. `control` does the same with samples: if that fails, it is not the data.
+    """Runs a batch and isolates what fails it.
 
-    `search` and `subscriptions` are for publications that fail in compiled code, where they can be searched.
+    `control` runs samples: if they fail, too, the data is not at fault. `search` and `subscriptions` serve to find the
+    subscription with which a publication fails in compiled code.
     """
 
     attempt: Attempt[R]
@@ -142,7 +143,7 @@ class Isolation(Generic[R]):
     _is_checked: bool = False
 
     def run(self, after: int, upto: int) -> list[R]:
-        """What the tasks report of a span: of all of it at once, or else of its parts."""
+        """Return the reports of the tasks for a span, processed at once or else in parts."""
         done: list[R] = []
         waiting = [Span(after, upto)] if after < upto else []
         while waiting:
@@ -151,35 +152,36 @@ class Isolation(Generic[R]):
             if failure is None:
                 done += reports
                 continue
-            said = str(failure.problem).partition("\n")[0]
-            _log.warning("publications %d to %d fail: %s", span.after + 1, span.upto, said)
+            cause = str(failure.problem).partition("\n")[0]
+            _log.warning("publications %d to %d fail: %s", span.after + 1, span.upto, cause)
             if not span.is_one:
                 self._check(failure.problem)
-                self._note(failure.marks)
-                waiting += reversed(_parts(span, failure.marks))
-            elif (found := self._judge(span, failure)) is None:
+                self._count_timeouts(failure.marks)
+                waiting += reversed(_divide(span, failure.marks))
+            elif (judged := self._judge(span, failure)) is None:
                 waiting.append(span)
             else:
-                done += found
+                done += judged
         return done
 
     def _check(self, problem: BaseException) -> None:
-        """Raise what went wrong if samples fail, too. Between two verdicts that is asked once."""
+        """Raise the problem if samples fail, too; checked once between two verdicts."""
         if not self._is_checked:
             _, failure = self._try(lambda _: [self.control()])
             if failure is not None:
                 raise problem
         self._is_checked = True
 
-    def _note(self, found: Sequence[StepMark]) -> None:
-        """Count the pairs that ended at their deadline: others may have been under way when a worker died."""
-        for mark in found:
+    def _count_timeouts(self, marks: Sequence[StepMark]) -> None:
+        """Count pairs that ended at their deadline; other marked pairs may just have been running."""
+        for mark in marks:
             if mark.timed_out and mark.subscription:
                 self._failed[mark.first, mark.subscription] += 1
 
     def _judge(self, span: Span, failure: _Failure) -> list[R] | None:
-        """Find out what of one publication fails; None if it is to be done again. A pair that was marked when others
-        were under way, too, has failed once by then.
+        """Find what fails in one publication; return None if it has to be attempted again.
+
+        A pair that timed out in a larger span has already failed once.
         """
         mark = next(iter(failure.marks), StepMark(StepPhase.NOTHING, span.upto, span.upto))
         key = span.upto, mark.subscription
@@ -188,44 +190,44 @@ class Isolation(Generic[R]):
         is_hopeless = self._alone[span.upto] > MOST_FAILURES
         if self._failed[key] < TWICE and not is_hopeless:
             return None
-        if span.upto in self.verdicts.publications:  # nothing of it was touched: it is something else
+        if span.upto in self.verdicts.publications:  # tasks skip it: the cause is something else
             raise failure.problem
         self._check(failure.problem)
         self._is_checked = False
         if mark.phase is StepPhase.MATCH and self.search is not None and not is_hopeless:
-            return self._by_subscriptions(span, failure, mark)
+            return self._search_subscriptions(span, failure, mark)
         pairs = self.verdicts.pairs.get(span.upto, ())
-        problem = _problem(mark, failure.problem, self.budget)
+        problem = _explain(mark, failure.problem, self.budget)
         if mark.subscription and len(pairs) < MOST_PAIRS and not is_hopeless:
             self._refuse_pair(span.upto, mark.subscription, problem)
         else:
             self.verdicts = self.verdicts.refuse(span.upto, problem)
         return None
 
-    def _by_subscriptions(self, span: Span, failure: _Failure, mark: StepMark) -> list[R] | None:
-        """Match one publication with halves of the subscriptions, so that only those that fail are left out."""
+    def _search_subscriptions(self, span: Span, failure: _Failure, mark: StepMark) -> list[R] | None:
+        """Match one publication with halves of the subscriptions, to exclude only failing ones."""
         search = self.search
         assert search is not None
-        problem, asked = _problem(mark, failure.problem, self.budget), list(self.subscriptions())
-        if len(asked) > MOST_SEARCHED:
+        problem, subscriptions = _explain(mark, failure.problem, self.budget), list(self.subscriptions())
+        if len(subscriptions) > MOST_SEARCHED:
             self.verdicts = self.verdicts.refuse(span.upto, problem)
             return None
         done: list[R] = []
-        waiting, found = [asked], 0
-        again: set[str] = set()
+        waiting, refused = [subscriptions], 0
+        failed_once: set[str] = set()
         while waiting:
-            some = waiting.pop()
-            reports, failed = self._try(partial(search, span, self.verdicts, subscriptions=some))
+            group = waiting.pop()
+            reports, failed = self._try(partial(search, span, self.verdicts, subscriptions=group))
             if failed is None:
                 done += reports
-            elif len(some) > 1:
-                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
-            elif some and some[0] not in again:
-                again.add(some[0])
-                waiting.append(some)
-            elif some and found < MOST_PAIRS:
-                found += 1
-                self._refuse_pair(span.upto, some[0], problem)
+            elif len(group) > 1:
+                waiting += [group[len(group) // 2 :], group[: len(group) // 2]]
+            elif group and group[0] not in failed_once:
+                failed_once.add(group[0])
+                waiting.append(group)
+            elif group and refused < MOST_PAIRS:
+                refused += 1
+                self._refuse_pair(span.upto, group[0], problem)
             else:
                 self.verdicts = self.verdicts.refuse(span.upto, problem)
                 return None
@@ -240,7 +242,7 @@ class Isolation(Generic[R]):
         self.verdicts = verdicts.suspend(subscription, self.suspend_after)
 
     def _try(self, do: Callable[[Path], list[Any]]) -> tuple[list[Any], _Failure | None]:
-        """What an attempt reports, or how it failed; what is not of the data is raised."""
+        """Return the reports of an attempt, or its failure; raise what the data did not cause."""
         for starts_left in reversed(range(STARTS)):
             folder = self.folder / uuid4().hex[:8]
             folder.mkdir(parents=True)
@@ -248,7 +250,7 @@ class Isolation(Generic[R]):
                 return do(folder), None
             except Exception as problem:
                 if is_slow_start(problem) and starts_left:
-                    _log.warning("a Python process of Spark did not start in time: trying again")
+                    _log.warning("a Python process of Spark did not start in time; trying again")
                     continue
                 if not is_data_failure(problem):
                     raise
@@ -258,23 +260,23 @@ class Isolation(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why an attempt failed, and the steps that were under way."""
+    """Why an attempt failed, and the steps that were running."""
 
     problem: BaseException
     marks: Sequence[StepMark]
 
 
-def _parts(span: Span, found: Sequence[StepMark]) -> list[Span]:
-    """A span in smaller ones: around the steps that were under way, if that makes them smaller, or else in halves."""
+def _divide(span: Span, marks: Sequence[StepMark]) -> list[Span]:
+    """Divide a span around the steps that were running, or in halves if that leaves it as it is."""
     parts = [span]
-    for mark in sorted(found, key=lambda mark: mark.first):
+    for mark in sorted(marks, key=lambda mark: mark.first):
         if mark.first <= parts[-1].upto:
             parts[-1:] = parts[-1].around(mark.first, mark.last)
     is_smaller = len(parts) > 1 or (parts[0].is_careful and not span.is_careful)
     return parts if is_smaller else span.halves()
 
 
-_DOES = {
+_ACTIONS = {
     StepPhase.NOTHING: "processing the publication",
     StepPhase.DECODE: "decoding the publication",
     StepPhase.MATCH: "matching the publication",
@@ -282,23 +284,25 @@ _DOES = {
 }
 
 
-def _problem(mark: StepMark, problem: BaseException, budget: Budget) -> BudgetExceeded:
-    """What the dead letter says: what was done, what happened, the budget, and how to change it."""
-    did, raised = _DOES[mark.phase], find_exception_name(str(problem))
+def _explain(mark: StepMark, problem: BaseException, budget: Budget) -> BudgetExceeded:
+    """Build the problem for the dead letter: action, outcome, budget, and how to raise it."""
+    action, raised = _ACTIONS[mark.phase], find_exception_name(str(problem))
     if mark.timed_out:
         return BudgetExceeded(
-            f"{did} takes longer than its budget",
+            f"{action} takes longer than its budget",
             accepted=f"{budget.seconds:g} seconds",
-            hint="the setting stream.step_seconds gives it more time",
+            hint="raise the setting stream.step_seconds to give it more time",
         )
     if raised is None or ran_out_of_memory(str(problem)):
-        what = "takes more memory than its budget" if raised else "ends the worker, as too much memory does"
-        return BudgetExceeded(
-            f"{did} {what}",
-            accepted=f"{budget.megabytes:,} megabytes",
-            hint="the setting stream.step_memory gives it more memory",
+        outcome = (
+            "takes more memory than its budget" if raised else "kills the worker, as too much memory does"
         )
-    return BudgetExceeded(f"{did} fails", received=_last_line(problem))
+        return BudgetExceeded(
+            f"{action} {outcome}",
+            accepted=f"{budget.megabytes:,} megabytes",
+            hint="raise the setting stream.step_memory to give it more memory",
+        )
+    return BudgetExceeded(f"{action} fails", received=_last_line(problem))
 
 
 def _last_line(problem: BaseException) -> str:

@@ -1,9 +1,9 @@
-"""Ranges of the journal, matched by Spark's tasks, which read them from the store themselves.
+"""Tasks that read ranges of the journal from the store and match them.
 
-The rows of the streaming source would come to the same, by way of a second Python process for each task and of the JVM.
-And what Spark is asked for is the same with every batch, so that it is planned once: what differs is in a file. Each
-report has the name of what its task found there, so a task that saw an older file, on a drive that is slow to tell of
-a new one, is noticed.
+The rows of the streaming source would be the same, but would pass through a second Python process per task and through
+the JVM. The Spark plan is the same for every batch and is made once: a request file holds what differs. Each report
+names the request that its task read, so that a task which read an outdated file, on a drive that shows writes late, is
+detected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_s
 
 @dataclass(frozen=True, slots=True)
 class TaskRanges:
-    """What the tasks of one batch are to do: each with the range of its number."""
+    """The request to the tasks of one batch: task number `i` matches `ranges[i]`."""
 
     name: str
     job: MatchJob
@@ -34,51 +34,52 @@ class TaskRanges:
 
 
 class JournalTasks:
-    """Has tasks match what stands in the journal. `note` is the file that tells them what; they have to see it."""
+    """Matches ranges of the journal in tasks. `request_file` must be visible to all of them."""
 
-    def __init__(self, store: str, note: Path) -> None:
-        self._store, self._note = store, note
+    def __init__(self, store: str, request_file: Path) -> None:
+        self._store, self._request_file = store, request_file
         self._planned: dict[int, DataFrame] = {}
 
     def match(self, session: SparkSession, job: MatchJob, after: int, upto: int) -> list[MatchReport]:
-        """What became of the publications after a position, up to and with another one."""
-        asked = TaskRanges(uuid4().hex, job, cut_ranges(after, upto))
-        if not asked.ranges:
+        """Match the publications after `after`, up to and including `upto`."""
+        request = TaskRanges(uuid4().hex, job, cut_ranges(after, upto))
+        if not request.ranges:
             return []
-        self._write(asked)
-        said = [json.loads(row.report) for row in self._plan(session, len(asked.ranges)).collect()]
-        names = [each.pop("asked") for each in said]
-        if names != [asked.name] * len(asked.ranges):
+        self._write(request)
+        reports = [json.loads(row.report) for row in self._plan(session, len(request.ranges)).collect()]
+        names = [report.pop("asked") for report in reports]
+        if names != [request.name] * len(request.ranges):
             raise SetupError(
-                "a task has matched another batch than the one it was asked for",
-                where=str(self._note),
-                hint="the home folder has to be on a drive on which all machines see what is written at once",
+                "a task matched a different batch than the one requested",
+                where=str(self._request_file),
+                hint="put the home folder on a drive where all machines see a write immediately",
             )
-        return [MatchReport(**each) for each in said]
+        return [MatchReport(**report) for report in reports]
 
-    def _write(self, asked: TaskRanges) -> None:
-        """Write what the tasks are to do. It is not synced: a batch that is repeated writes it again."""
-        with temporary_beside(self._note) as new:
-            new.write_bytes(pickle.dumps(asked))
-            new.replace(self._note)
+    def _write(self, request: TaskRanges) -> None:
+        """Write the request file. It is not synced: a repeated batch writes it again."""
+        with temporary_beside(self._request_file) as new:
+            new.write_bytes(pickle.dumps(request))
+            new.replace(self._request_file)
 
     def _plan(self, session: SparkSession, tasks: int) -> DataFrame:
         if tasks not in self._planned:
             numbers = session.range(0, tasks, 1, tasks)
-            function = _matching(self._store, str(self._note))
+            function = _build_stage(self._store, str(self._request_file))
             self._planned[tasks] = numbers.mapInArrow(function, "report string")
         return self._planned[tasks]
 
 
-def _matching(store: str, note: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: numbers of ranges in, one report in JSON for each out; none for a range that is
-    not there, of which an older file may have had fewer.
+def _build_stage(store: str, request_file: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Build the function for `mapInArrow`: numbers of ranges in, one JSON report for each out.
+
+    A number without a range gives no report: an outdated request file may have fewer ranges.
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        asked: TaskRanges = pickle.loads(Path(note).read_bytes())
+        request: TaskRanges = pickle.loads(Path(request_file).read_bytes())
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            for part in asked.ranges[number : number + 1]:
-                yield from build_match_stage(asked.job, asked=asked.name)(read_range(store, part))
+            for part in request.ranges[number : number + 1]:
+                yield from build_match_stage(request.job, asked=request.name)(read_range(store, part))
 
     return run

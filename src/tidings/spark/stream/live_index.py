@@ -1,11 +1,11 @@
-"""The index of a running stream: brought up to date before each batch.
+"""Index of a running stream, brought up to date before each batch.
 
-    <home>/segments/state.json     which folder, which version of the index, which version of the store it shows
+    <home>/segments/state.json     the folder and version of the index, and the version of the store it reflects
     <home>/segments/<folder>/      the index
 
-What changed in the store since the last batch becomes a new segment and marks for what was removed. A crash between
-two steps leaves the old state, which names an old version of the index that is still there; the changes are then
-applied once more.
+Changes in the store since the last batch become a new segment, and marks for removed subscriptions. A crash between two
+steps leaves the old state, which names an old version of the index that still exists; the changes are then applied
+again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Which index shows which version of which store."""
+    """The version of the index, and of the store that it reflects."""
 
     store: str
     folder: str
@@ -45,14 +45,15 @@ class IndexState:
 
 
 def read_index_state(segments: Path) -> IndexState | None:
-    """What the stream of a folder has written down last."""
+    """Read the state that the stream wrote last, or None."""
     path = segments / _STATE
     return IndexState(**json.loads(path.read_text())) if path.exists() else None
 
 
 def repair_index(segments: Path) -> list[str]:
-    """Forget an index that cannot be read, as a disk that failed may leave it, and say so. What it shows is in the
-    store, from which a stream makes it anew.
+    """Discard an unreadable index, as a failed disk may leave it; describe the repair.
+
+    The stream rebuilds it from the store.
     """
     try:
         if state := read_index_state(segments):
@@ -60,22 +61,22 @@ def repair_index(segments: Path) -> list[str]:
     except (SetupError, ValueError, TypeError) as problem:
         (segments / _STATE).unlink()
         why = problem.headline() if isinstance(problem, SetupError) else f"{_STATE} cannot be read"
-        return [f"{why}: it is made anew from the store"]
+        return [f"{why}: it is rebuilt from the store"]
     return []
 
 
 def open_current_index(segments: Path) -> Index | None:
-    """The index a stream uses now, for somebody who only looks; None if there is none."""
+    """Open the current index of a stream for reading; return None if there is none."""
     for tries_left in reversed(range(_TRIES)):
         state = read_index_state(segments)
         if state is None:
             return None
         try:
             index = Index.open(segments / state.folder, state.index)
-            index.paths  # noqa: B018  maps all files: from now on it does not matter who deletes them
+            index.paths  # noqa: B018  maps all files: deleting them later does no harm
             return index
         except (SetupError, FileNotFoundError):
-            # The stream has gone on and tidied up since we read the state.
+            # The stream has moved on and deleted this version since we read the state.
             if not tries_left:
                 raise
     return None
@@ -92,36 +93,38 @@ class LiveIndex:
         self._merger = CompactionWorker(self.index)
 
     def refresh(self) -> None:
-        """Take over what changed in the store. A new schema means that every text is compiled anew.
+        """Apply changes in the store; a new schema recompiles every subscription.
 
-        Then segments are merged where that is worth it, large ones beside the batches to come.
+        Then merge segments where that pays off, large ones in the background of the next batches.
         """
         if self._store.schemas.version() != self._state.schema:
             self._merger.finish()
             self.index, self._state = self._build()
             self._merger = CompactionWorker(self.index)
-        self._take_over()
+        self._apply_changes()
         if self.index.version != self._state.index:
-            self._remember(self._state.subscriptions)
+            self._write_state(self._state.subscriptions)
 
-    def _take_over(self) -> None:
+    def _apply_changes(self) -> None:
         changes = self._store.subscriptions.changes(self._state.subscriptions)
         if changes.version == self._state.subscriptions:
             self._merger.step()
         else:
             self._merger.change(changes.removed, self._compile(changes.added))
-            self._remember(changes.version)
+            self._write_state(changes.version)
 
     def part(self, folder: Path, ids: Collection[str]) -> Index:
-        """A new index of some of the subscriptions, in a folder of its own."""
+        """Build a new index of some of the subscriptions, in its own folder."""
         wanted = set(ids)
-        found = [one for one in self._store.subscriptions.list() if one.id in wanted] if wanted else []
+        subscriptions = (
+            [one for one in self._store.subscriptions.list() if one.id in wanted] if wanted else []
+        )
         index = Index.create(folder)
-        index.add(compile_many(found, self._schema))
+        index.add(compile_many(subscriptions, self._schema))
         return index
 
     def tidy(self) -> None:
-        """Delete what only earlier batches used."""
+        """Delete files that only earlier batches used."""
         self.index.collect(keep_versions=1)
 
     @property
@@ -129,17 +132,17 @@ class LiveIndex:
         return str(self.index.folder.absolute())
 
     def _start(self) -> tuple[Index, IndexState]:
-        state = self._remembered()
+        state = self._read_valid_state()
         if state is None:
             return self._build()
         self._load_schema()
         try:
             return Index.open(self._segments / state.folder, state.index), state
-        except SetupError:  # somebody has deleted it: what it shows is in the store
+        except SetupError:  # deleted: the store has everything to rebuild it
             return self._build()
 
-    def _remembered(self) -> IndexState | None:
-        """The state of an earlier run, if it is about this store and this schema."""
+    def _read_valid_state(self) -> IndexState | None:
+        """Return the state of an earlier run if it belongs to this store and schema."""
         state = read_index_state(self._segments)
         fits = state and (state.store, state.schema) == (
             self._store.database.name,
@@ -148,7 +151,7 @@ class LiveIndex:
         return state if fits else None
 
     def _build(self) -> tuple[Index, IndexState]:
-        """An index from nothing, in a folder of its own; the other ones go."""
+        """Build the index from scratch in a new folder; delete the others."""
         schema = self._store.schemas.version()
         self._load_schema()
         changes = self._store.subscriptions.changes(0)
@@ -158,13 +161,13 @@ class LiveIndex:
         self._state = IndexState(
             self._store.database.name, folder, self.index.version, changes.version, schema
         )
-        self._remember(changes.version)
+        self._write_state(changes.version)
         for other in self._segments.glob("index-*"):
             if other.name != folder:
                 shutil.rmtree(other)
         return self.index, self._state
 
-    def _remember(self, version: int) -> None:
+    def _write_state(self, version: int) -> None:
         fields = asdict(self._state) | {"index": self.index.version, "subscriptions": version}
         self._state = IndexState(**fields)
         write_atomically(self._segments / _STATE, json.dumps(fields))
@@ -174,12 +177,12 @@ class LiveIndex:
         self.schema_text = None if self._schema.is_empty else dump(self._schema)
 
     def _compile(self, subscriptions: list[Subscription]) -> Compiled:
-        """Compile what the store has. What the schema of now does not understand is a dead letter.
+        """Compile subscriptions; those that do not fit the current schema become dead letters.
 
-        An extension that would make a subscription meaningless is refused, so this is the rare one that was
-        accepted at the very moment the schema was extended.
+        Schema extensions that would invalidate a subscription are refused, so this only happens to a subscription that
+        was accepted at the same moment.
         """
         compiled = compile_many(subscriptions, self._schema)
-        letters = (DeadLetter(one.id, one.reason, one.facts) for one in compiled.rejects)
+        letters = (DeadLetter(reject.id, reject.reason, reject.facts) for reject in compiled.rejects)
         self._store.dead_letters.add("subscriptions", letters)
         return compiled

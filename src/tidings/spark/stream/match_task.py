@@ -1,10 +1,9 @@
-"""What one task of the stream does: decode, match, explain; and where a batch's rows wait for the sink.
+"""Task of the stream: decodes, matches and explains publications; writes files for the sink.
 
-A task writes its rows to two files, notifications and dead letters, and reports their names; the sink goes
-through them, so that no batch has to fit into the driver's memory and none of its rows passes through the JVM.
-A publication that cannot be used becomes a dead letter; it never fails the batch. So does a match whose explanation
-fails. What kills the worker, because it takes more time or memory than its budget, fails the task: the driver finds it
-(`isolation`), and tells the tasks that do the rest.
+A task writes its rows to two files, matches and dead letters, and reports their names. The sink iterates over them, so
+that no batch has to fit into the driver's memory and no row passes through the JVM. An unusable publication, or a match
+whose explanation fails, becomes a dead letter and never fails the batch. Work that exceeds its time or memory budget
+kills the worker and fails the task: the driver finds the cause (`isolation`) and excludes it from the next attempt.
 """
 
 from __future__ import annotations
@@ -56,18 +55,18 @@ DEAD_LETTER_SCHEMA = pa.schema(
 )
 ROWS = 5_000
 MAX_EXCERPT = 200
-"""How many characters of an exception a dead letter shows."""
+"""The number of characters of an exception that a dead letter shows."""
 STEP_BYTES = 4 << 20
-"""How many bytes of publications are decoded and matched in one step, unless a single one has more."""
+"""The maximum number of bytes decoded and matched in one step, unless a single publication is larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """What the tasks of a batch have in common: the index they match with and where their files go.
+    """Parameters that all tasks of a batch share: the index, and the folder for results.
 
-    In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so. A step
-    has at most `together` publications. `is_part` says that the index has some of the subscriptions only: dead letters
-    that do not depend on them are left to another task.
+    Only in the journal (`is_journal`) positions are permanent and publications may have labels. A step has at most
+    `together` publications. `is_part` means that the index has only some of the subscriptions: another task writes the
+    dead letters that do not depend on them.
     """
 
     index: str
@@ -87,7 +86,7 @@ class MatchJob:
 
 @dataclass(slots=True)
 class MatchReport:
-    """What became of a task's publications. `first` is the first position: reports sort by it."""
+    """Result of a task; reports are sorted by `first`, the first position."""
 
     first: int = 0
     last: int = 0
@@ -98,8 +97,8 @@ class MatchReport:
     dead_file: str = ""
 
 
-def build_match_stage(job: MatchJob, **beside: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: publications in, one report in JSON out, with what else is to stand in it."""
+def build_match_stage(job: MatchJob, **extra: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Build the function for `mapInArrow`: publications in, one JSON report with `extra` out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
@@ -108,7 +107,7 @@ def build_match_stage(job: MatchJob, **beside: str) -> Callable[[Iterable[Any]],
             for batch in batches:
                 for step in cut_steps(batch, job.together):
                     _match(job, step, output, watch)
-        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | beside)]})
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | extra)]})
 
     return run
 
@@ -136,12 +135,12 @@ def _schema(text: str | None) -> EventSchema | None:
 T = TypeVar("T")
 
 
-def cut_steps(batch: Any, most: int) -> Iterator[Any]:
-    """Publications that are decoded and matched together: so few that a step takes a fraction of its budget."""
+def cut_steps(batch: Any, max_rows: int) -> Iterator[Any]:
+    """Divide publications into steps so small that each takes a fraction of its budget."""
     begin, size = 0, 0
     for end, length in enumerate(pc.binary_length(batch["body"]).to_pylist()):
         size += length or 0
-        if end > begin and (size > STEP_BYTES or end - begin >= most):
+        if end > begin and (size > STEP_BYTES or end - begin >= max_rows):
             yield batch.slice(begin, end - begin)
             begin, size = end, length or 0
     if batch.num_rows:
@@ -149,7 +148,7 @@ def cut_steps(batch: Any, most: int) -> Iterator[Any]:
 
 
 def _match(job: MatchJob, batch: Any, output: MatchOutput, watch: BudgetWatch) -> None:
-    """Publications of one media type are decoded and matched together, and told of in the order in which they came."""
+    """Decode and match publications by media type; write the matches in the order of positions."""
     positions = batch["position"].to_pylist()
     output.count(positions)
     watch.step(StepPhase.DECODE, positions[0], positions[-1])
@@ -163,20 +162,20 @@ def _match(job: MatchJob, batch: Any, output: MatchOutput, watch: BudgetWatch) -
 
 
 def _without_refused(job: MatchJob, batch: Any, positions: Sequence[int], output: MatchOutput) -> Any:
-    """The publications that may be touched; the others become dead letters as they are."""
+    """Return the publications without a verdict; the others become dead letters unprocessed."""
     refused = job.verdicts.publications
     if refused.keys().isdisjoint(positions):
         return batch
     for i, position in enumerate(positions):
         if position in refused:
             name = batch["publication"][i].as_py() or batch["name"][i].as_py()
-            at = position if job.is_journal else None
-            output.bury(name, refused[position], at, batch["body"][i].as_py())
+            permanent = position if job.is_journal else None
+            output.bury(name, refused[position], permanent, batch["body"][i].as_py())
     return batch.filter(pa.array([position not in refused for position in positions]))
 
 
 def match_samples(job: MatchJob, batch: Any) -> None:
-    """Do with publications what a task does, and tell nobody."""
+    """Process publications as a task does, and discard the results."""
     freeze_memory()
     with (
         TemporaryDirectory() as folder,
@@ -189,14 +188,14 @@ def match_samples(job: MatchJob, batch: Any) -> None:
 
 
 def decode_samples(job: MatchJob, batch: Any) -> None:
-    """Open what a task opens, and decode publications, without matching them."""
+    """Open the files of a task and decode publications, without matching them."""
     freeze_memory()
     _parts(job, batch)
 
 
 def _parts(job: MatchJob, batch: Any) -> list[_Part]:
     types = batch["media_type"]
-    return [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
+    return [_Part(job, batch.take(_where(types, name)), name) for name in types.unique().to_pylist()]
 
 
 def _open(job: MatchJob) -> tuple[Index, Decoder]:
@@ -221,7 +220,7 @@ class _Part:
         self._names = ids.fill_null(batch["name"]).to_pylist()
 
     def bury(self, output: MatchOutput) -> None:
-        """Tell of the publications that cannot be used, or not as they should."""
+        """Write dead letters for unusable publications and for pairs with a verdict."""
         batch = self._batch
         for i, problem in self._decoded.problems:
             missing = _missing(batch["problem"][i], batch["name"][i])
@@ -238,8 +237,9 @@ class _Part:
     def found(
         self, output: MatchOutput, watch: BudgetWatch
     ) -> Iterator[tuple[int, str, dict[str, str], Explanation]]:
-        """Position and name of a publication, a subscription it satisfies, and why; in the order of positions. A match
-        that cannot be explained is a dead letter.
+        """Yield the position and name of a publication, a matching subscription and the explanation.
+
+        They are in the order of positions. A match that cannot be explained becomes a dead letter.
         """
         for matches in self._matches(watch):
             places = matches.publication
@@ -264,26 +264,26 @@ class _Part:
     def _attempt(
         self, output: MatchOutput, place: int, subscription: str | None, do: Callable[[], T | None]
     ) -> T | None:
-        """What something comes to. If it fails, a dead letter of the publication or of the pair with a subscription."""
+        """Return the result of `do`; if it fails, write a dead letter and return None."""
         try:
             return do()
         except ENVIRONMENT:
             raise
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is of this publication
-            self._bury(output, place, _unexplained(problem, self._job.budget), subscription)
+        except Exception as problem:  # noqa: BLE001 - any other error concerns this publication only
+            self._bury(output, place, _explain_failure(problem, self._job.budget), subscription)
             return None
 
     def _matches(self, watch: BudgetWatch) -> Iterator[Matches]:
-        """The matches, and the pairs that were left undecided: explaining a pair decides it."""
+        """Yield the matches and the undecided pairs, which their explanation decides."""
         positions = self._batch["position"]
         parts = match_decoded(self._decoded, self._media_type, self._index) if len(positions) else iter(())
         while True:
             if len(positions):
                 watch.step(StepPhase.MATCH, positions[0].as_py(), positions[-1].as_py())
-            found = next(parts, None)
-            if found is None:
+            matches = next(parts, None)
+            if matches is None:
                 return
-            yield found.candidates
+            yield matches.candidates
 
     def _read(self, place: int) -> Evaluator:
         body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
@@ -291,31 +291,31 @@ class _Part:
 
 
 ENVIRONMENT = (OSError, SetupError, StoreError)
-"""What goes wrong whatever the publication is."""
+"""Errors that do not depend on the publication."""
 
 
-def _unexplained(problem: Exception, budget: Budget) -> PublicationError:
-    """What a dead letter says of a match whose explanation failed."""
+def _explain_failure(problem: Exception, budget: Budget) -> PublicationError:
+    """Build the problem of a dead letter for a match whose explanation failed."""
     if isinstance(problem, BudgetExceeded):
         return problem
     if isinstance(problem, MemoryError):
         return BudgetExceeded(
-            "explaining it takes more memory than its budget",
+            "explaining the match takes more memory than its budget",
             accepted=f"{budget.megabytes:,} megabytes",
-            hint="the setting stream.step_memory gives it more memory",
+            hint="raise the setting stream.step_memory to give it more memory",
         )
     return BudgetExceeded(
-        "it cannot be explained", received=f"{type(problem).__name__}: {problem}"[:MAX_EXCERPT]
+        "the match cannot be explained", received=f"{type(problem).__name__}: {problem}"[:MAX_EXCERPT]
     )
 
 
 def _missing(problem: Any, name: Any) -> PublicationError | None:
-    """What to say of a publication that a source could not read."""
+    """Return the problem of a publication that its source could not read, or None."""
     return DecodeProblem(problem.as_py(), where=name.as_py()) if problem.is_valid else None
 
 
 class MatchOutput:
-    """The two files of a task; rows go out in batches of bounded length."""
+    """Writer of the two files of a task, in batches of bounded length."""
 
     def __init__(self, folder: Path) -> None:
         self.report = MatchReport()
@@ -335,7 +335,7 @@ class MatchOutput:
         self._files.close()
 
     def count(self, positions: list[int]) -> None:
-        """Note which publications were looked at."""
+        """Count publications, and record their positions."""
         self.report.first = self.report.first or positions[0]
         self.report.last = positions[-1]
         self.report.events += len(positions)
@@ -343,7 +343,7 @@ class MatchOutput:
     def tell(
         self, publication: str, subscription: str, subscriber: str, because: str, bindings: str | None
     ) -> None:
-        """Add a notification."""
+        """Add a match."""
         self._found.append((publication, subscription, subscriber, because, bindings))
         self.report.found += 1
         if len(self._found) >= ROWS:

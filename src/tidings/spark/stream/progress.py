@@ -1,6 +1,6 @@
-"""What a running stream reports to its listener: that it runs, what it does, each batch, what was repaired.
+"""Events that a running stream reports to its listener: start, activity, batches, repairs.
 
-Nothing here needs Spark: a listener can tell news apart without loading it.
+Nothing here needs Spark: a listener can distinguish the events without importing it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """How the stream is doing: the last batch, and all batches since it was started.
+    """Progress of the stream: the last batch, and totals since the start.
 
-    `latency` is how long the oldest publication of the batch has waited for its notifications; in a folder nothing says
-    when a file was published. `sizes` are the subscriptions of each segment. `committing` is the part of its `seconds`
-    that the store took, and `ended` when it was done, since 1970.
+    `latency` is the time from publishing the oldest publication of the batch to its notifications; it is None for
+    folders, where the time of publishing is unknown. `sizes` are the numbers of subscriptions per segment. `committing`
+    is the part of `seconds` spent in the store, `ended` the end of the batch in seconds since 1970.
     """
 
     batch: int = -1
@@ -42,7 +42,7 @@ class StreamProgress:
 
 @dataclass(frozen=True, slots=True)
 class MetadataProgress:
-    """How the stream of metadata is doing: the last batch, and all batches since it was started."""
+    """Progress of the metadata stream: the last batch, and totals since the start."""
 
     batch: int = -1
     entries: int = 0
@@ -64,14 +64,14 @@ class MetadataProgress:
 
 @dataclass(frozen=True, slots=True)
 class StreamRepair:
-    """What had to be mended in the checkpoint or the index before the stream could start."""
+    """A repair of the checkpoint or the index before the stream could start."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """The stream runs: publications from now on are matched within moments. This is where it is."""
+    """The stream is running and matches new publications within moments; its position and lag."""
 
     source: str
     position: int = 0
@@ -81,13 +81,13 @@ class StreamStart:
 
 @dataclass(frozen=True, slots=True)
 class DeferredRelease:
-    """Notifications that were held have become due, and their subscribers have them now."""
+    """Deferred notifications that became due and were released to their subscribers."""
 
     notifications: int
 
 
 class ActivityKind(StrEnum):
-    """What a stream may be doing between two batches that it reports."""
+    """Activities of a stream between two reported batches."""
 
     STARTING = "starting"
     MATCHING = "matching"
@@ -96,7 +96,7 @@ class ActivityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the stream does now; told when it changes. `publications` wait to be matched, 0 if that is not known."""
+    """The current activity, reported when it changes; `publications` are waiting, 0 if unknown."""
 
     doing: ActivityKind
     publications: int = 0
@@ -107,14 +107,14 @@ StreamListener = Callable[[StreamEvent], None]
 
 
 class StreamEventRelay:
-    """Passes news on. Where the first batch is the news that the stream runs, `Started` is told with it."""
+    """Forwards events; with `starts_with_batch` the first batch also reports `StreamStart`."""
 
     def __init__(self, source: str, then: StreamListener, *, starts_with_batch: bool) -> None:
         self._source, self._then = source, then
-        self._has_said = not starts_with_batch
+        self._has_started = not starts_with_batch
 
-    def __call__(self, news: StreamEvent) -> None:
-        if isinstance(news, StreamProgress) and not self._has_said:
-            self._has_said = True
-            self._then(StreamStart(self._source, news.position, news.lag, news.segments))
-        self._then(news)
+    def __call__(self, event: StreamEvent) -> None:
+        if isinstance(event, StreamProgress) and not self._has_started:
+            self._has_started = True
+            self._then(StreamStart(self._source, event.position, event.lag, event.segments))
+        self._then(event)

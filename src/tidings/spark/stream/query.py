@@ -1,8 +1,7 @@
-"""The queries of a running stream: each takes its batches, tells how it is doing through a file, and ends by itself or
-because all are to stop.
+"""Streaming queries of a running stream, which report their progress through a file.
 
-Through Spark Connect a batch is processed in a process of the server. So what a query does is made of values that can
-be sent there, and opens what it needs with the first batch.
+With Spark Connect a process of the server runs the batches. So a query is defined by values that can be sent there, and
+opens its resources with the first batch.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from tidings.spark.sources.files import Location
 from tidings.spark.stream.failures import DISK_FULL, SLOW_START, is_slow_start
 
 GONE = (Py4JError, ConnectionError)
-"""What calls to a JVM that has died end with."""
+"""Exceptions of calls to a JVM that has died."""
 
 STARTS = 5
-"""How often a query is started whose process for the batches does not come up in time."""
+"""The number of attempts to start a query whose process for batches does not start in time."""
 
 _log = logging.getLogger("tidings.stream")
 
@@ -37,15 +36,17 @@ ProgressCallback = Callable[[Any], None]
 
 @contextmanager
 def explain_dead_jvm() -> Iterator[None]:
-    """Say in a sentence that the JVM has died, whatever call to it noticed that."""
+    """Raise one `SetupError` when any call fails because the JVM has died."""
     try:
         yield
     except GONE as problem:
-        raise SetupError("Spark has ended", hint="spark.log in the home folder may say why") from problem
+        raise SetupError(
+            "Spark has ended", hint="look for the cause in spark.log in the home folder"
+        ) from problem
 
 
 class BatchHandler(Protocol):
-    """What works on batches, and keeps what it needs from one to the next."""
+    """Processor of batches, with the state that is kept between them."""
 
     def process(self, rows: DataFrame, batch: int) -> None: ...
 
@@ -53,7 +54,7 @@ class BatchHandler(Protocol):
 
 
 class QueryDefinition(Protocol):
-    """What a query is to do: everything that has to be known, wherever it runs."""
+    """Definition of a query, complete in every process that runs it."""
 
     @property
     def name(self) -> str: ...
@@ -68,13 +69,13 @@ class QueryDefinition(Protocol):
 
     def open(self) -> BatchHandler: ...
 
-    def progress(self, told: dict[str, Any]) -> Any: ...
+    def progress(self, fields: dict[str, Any]) -> Any: ...
 
 
 class BatchFunction:
-    """The function for `foreachBatch`: it opens what it needs with the first batch, in the process that has it.
+    """The function for `foreachBatch`; opens its resources in the process of the first batch.
 
-    `failure` is the error of ours that ended the query, if that happened in this process.
+    `failure` is the `TidingsError` that ended the query, if it was raised in this process.
     """
 
     def __init__(self, work: QueryDefinition) -> None:
@@ -84,13 +85,13 @@ class BatchFunction:
         self._turn, self._is_over = Lock(), False
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Spark Connect sends it to the server before its first batch."""
+        """Pickle the definition only: Spark Connect sends this to the server before the first batch."""
         return BatchFunction, (self.work,)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         with self._turn:
-            if self._is_over:  # waiting here would keep Spark from ending; what is not begun is planned again
-                raise SetupError("the stream ends before this batch")
+            if self._is_over:  # waiting here would keep Spark from stopping; the batch is planned again later
+                raise SetupError("the stream is stopping; this batch was not started")
             try:
                 self._live = self._live or self.work.open()
                 self._live.process(rows, batch)
@@ -99,20 +100,20 @@ class BatchFunction:
                 raise
 
     def drain(self, seconds: float) -> None:
-        """Begin no further batch, and let the one under way end, if it does within so many seconds."""
+        """Start no further batch, and wait up to `seconds` for the current one."""
         self._is_over = True
         if self._turn.acquire(timeout=seconds):
             self._turn.release()
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the processor and its store."""
         if self._live is not None:
             self._live.close()
             self._live = None
 
 
 class Query:
-    """A query that runs; `last` is what it told last."""
+    """A running query; `last` is the progress it reported last."""
 
     def __init__(self, session: SparkSession, work: QueryDefinition, once: bool, drain: float = 0.0) -> None:
         self.last: Any = None
@@ -122,21 +123,21 @@ class Query:
             writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
             writer = writer.option("checkpointLocation", Location.of(work.checkpoint).for_spark)
             writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
-            self._query = _started(writer)
+            self._query = _start(writer)
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether it has ended, after at most so many seconds. What went wrong in it is raised."""
+        """Wait up to `seconds` and return whether the query has ended; raise its failure."""
         try:
             return bool(self._query.awaitTermination(seconds))
         except PySparkException as problem:
             raise self._processor.failure or _explained(problem) from problem
 
     def is_busy(self) -> bool:
-        """Whether it has found something new, and works on it."""
+        """Return whether the query has new data and is processing it."""
         return bool(self._query.status["isDataAvailable"])
 
     def tell(self, tell: ProgressCallback) -> None:
-        """Pass on how it is doing, if there is news."""
+        """Report the progress if there is a new batch."""
         if not self._work.status.exists():
             return
         now = self._work.progress(json.loads(self._work.status.read_text()))
@@ -145,37 +146,37 @@ class Query:
         self.last = now
 
     def close(self) -> None:
-        """End it after the batch under way, or where it is if that takes too long, and let go of what it has."""
+        """Stop the query after the current batch, or within it if that takes too long, and close it."""
         self._processor.drain(self._drain)
         try:
             if self._query.isActive:
                 self._query.stop()
-        except (*GONE, PySparkException) as problem:  # said already, if that is why it ends
-            _log.info("the query cannot be stopped: its Spark is gone: %s", str(problem).partition("\n")[0])
+        except (*GONE, PySparkException) as problem:  # already reported if it is why the stream ends
+            _log.info("cannot stop the query: Spark is gone: %s", str(problem).partition("\n")[0])
         finally:
             self._processor.close()
 
 
 def _explained(problem: PySparkException) -> TidingsError:
-    """The error of ours that a query ended with, else the line of Spark's that names a cause that passes."""
-    said = str(problem)
-    ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
-    known = [line.strip() for line in said.splitlines() if DISK_FULL in line or SLOW_START in line]
-    first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
-    kind, _, words = ours[-1].partition(": ") if ours else ("", "", "")
-    made = (
+    """Build the error for a failed query from a `TidingsError` or a known cause in its message."""
+    message = str(problem)
+    ours = [line for line in message.splitlines() if line.startswith("tidings.errors.")]
+    temporary = [line.strip() for line in message.splitlines() if DISK_FULL in line or SLOW_START in line]
+    first = message.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
+    kind, _, reason = ours[-1].partition(": ") if ours else ("", "", "")
+    error = (
         StoreError
         if kind.endswith(".StoreError")
         else SlowStart
-        if SLOW_START in said and not ours
+        if SLOW_START in message and not ours
         else SetupError
     )
-    return made("the stream ended", where="Spark", hint=words or next(iter(known), first))
+    return error("the stream ended", where="Spark", hint=reason or next(iter(temporary), first))
 
 
 @contextmanager
 def _slow_starts() -> Iterator[None]:
-    """Raise `SlowStart` for a Python process that is too slow: one plans the source, before there is a query."""
+    """Raise `SlowStart` if the Python process that plans the source does not start in time."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
@@ -185,14 +186,16 @@ def _slow_starts() -> Iterator[None]:
         raise SlowStart("the stream does not start", where="Spark", hint=first) from problem
 
 
-def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:
-    """A Connect server gives the process for the batches ten seconds to come up, which cannot be changed; where that is
-    too short, because the machine is busy, it is asked again: by then the modules that it reads are in memory.
+def _start(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:
+    """Start a query, again if its process for batches does not start in time.
+
+    A Connect server allows ten seconds, which cannot be configured. If a busy machine needs longer, the next attempt
+    finds the modules to import in memory.
     """
     try:
         return writer.start()
     except PySparkException as problem:
         if times == 1 or not is_slow_start(problem):
             raise
-        _log.warning("Spark's process for the batches did not come up in time, and is started again")
-        return _started(writer, times - 1)
+        _log.warning("Spark's process for batches did not start in time; starting it again")
+        return _start(writer, times - 1)

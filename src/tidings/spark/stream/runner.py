@@ -1,12 +1,11 @@
 """The running stream: journal or folder -> decode -> match -> explain -> notification store.
 
-    run(session, Path(".tidings"), "sqlite:///.tidings/store.db")
+    run_stream(session, Path(".tidings"), "sqlite:///.tidings/store.db")
 
-Structured Streaming plans batches and remembers how far it came. What is done with a batch stands in
-`live_publications`: the tasks match, the driver commits what they found. Spark may repeat a batch after a crash: the
-store takes it once. A stream that goes on for ever begins with a batch, of nothing if there is nothing, and a rehearsal
-in Spark's workers: when it says that it runs, it does. Beside it, a second query applies the log of metadata
-(`metadata_stream`), as soon as there is something in it; `together` follows both.
+Structured Streaming plans batches and records positions. `batch_processor` processes a batch: tasks match, the driver
+commits their results. Spark may repeat a batch after a crash; the store commits it once. A continuous stream begins
+with a batch, even an empty one, and a warm-up of Spark's workers, so that it is ready when it reports its start. A
+second query applies the metadata log (`metadata_stream`) as soon as it has entries; `supervisor` follows both.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ from tidings.spark.stream.progress import (
 from tidings.spark.stream.supervisor import StreamSupervisor, release_deferred
 from tidings.store.store import Store, open_store
 
-# Streams through Spark Connect: a query lives on the server, and goes on when the process that started it has died.
+# Streams through Spark Connect: a query runs on the server, and continues when the process that started it has died.
 #
-#     <home>/connect-session       the session on the server that a stream runs in, while it does
+#     <home>/connect-session       the id of the session on the server, while the stream runs
 #
-# Nothing is lost by that, but the next stream of this home could not begin, for an hour, until the server gives an
-# abandoned session up. So whoever comes next ends the session whose name is still there.
+# Nothing is lost by that, but the next stream of this home folder would wait for an hour, until the server drops
+# the abandoned session. So the next stream ends the session whose id is still recorded.
 
 
 SESSION_FILE = "connect-session"
@@ -57,8 +56,9 @@ SESSION_FILE = "connect-session"
 
 @contextmanager
 def record_session(session: SparkSession, home: Path) -> Iterator[None]:
-    """Keep the name of the session in the home folder until the end of the `with`. After a failure it stays: what is
-    left on the server then is ended by whoever comes next.
+    """Record the session id in the home folder within a `with` block.
+
+    After a failure the record stays, and the next stream ends the session on the server.
     """
     if not is_remote():
         yield
@@ -69,9 +69,9 @@ def record_session(session: SparkSession, home: Path) -> Iterator[None]:
 
 
 def end_previous_session(session: SparkSession, home: Path) -> None:
-    """End the session of a stream that was killed, and with it the queries that it has left on the server.
+    """End the session of a killed stream, and with it the queries it left on the server.
 
-    A server that does not know the session, because it was started anew or has given it up, has nothing to do.
+    A server that was restarted or has dropped the session ignores this.
     """
     note = home / SESSION_FILE
     if not (is_remote() and note.exists()) or note.read_text() == session.session_id:
@@ -85,10 +85,9 @@ def end_previous_session(session: SparkSession, home: Path) -> None:
 
 
 DRAIN_SECONDS = 20.0
-"""How long a batch that is under way has to end when the stream ends."""
+"""Seconds that the current batch has to finish when the stream stops."""
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before queries start again whose Python processes were too slow to start; a stream that goes on for ever
-repeats the last one."""
+"""Seconds before a restart after Python processes started too slowly; a continuous stream repeats the last one."""
 
 _log = logging.getLogger("tidings.stream")
 
@@ -109,17 +108,17 @@ def run_stream(
     stop: Event | None = None,
     listener: StreamListener | None = None,
 ) -> StreamProgress:
-    """Run the stream until `stop` is set; with `once`, until everything that is there now is done. A batch under way
-    then has `drain` seconds to end.
+    """Run the stream until `stop` is set or, with `once`, until what is present is processed.
 
-    What it returns is how the publications fared; of metadata only the listener hears.
+    The current batch then has `drain` seconds to finish. The result is the progress of the publications; metadata
+    progress goes to the listener only.
     """
     home = Path(home).absolute()
     name = "" if once else uuid4().hex[:8]
     stream = PublicationStream(
         home,
-        _whole_url(store_url),
-        _whole_path(folder),
+        _resolve_url(store_url),
+        _resolve_path(folder),
         id_field,
         most_publications,
         name,
@@ -127,16 +126,16 @@ def run_stream(
         suspend_after,
     )
     metadata = MetadataStream(home, stream.store, metadata_batch, budget)
-    tell = StreamEventRelay(stream.source, listener or (lambda news: None), starts_with_batch=not once)
+    tell = StreamEventRelay(stream.source, listener or (lambda event: None), starts_with_batch=not once)
     with checkpoint.hold_run_lock(home):
-        _end_earlier(session, home)
+        _end_previous_run(session, home)
         _repair(stream, metadata, tell)
         _prepare(stream, metadata)
         with open_store(stream.store) as store, record_session(session, home):
             release_deferred(store, tell)
-            beginning = _beginning(stream, store)
+            start = _find_start(stream, store)
             if once:
-                tell(beginning)
+                tell(start)
             begin = partial(StreamSupervisor, session, stream, metadata, once, drain)
             return _follow(
                 begin, store, stop or Event(), tell, PAUSES if once else chain(PAUSES, repeat(PAUSES[-1]))
@@ -150,71 +149,71 @@ def _follow(
     tell: StreamListener,
     pauses: Iterable[float],
 ) -> StreamProgress:
-    """Follow the queries to their end; start them again where Spark's Python processes are too slow to start.
+    """Follow the queries to their end; restart them if Python processes start too slowly.
 
-    The ten seconds that Spark gives them are no setting. On a busy machine one may take longer; when the next one
-    starts, the modules that it imports are in memory.
+    Spark's limit of ten seconds cannot be configured. On a busy machine a process may take longer; the next one finds
+    the modules to import in memory.
     """
-    rest = iter(pauses)
+    remaining = iter(pauses)
     while True:
         try:
             with begin() as queries:
                 return queries.follow(store, stop, tell)
         except SlowStart as problem:
-            pause = next(rest, None)
+            pause = next(remaining, None)
             if pause is None or stop.is_set():
                 raise
-            _log.warning("%s; the stream starts again in %g s", problem, pause)
+            _log.warning("%s; the stream restarts in %g s", problem, pause)
             stop.wait(pause)
 
 
-def _whole_path(folder: str | Path | None) -> str | None:
-    """The same folder for a process that works in another one."""
+def _resolve_path(folder: str | Path | None) -> str | None:
+    """Make a folder independent of the working directory."""
     if folder is None:
         return None
     return str(folder) if "://" in str(folder) else str(Path(folder).absolute())
 
 
-def _whole_url(store_url: str) -> str:
-    """The same address for a process that works in another folder; a store that cannot be used is refused."""
+def _resolve_url(store_url: str) -> str:
+    """Make a store address independent of the working directory; raise if the store is unusable."""
     with open_store(store_url) as store:
         return store.database.engine.url.render_as_string(hide_password=False)
 
 
-def _end_earlier(session: SparkSession, home: Path) -> None:
-    """A stream of this home that was killed may have left queries, and a batch of it under way."""
+def _end_previous_run(session: SparkSession, home: Path) -> None:
+    """End queries and wait for a batch that a killed stream of this home folder may have left."""
     end_previous_session(session, home)
     checkpoint.await_previous_jvm(home)
 
 
 def _repair(stream: PublicationStream, metadata: MetadataStream, tell: StreamListener) -> None:
-    found = [
+    repairs = [
         *checkpoint.repair_checkpoint(stream.checkpoint),
         *checkpoint.repair_checkpoint(metadata.checkpoint),
     ]
-    for what in (*found, *live_index.repair_index(stream.segments)):
+    for what in (*repairs, *live_index.repair_index(stream.segments)):
         tell(StreamRepair(what))
 
 
 def _prepare(stream: PublicationStream, metadata: MetadataStream) -> None:
-    """The folders the stream needs, without what an earlier run left half done."""
+    """Create the folders of the stream, without unfinished results of an earlier run."""
     checkpoint.read_stream_id(stream.checkpoint)
     shutil.rmtree(stream.batches, ignore_errors=True)
     private_folder(stream.segments)
-    if not stream.batches.exists():  # what else is there is found by the batch, which says so
+    if not stream.batches.exists():  # if it could not be removed, the first batch reports why
         private_folder(stream.batches)
     stream.status.unlink(missing_ok=True)
     metadata.status.unlink(missing_ok=True)
 
 
-def _beginning(stream: PublicationStream, store: Store) -> StreamStart:
-    """Where the stream goes on. How many files a folder has is known with the first batch."""
+def _find_start(stream: PublicationStream, store: Store) -> StreamStart:
+    """Return where the stream continues; the lag of a folder is unknown until the first batch."""
     index = open_current_index(stream.segments)
     segments = index.segments if index else 0
     if stream.folder:
         return StreamStart(stream.source, stream.position(store), 0, segments)
     head, position = store.journal.head(), checkpoint.read_position(stream.checkpoint)
-    if position <= head:  # else the checkpoint is of another store, and is refused soon
+    if position <= head:  # else the checkpoint belongs to another store, and the source will refuse it
         store.notifications.reach(position)
     position = stream.position(store)
     return StreamStart(stream.source, position, max(0, head - position), segments)

@@ -1,4 +1,4 @@
-"""The end of a batch: its rows, in the order of the publications, into the store in one transaction."""
+"""Sink of a batch: writes its rows, in the order of the publications, in one transaction."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def commit_batch(
     reports: Sequence[MatchReport],
     position: int | None = None,
 ) -> CommitResult:
-    """Make a batch durable. One that was committed before changes nothing; `source` names its dead letters.
+    """Commit a batch; one that is already committed changes nothing.
 
-    `position` is how far in the journal it comes.
+    `source` is the source in its dead letters, `position` its last position in the journal.
     """
     ordered = sorted(reports, key=lambda report: report.first)
-    found = BatchRows([report.found_file for report in ordered], MatchRow)
-    dead = BatchRows([report.dead_file for report in ordered], _letter)
-    return store.notifications.commit_batch(stream, batch, found, dead, source=source, position=position)
+    matches = BatchRows([report.found_file for report in ordered], MatchRow)
+    dead = BatchRows([report.dead_file for report in ordered], _build_dead_letter)
+    return store.notifications.commit_batch(stream, batch, matches, dead, source=source, position=position)
 
 
-def _letter(
+def _build_dead_letter(
     publication: str,
     reason: str,
     facts: str,
@@ -49,7 +49,7 @@ def _letter(
 
 @dataclass(frozen=True, slots=True)
 class BatchRows(Iterable[T]):
-    """The rows of files, made into something; read anew each time somebody goes through them."""
+    """Rows of files, converted by `make`; each iteration reads the files again."""
 
     paths: Sequence[str]
     make: Callable[..., T]

@@ -1,4 +1,4 @@
-"""The queries of a stream, followed until they end: that of the publications, and the one that applies metadata."""
+"""Supervisor of the queries of a stream: publications, and the metadata log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLL_SECONDS = 0.1
 
 
 class StreamSupervisor(ExitStack):
-    """The query of the publications and, when there is something in the log of metadata, the one that applies it."""
+    """Runs the publication query and, once the metadata log has entries, the metadata query."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class StreamSupervisor(ExitStack):
         self._workers = WorkerKeepAlive(session)
 
     def follow(self, store: Store, stop: Event, tell: StreamListener) -> StreamProgress:
-        """Pass progress on until the queries end, by themselves or because they are to stop.
+        """Report progress until the queries end or `stop` is set.
 
-        Held notifications are handed over from here, beside the batches, so that a long batch delays none of them.
+        Deferred notifications are released from here, so that a long batch does not delay them.
         """
         tell(self._activity)
         with explain_dead_jvm():
@@ -61,25 +61,25 @@ class StreamSupervisor(ExitStack):
         return self._queries[0].last or StreamProgress()
 
     def _begin_metadata(self, store: Store) -> bool:
-        """Start the second query, if it is time for it, and say whether that was done.
+        """Start the metadata query if it is due; return whether it was started.
 
-        Spark gives a process of Python ten seconds to answer. Two that start at once on a busy machine may not make it.
+        Spark gives a Python process ten seconds to start. Two that start together on a busy machine may need longer.
         """
-        wanted = len(self._queries) == 1 and checkpoint.is_source_started(self._metadata.home)
-        if not wanted or not store.metadata.log.head():
+        is_due = len(self._queries) == 1 and checkpoint.is_source_started(self._metadata.home)
+        if not is_due or not store.metadata.log.head():
             return False
         query = Query(self._session, self._metadata, self._once, self._drain)
         self._queries.append(self.enter_context(closing(query)))
         return True
 
     def _keep_workers(self) -> None:
-        """What the first batch prepares stays, once there was one."""
+        """Keep the workers alive after the first batch has warmed them up."""
         first = self._queries[0]
         if first.last and not self._once:
             self._workers.keep(first.last.batch, first.is_busy)
 
     def _tell_activity(self, store: Store, tell: StreamListener) -> None:
-        """Report what the query of the publications does now, if that is something else than before."""
+        """Report the activity of the publication query if it has changed."""
         now = self._activity_now(store)
         if now != self._activity:
             self._activity = now
@@ -87,14 +87,14 @@ class StreamSupervisor(ExitStack):
 
     def _activity_now(self, store: Store) -> Activity:
         first = self._queries[0]
-        if self._stream.folder:  # how many files it has is known with the first batch
+        if self._stream.folder:  # the number of files is only known after the first batch
             return describe_activity(None, is_busy=first.is_busy(), is_started=first.last is not None)
         done = first.last.position if first.last else self._stream.position(store)
         waiting = max(0, store.journal.head() - done)
         return describe_activity(waiting, is_busy=first.is_busy(), is_started=first.last is not None)
 
     def _have_ended(self) -> bool:
-        """Each is looked at: one may have failed while another goes on."""
+        """Return whether all queries have ended; check each, since one may fail while another runs."""
         ended = [query.has_ended(POLL_SECONDS / len(self._queries)) for query in self._queries]
         return all(ended)
 
@@ -104,7 +104,7 @@ class StreamSupervisor(ExitStack):
 
 
 def describe_activity(waiting: int | None, *, is_busy: bool, is_started: bool) -> Activity:
-    """What a query does while so many publications wait, None if that is not known; its first batch starts workers."""
+    """Return the activity of a query with `waiting` publications (None: unknown)."""
     if is_busy and waiting != 0:
         return Activity(ActivityKind.MATCHING, waiting or 0)
     return Activity(ActivityKind.WAITING if is_started else ActivityKind.STARTING)

@@ -1,8 +1,8 @@
-"""Before the first batch of a stream each worker does once what its tasks will do; and it is kept while there is none.
+"""Warm-up and keep-alive of Spark's Python workers.
 
-A Python worker of Spark that has just started imports for seconds, opens the index and loads the kernels. Whoever
-published first would wait for that, behind a service that says that it is ready. Spark ends workers that had nothing to
-do for a minute: whoever published after a quiet minute would wait for it again.
+A new Python worker imports modules for seconds, opens the index and loads the kernels. Without a warm-up the first
+publication would wait for that although the service reports that it is ready. Spark stops workers that were idle for a
+minute: without the keep-alive the first publication after a quiet minute would wait again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tidings.spark.stream.failures import is_data_failure, is_slow_start
 from tidings.spark.stream.match_task import MatchJob, decode_samples, match_samples
 
 MANY = 1_000
-"""Rows for all cores: without a number Spark makes a partition for each."""
+"""Enough rows for all cores: without a number of partitions Spark makes one for each core."""
 
 QUIET_SECONDS = 30.0
-"""After so long without a batch workers hear of us. Spark's minute is no setting."""
+"""Seconds without a batch after which workers get a task. Spark's minute cannot be configured."""
 
 _log = logging.getLogger("tidings.stream")
 
@@ -35,22 +35,22 @@ _log = logging.getLogger("tidings.stream")
 def warm_up_workers(
     session: SparkSession, job: MatchJob, shapes: Iterable[AtomShape], store: str | None = None
 ) -> int:
-    """Have a worker on each core match a sample of each shape without output; return how many did.
+    """Match a sample of each shape on every core, without output; return the number of tasks.
 
     Workers that read from a store open it. Leave out shapes without subscriptions: in a new installation their kernels
     are not compiled yet.
     """
     samples = _samples({AtomShape.FLAT, *shapes})
-    return len(session.range(MANY).mapInArrow(_rehearsal(job, samples, store), "done boolean").collect())
+    return len(session.range(MANY).mapInArrow(_build_warm_up(job, samples, store), "done boolean").collect())
 
 
 def check_workers(session: SparkSession, job: MatchJob, store: str | None = None) -> int:
-    """Have a worker on each core open what tasks open and decode samples without output; return how many did.
+    """Open the files of a task and decode samples on every core; return the number of tasks.
 
-    Samples are not matched: a subscription that fails all publications is data, and what this asks is whether the
+    Samples are not matched: a subscription that fails all publications counts as data, and this checks whether the
     workers can work at all.
     """
-    run = _rehearsal(job, _samples([*AtomShape]), store, decode_samples)
+    run = _build_warm_up(job, _samples([*AtomShape]), store, decode_samples)
     return len(session.range(MANY).mapInArrow(run, "done boolean").collect())
 
 
@@ -59,7 +59,7 @@ def _samples(shapes: Container[AtomShape]) -> list[Part]:
     return [kind.sample for kind in kinds() if kind.sample is not None and kind.shape in shapes]
 
 
-def _rehearsal(
+def _build_warm_up(
     job: MatchJob,
     samples: list[Part],
     store: str | None,
@@ -72,42 +72,42 @@ def _rehearsal(
             (0, "", "", media_type, body, None) for media_type, body in samples
         ):
             do(job, batch)
-        yield from _nothing(batches)
+        yield from _drain(batches)
 
     return run
 
 
-def _nothing(batches: Iterable[Any]) -> Iterator[Any]:
+def _drain(batches: Iterable[Any]) -> Iterator[Any]:
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pydict({"done": [True]})
 
 
 class WorkerKeepAlive:
-    """Spark's workers, which stay as long as `keep` is called now and then."""
+    """Keeps Spark's workers alive as long as `keep` is called regularly."""
 
     def __init__(self, session: SparkSession, clock: Callable[[], float] = monotonic) -> None:
         self._session, self._clock = session, clock
-        self._batch, self._heard = -1, clock()
+        self._batch, self._last_use = -1, clock()
 
     def keep(self, batch: int, is_busy: Callable[[], bool] = lambda: False) -> int:
-        """Give them something to do, if neither a batch nor we did so lately; how many tasks there were.
+        """Run an empty task on each worker if they were idle for long; return the number of tasks.
 
-        `batch` is the last one that was done. Behind one under way we would wait, and so would others for us. A worker
-        that dies or is too slow to start meanwhile is replaced by the next job.
+        `batch` is the last completed batch. While one is running, this job would wait for it and delay the next one. A
+        worker that dies or starts too slowly meanwhile is replaced by the next job.
         """
         if batch != self._batch:
-            self._batch, self._heard = batch, self._clock()
-        if self._clock() - self._heard < QUIET_SECONDS or is_busy():
+            self._batch, self._last_use = batch, self._clock()
+        if self._clock() - self._last_use < QUIET_SECONDS or is_busy():
             return 0
         try:
-            tasks = len(self._session.range(MANY).mapInArrow(_nothing, "done boolean").collect())
+            tasks = len(self._session.range(MANY).mapInArrow(_drain, "done boolean").collect())
         except (PySparkException, Py4JJavaError) as problem:
             if not (is_slow_start(problem) or is_data_failure(problem)):
                 raise
             _log.warning(
-                "a Python process of Spark ended or did not start in time while there was nothing to do"
+                "a Python process of Spark exited or did not start in time while the stream was idle"
             )
             tasks = 0
-        self._heard = self._clock()
+        self._last_use = self._clock()
         return tasks
