@@ -67,7 +67,7 @@ def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_deliv
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph whose explanation hangs in compiled code, and a document whose explanation kills the worker."""
-    poisoned(monkeypatch, journal_task, "_matching", EXPLAIN)
+    poisoned(monkeypatch, journal_task, "_build_stage", EXPLAIN)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         good = [
@@ -113,7 +113,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that is matched names the subscription, which is searched for."""
-    poisoned(monkeypatch, journal_task, "_matching", DECODE, MATCH)
+    poisoned(monkeypatch, journal_task, "_build_stage", DECODE, MATCH)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         subscriptions = [Subscription(f"s{n}", "ana", "predicates", "price = 7") for n in range(7)]
@@ -144,7 +144,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
 def test_publications_of_a_folder_that_hang_are_dead_letters(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poisoned(monkeypatch, batch_processor, "stage", DECODE)
+    poisoned(monkeypatch, batch_processor, "build_match_stage", DECODE)
     url, folder = sqlite_url(tmp_path / "store.db"), tmp_path / "in"
     folder.mkdir()
     lines = [f'{{"id": "p{n}", "price": 7}}' for n in range(4)]
@@ -165,7 +165,7 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first schema stands in the same batch as the documents."""
-    poisoned(monkeypatch, metadata_stream, "stage", METADATA)
+    poisoned(monkeypatch, metadata_stream, "build_metadata_stage", METADATA)
     url = sqlite_url(tmp_path / "store.db")
     bodies = [
         b"<#s> a <http://example.org/servers#ServerInformation> . # %s" % what for what in (b"", b"hang", b"")
