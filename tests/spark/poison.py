@@ -1,6 +1,6 @@
 """Tasks that a worker cannot finish, for tests: real Python workers of Spark that hang in compiled code or die.
 
-    poisoned(monkeypatch, journal_tasks, "_matching")
+    poisoned(monkeypatch, journal_task, "_build_stage")
 
 puts a wrapper around the function that makes the tasks. In the worker it replaces the step that has the poison, for as
 long as the task runs. What is poison says so itself, in the text of the subscription or in the body:

@@ -45,7 +45,7 @@ def poisoned(url: str, home: str, master: str) -> None:
     from tidings.spark.stream import journal_task  # noqa: PLC0415
 
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
-    poison.poisoned(pytest.MonkeyPatch(), journal_task, "_matching", poison.DECODE, poison.EXPLAIN)
+    poison.poisoned(pytest.MonkeyPatch(), journal_task, "_build_stage", poison.DECODE, poison.EXPLAIN)
     session = session_of(master, Path(home) / "spark.log")
     run_stream(session, home, url, listener=say)
 
