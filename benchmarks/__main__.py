@@ -10,7 +10,6 @@ from pathlib import Path
 
 from benchmarks import (
     churn,
-    dataframes,
     documents,
     graphs,
     heart,
@@ -40,7 +39,6 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "churn": churn.run,
     "latency": latency.run,
     "pipeline": pipeline.run,
-    "dataframes": dataframes.run,
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,

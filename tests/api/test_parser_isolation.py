@@ -109,7 +109,7 @@ def test_rpc_without_a_token_is_answered_in_a_parser_process(service: Served, tm
     for sent, said in (
         (hidden, "byte order mark"),
         (body, "Entity 'x' not defined"),
-        (b"<a/>", "not a call"),
+        (b"<a/>", "not an XML-RPC call"),
     ):
         answer = httpx.post(
             f"{service.url}/RPC2", content=sent, headers={"content-type": "text/xml"}, timeout=60

@@ -217,7 +217,7 @@ def test_fetch_stops_after_the_limit_of_redirects(public: Site) -> None:
 @pytest.mark.parametrize("there", ["file:///etc/passwd", "ftp://example.org/", "http://[", "gopher://x"])
 def test_fetch_rejects_redirects_to_other_schemes(public: Site, there: str) -> None:
     public.pages["/feed"] = Response(302, headers={"Location": there})
-    with pytest.raises((InputError, FetchProblem), match="no address"):
+    with pytest.raises((InputError, FetchProblem), match="not a web address"):
         fetch(public.url("/feed"))
 
 

@@ -332,9 +332,9 @@ BOMB = (
     [
         (BOMB, "document type declaration"),
         (b"<methodCall>", "not well-formed"),
-        (b"<methodCall/>", "not a call"),
+        (b"<methodCall/>", "not an XML-RPC call"),
         (b"<methodResponse><params/></methodResponse>", "the call names no method"),
-        (b"<x/>", "not a call"),
+        (b"<x/>", "not an XML-RPC call"),
         (b"", "Document is empty"),
         (b"hello", "not"),
         (b"<methodCall><methodName>nonsense</methodName></methodCall>", "no method 'nonsense'"),

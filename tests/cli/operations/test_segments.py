@@ -86,7 +86,7 @@ def test_a_stream_that_goes_on_meanwhile(
         state = remembered(segments)
         if not calls:
             live.index.add(compile_many([Subscription("later", "bo", "predicates", "exists reserve")]))
-            live._remember(2)
+            live._write_state(2)
             live.tidy()
         calls.append(segments)
         return state

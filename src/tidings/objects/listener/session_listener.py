@@ -34,7 +34,7 @@ ObjectLabels = Mapping[Object, str]
 class Notifier(Protocol):
     """A receiver of changes such as `Tidings`."""
 
-    def tell(
+    def notify_of_changes(
         self, source: str, model: Model, noticed: Iterable[ObjectChange], labels: ObjectLabels
     ) -> Any: ...
 
@@ -67,7 +67,9 @@ class ChangeSink:
                 "a store keeps changes under the name of their source",
                 accepted="source=, a short name of the database",
             )
-        return cls(lambda model, batch: tell.tell(source, model, batch.noticed, batch.labels), True)
+        return cls(
+            lambda model, batch: tell.notify_of_changes(source, model, batch.noticed, batch.labels), True
+        )
 
 
 AUTHOR_KEY = "tidings_author"
