@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     churn,
+    dataframes,
     documents,
     graphs,
     heart,
@@ -20,13 +21,14 @@ from benchmarks import (
     objects_spark,
     paper004,
     pipeline,
+    recovery,
     service,
     stock,
     webhooks,
 )
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
-from benchmarks.report import machine, taken, write_docs
+from benchmarks.report import describe_machine, describe_run, write_docs
 from benchmarks.rows import RESULTS, Row, load, merged, save, table
 from benchmarks.scale import FULL, QUICK, Scale
 
@@ -39,6 +41,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "churn": churn.run,
     "latency": latency.run,
     "pipeline": pipeline.run,
+    "dataframes": dataframes.run,
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,
@@ -50,6 +53,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "joins-by-matches": documents.joins_by_matches,
     "anthology": documents.real,
     "service": service.run,
+    "recovery": recovery.run,
     "webhooks": webhooks.run,
 }
 
@@ -60,7 +64,7 @@ def main() -> None:
     command = "make bench-full" if options.full else "make bench"
     rows = measure(bench, scale, options.only or list(PARTS), command, options.fresh)
     measured = bench.finished()
-    print(f"\n{table(measured)}\n\n{goals(measured)}\n\n{machine()}\nrows: {RESULTS}")
+    print(f"\n{table(measured)}\n\n{goals(measured)}\n\n{describe_machine()}\nrows: {RESULTS}")
     if options.docs:
         write_docs(rows)
 
@@ -68,18 +72,18 @@ def main() -> None:
 def measure(
     bench: Bench, scale: Scale, parts: Sequence[str], command: str, fresh: bool, results: Path = RESULTS
 ) -> list[Row]:
-    """Run some parts and save their rows beside those of earlier runs, unless these are to be forgotten (`fresh`).
+    """Run some parts and save their rows together with those of earlier runs, unless `fresh` is set.
 
-    Without the earlier rows, `--only X --docs` would take the goals and rows of all other parts out of the docs.
+    Without the earlier rows, `--only X --docs` would remove the goals and rows of all other parts from the docs.
     """
     before = load(results) if results.exists() and not fresh else []
     rows = before
     for name in parts:
         bench.say(f"{name}:")
         PARTS[name](bench, scale)
-        bench.stamp(taken(command))
+        bench.stamp(describe_run(command))
         rows = merged(before, bench.rows)
-        save(rows, results)  # part by part: hours of work are not lost with the last of them
+        save(rows, results)  # after each part: a failure in the last one does not lose hours of work
     return rows
 
 
@@ -96,14 +100,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="full size: hours instead of minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="only these parts")
     parser.add_argument(
-        "--rules", nargs="+", type=int, metavar="N", help="rule bases of metadata of these sizes only"
+        "--rules", nargs="+", type=int, metavar="N", help="only metadata rule bases of these sizes"
     )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="forget the rows of earlier runs, of workloads not measured now, too",
+        help="discard the rows of earlier runs, including workloads that are not measured now",
     )
-    parser.add_argument("--docs", action="store_true", help="write tables and figures into docs/")
+    parser.add_argument("--docs", action="store_true", help="write tables and figures to docs/")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""How long an engine may take, and stopping one that takes longer."""
+"""Time limits for engines."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from benchmarks.rows import duration
 
 
 class TooLong(Exception):
-    """An engine did not end in time. At more subscriptions it is not tried again."""
+    """An engine exceeded its time limit. It is not tried again with more subscriptions."""
 
 
 class Budget(NamedTuple):
-    """Wall-clock seconds: for a peer to take all subscriptions, and for one run of matching.
+    """Wall-clock seconds: for a peer to load all subscriptions, and for one run of matching.
 
-    An engine is given as many events as it gets through in a run; one that has not matched the first few in ten
-    times a run is stopped.
+    An engine gets as many events as it can match in one run. It is stopped if it has not matched the first few
+    within ten times that duration.
     """
 
     build: float = 60.0
     run: float = 1.0
     overhead: float = math.inf
-    """A peer whose calls cost more than this besides matching is left out."""
+    """A peer whose calls have a larger overhead, besides matching, is left out."""
 
 
 @contextmanager
-def at_most(seconds: float, what: str) -> Iterator[None]:
+def at_most(seconds: float, step: str) -> Iterator[None]:
     """Raise TooLong when the block takes longer.
 
-    By a signal: it ends Python code, waiting for another process, and compiled code that asks for signals (DuckDB
-    does, and raises an error of its own); other compiled code ends by itself first.
+    The limit is a signal. It interrupts Python code, waiting for another process, and compiled code that checks for
+    signals (DuckDB does, and raises an error of its own); other compiled code runs to its end first.
     """
     if math.isinf(seconds):
         yield
         return
-    late, rang = TooLong(f"{what} took more than {duration(seconds)}"), []
+    error, signals = TooLong(f"{step} took more than {duration(seconds)}"), []
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        rang.append(signum)
-        raise late
+        signals.append(signum)
+        raise error
 
     with _alarm(seconds, stop):
         try:
             yield
         except Exception:
-            if rang:
-                raise late from None
+            if signals:
+                raise error from None
             raise
 
 
 @contextmanager
 def _alarm(seconds: float, stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call `stop` after so many seconds, and let a timer that ran before go on afterwards."""
+    """Call `stop` after some seconds, and restore a previous timer afterwards."""
     began, handler = time.monotonic(), signal.signal(signal.SIGALRM, stop)
     outer, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

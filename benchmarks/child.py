@@ -1,12 +1,12 @@
-"""Engines in a process of their own: a program that reads a command a line and answers each with a line of JSON.
+"""Engines in separate processes: a program reads one command per line and answers each with a line of JSON.
 
     child = Child(["./quamina-driver"])
     child.ask("load", "/tmp/subscriptions.jsonl")    # {"seconds": 1.2, "bytes": 1000000}
     child.ask("match")                               # {"seconds": 0.4}
     child.close()
 
-The words of a command are separated by tabs, so that a program needs no parser for them. `seconds` in an answer is the
-CPU time of the work asked for, taken by the program itself; an answer with `error` says what is wrong.
+The words of a command are separated by tabs, so that a program needs no parser. `seconds` in an answer is the CPU time
+of the command, measured by the program itself; `error` describes a failure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 
 
 class ChildError(Exception):
-    """The program said that something is wrong, or ended where it should have answered."""
+    """The program reported an error, or ended instead of answering."""
 
 
 class Child:
-    """A running program. Its standard error goes to ours."""
+    """A running program. It shares the standard error of this process."""
 
     def __init__(self, command: Sequence[str | Path], folder: Path | None = None) -> None:
         self._name = str(command[0])
@@ -33,7 +33,7 @@ class Child:
         )
 
     def ask(self, *words: str | Path | int) -> dict[str, Any]:
-        """Send a command, wait for its answer."""
+        """Send a command and return the answer."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write("\t".join(map(str, words)) + "\n")
         self._process.stdin.flush()
@@ -48,7 +48,7 @@ class Child:
         return answer
 
     def close(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill the program, whatever it is doing."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):

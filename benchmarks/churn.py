@@ -1,9 +1,9 @@
-"""Churn: subscriptions that come and go while events are matched, as in a running stream.
+"""Churn: subscriptions are added and removed while events are matched, as in a running stream.
 
-A stream takes turns: what changed since the last batch is taken over, then a batch is matched. So does this loop, in
-one thread, by the clock on the wall: a subscription *arrives* when its turn at the given rate has come, waits for the
-batch that is being matched, is compiled from its text, and is *visible* at the end of the first batch that was matched
-with it. For each that arrives another one, chosen by chance, goes. Large merges are made by a second thread meanwhile.
+A stream alternates: it applies the changes since the last batch, then matches a batch. This loop does the same in one
+thread, in wall-clock time. A subscription *arrives* at its time for the given rate, waits for the current batch, is
+compiled from its text, and is *visible* at the end of the first batch that was matched with it. For each new
+subscription a random one is removed. A second thread does large merges at the same time.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tidings.matching.index.compaction import CompactionWorker
 from tidings.matching.index.index import Index
 
 RATES = (0, 1_000, 100_000)
-"""Additions a second, and as many removals."""
+"""Additions per second, with the same number of removals."""
 
 BATCH = 10_000
 POOL = 100_000
-"""Texts of new subscriptions; when all were used, the first comes again under another id."""
+"""Texts of new subscriptions. After the last one, the first is used again under another id."""
 
 
 def run(bench: Bench, scale: Scale) -> None:
-    both = stock(scale.stock + min(POOL, scale.stock), scale.stock_events)
-    workload = replace(both, subscriptions=both.subscriptions.part(slice(scale.stock)))
-    more = both.subscriptions.part(slice(scale.stock, None))
+    generated = stock(scale.stock + min(POOL, scale.stock), scale.stock_events)
+    workload = replace(generated, subscriptions=generated.subscriptions.part(slice(scale.stock)))
+    more = generated.subscriptions.part(slice(scale.stock, None))
     for rate in RATES:
         churn = Churn(workload, more, rate)
         churn.go(scale.churn_seconds)
@@ -47,7 +47,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 class Churn:
-    """One run: an index of a million, changes at a rate, and what was measured meanwhile."""
+    """One run: an index of a million subscriptions, changes at a rate, and the measurements."""
 
     def __init__(self, workload: Workload, more: Subscriptions, rate: int) -> None:
         self.name = f"churn, {rate:,} added and removed a second"
@@ -59,13 +59,13 @@ class Churn:
         self.alive = np.arange(len(workload.subscriptions))
         self.rng = np.random.default_rng(17)
         self.arrived = self.events = self.matches = 0
-        self.waited: list[npt.NDArray[np.float64]] = []
+        self.delays: list[npt.NDArray[np.float64]] = []
         self.matching = self.elapsed = 0.0
 
     def go(self, seconds: float) -> None:
-        """Changes and batches in turns, until the time is over."""
+        """Alternate changes and batches until the time is over."""
         batches = self._batches()
-        self._match(next(batches))  # the first maps files
+        self._match(next(batches))  # the first one maps files
         self.events = self.matches = 0
         self.matching, began = 0.0, time.perf_counter()
         while (now := time.perf_counter() - began) < seconds:
@@ -74,12 +74,12 @@ class Churn:
                 self._change(len(due))
             self._match(next(batches))
             self.elapsed = time.perf_counter() - began
-            self.waited.append(self.elapsed - due)
+            self.delays.append(self.elapsed - due)
             self.index.collect(keep_versions=1)
         self.merger.finish()
 
     def _due(self, now: float) -> npt.NDArray[np.float64]:
-        """When each of those arrived that have not been added yet; no more than can be exchanged at once."""
+        """Return the arrival times of subscriptions to add now, at most as many as can be replaced at once."""
         first = self.arrived
         self.arrived = last = min(int(now * self.rate), first + len(self.alive) // 2)
         return np.arange(first, last) / max(1, self.rate)
@@ -100,25 +100,25 @@ class Churn:
 
     def _match(self, batch: tuple[int, int]) -> None:
         atoms = self.workload.events.atoms.part(*batch)
-        before = time.thread_time()  # this thread's: the other one merges
-        found = self.index.match(atoms)
+        before = time.thread_time()  # of this thread only: the other one merges
+        matches = self.index.match(atoms)
         self.matching += time.thread_time() - before
         self.events += atoms.count
-        self.matches += len(found)
+        self.matches += len(matches)
 
     def check(self, bench: Bench) -> None:
-        """What is found in the end is what indexes find that never changed."""
+        """Compare the final matches with those of indexes that never changed."""
         size, events = len(self.alive), self.workload.events.first(BATCH).atoms
         old, new = self.alive[self.alive < size], self.alive[self.alive >= size] - size
         expected = counts(self.workload.subscriptions, old, events)
         expected += counts(self.more, new % len(self.texts), events)
-        found = np.bincount(self.index.match(events).publication, minlength=events.count)
+        counted = np.bincount(self.index.match(events).publication, minlength=events.count)
         bench.agree(self.name, size, "an index that never changed", expected)
-        bench.agree(self.name, size, "index", found)
+        bench.agree(self.name, size, "index", counted)
 
     def row(self) -> Row:
-        waited = np.concatenate(self.waited)
-        p50, p99 = np.percentile(waited, [50, 99]).tolist() if len(waited) else (None, None)
+        delays = np.concatenate(self.delays)
+        p50, p99 = np.percentile(delays, [50, 99]).tolist() if len(delays) else (None, None)
         return Row(
             self.name,
             len(self.workload.subscriptions),
@@ -139,10 +139,10 @@ def names(numbers: npt.NDArray[np.int64]) -> pa.Array:
     return pc.binary_join_element_wise("s", pc.cast(pa.array(numbers), pa.string()), "")
 
 
-def counts(subscriptions: Subscriptions, held: npt.NDArray[np.int64], events: Atoms) -> Counts:
-    """How many of those that are held (some of them more than once) each event matches."""
+def counts(subscriptions: Subscriptions, numbers: npt.NDArray[np.int64], events: Atoms) -> Counts:
+    """Count the matches of each event with these subscriptions, some of which occur more than once."""
     index = Index.create()
     index.add(subscriptions.compiled())
-    found = index.match(events)
-    times = np.bincount(held, minlength=len(subscriptions))[found.subscription]
-    return np.bincount(found.publication, times, events.count).astype(np.int64)
+    matches = index.match(events)
+    times = np.bincount(numbers, minlength=len(subscriptions))[matches.subscription]
+    return np.bincount(matches.publication, times, events.count).astype(np.int64)

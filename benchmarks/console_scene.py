@@ -1,7 +1,7 @@
-"""A service to look at: `tidings serve` with the demo's people in it, and auctions that are published while it runs.
+"""Demo service for screenshots: `tidings serve` with the demo's subscribers, and auctions published while it runs.
 
-Nothing is written into its store from the side once it runs. What the console shows was published over HTTP, matched by
-the stream on Spark, and measured there.
+Nothing is written to its store directly once it runs. Everything in the console was published over HTTP, matched by the
+stream on Spark, and measured there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.service.tidings import Tidings
 SEED = 7
 METADATA = EXAMPLES / "metadata"
 HOST = "http://pirates.uni-passau.de/host.rdf"
-WISHES = (
+SUBSCRIPTIONS = (
     *sample_auctions.SUBSCRIPTIONS,
     sample_auctions.LATER_SUBSCRIPTION,
     sample_auctions.XPATH_SUBSCRIPTION,
@@ -41,15 +41,15 @@ RULES = {
     "large": "c.serverInformation.memory > 64",
     "fast": "c.serverInformation.memory > 64 and c.serverInformation.cpu > 500",
 }
-"""What they have in common is drawn once."""
+"""Their common atomic rules are drawn once."""
 MEAN_RATE, SWING, WAVE_SECONDS = 9.0, 6.0, 330.0
-"""Publications a second: more and fewer of them, in waves, as at auctions."""
-START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 600.0, 120.0, 0.5
+"""Publications per second, varying in waves."""
+START_SECONDS, STOP_SECONDS, POLL_SECONDS = 600.0, 120.0, 0.5
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the service is, and the tokens of those who look at it."""
+    """Address of the service, and the tokens of its users."""
 
     address: str
     ana: str
@@ -57,12 +57,12 @@ class Scene:
 
 
 def set_up(home: Path) -> tuple[str, str]:
-    """The demo's schema and wishes, metadata with rules, a model of objects; the tokens of ana and an administrator."""
+    """Fill a home folder with the demo's data; return the tokens of ana and an administrator."""
     with Tidings(home) as tidings:
         for name in (sample_auctions.FURNITURE, sample_auctions.CURIOSITIES):
             tidings.extend_schema(sample_auctions.schema_text(name))
-        for wish in WISHES:
-            tidings.subscribe(wish.subscriber, wish.text, wish.language)
+        for subscription in SUBSCRIPTIONS:
+            tidings.subscribe(subscription.subscriber, subscription.text, subscription.language)
         provider = Provider(tidings.store)
         provider.load_schema((METADATA / "schema.ttl").read_bytes(), "text/turtle")
         for id, rule in RULES.items():
@@ -77,7 +77,7 @@ def set_up(home: Path) -> tuple[str, str]:
 
 @contextmanager
 def serving(folder: Path, master: str = "local[2]", *more: str) -> Iterator[Scene]:
-    """The service, from when it is ready until it has ended."""
+    """Run the service, from when it is ready until it has ended."""
     ana, root = set_up(folder / ".tidings")
     process = start_anew("serve", "--port", "0", "--master", master, *more, cwd=folder)
     try:
@@ -91,23 +91,23 @@ def serving(folder: Path, master: str = "local[2]", *more: str) -> Iterator[Scen
 
 def _await_ready(address: str, process: subprocess.Popen[str]) -> None:
     until = time.monotonic() + START_SECONDS
-    while (said := httpx.get(f"{address}/readyz")).status_code != 200:
+    while (response := httpx.get(f"{address}/readyz")).status_code != 200:
         if process.poll() is not None or time.monotonic() > until:
-            raise RuntimeError(f"the service did not become ready: {said.text}")
-        time.sleep(LOOK_SECONDS)
+            raise RuntimeError(f"the service did not become ready: {response.text}")
+        time.sleep(POLL_SECONDS)
 
 
 @contextmanager
-def auctioning(scene: Scene) -> Iterator[None]:
-    """Items are put up for auction, in waves, until the end of the `with`."""
+def auctions(scene: Scene) -> Iterator[None]:
+    """Publish items, in waves, until the end of the `with`."""
     over = Event()
     with ThreadPoolExecutor(1) as thread:
-        held = thread.submit(_auction, scene, over)
+        publisher = thread.submit(_auction, scene, over)
         try:
             yield
         finally:
             over.set()
-        held.result()
+        publisher.result()
 
 
 def _auction(scene: Scene, over: Event) -> None:

@@ -1,6 +1,6 @@
-"""What a workload's events match, by the definition: every test of every subscription, in NumPy.
+"""Reference matching of a workload: every test of every subscription, in NumPy.
 
-Slow, and independent of every engine: the first events of each workload are checked against it.
+It is slow and independent of all engines. The first events of each workload are checked against it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def matches(subscriptions: Subscriptions, events: Events) -> Integers:
-    """How many subscriptions each event satisfies."""
+    """Count the subscriptions that each event satisfies."""
     low, high = _bounds(subscriptions)
-    return np.array([_of_one(subscriptions, low, high, *event) for event in _values(events)], np.int64)
+    return np.array([_count_matches(subscriptions, low, high, *event) for event in _values(events)], np.int64)
 
 
-def _bounds(asked: Subscriptions) -> tuple[Integers, Integers]:
-    """Every test as a closed interval of whole numbers."""
-    relation = asked.relation
+def _bounds(subscriptions: Subscriptions) -> tuple[Integers, Integers]:
+    """Convert every test into a closed interval of integers."""
+    relation = subscriptions.relation
     low = np.where(
-        np.isin(relation, (Relation.LT, Relation.LE)), _LEAST, asked.low + (relation == Relation.GT)
+        np.isin(relation, (Relation.LT, Relation.LE)), _LEAST, subscriptions.low + (relation == Relation.GT)
     )
     high = np.where(
-        np.isin(relation, (Relation.GT, Relation.GE)), _MOST, asked.high - (relation == Relation.LT)
+        np.isin(relation, (Relation.GT, Relation.GE)), _MOST, subscriptions.high - (relation == Relation.LT)
     )
     return low, high
 
 
 def _values(events: Events) -> list[tuple[npt.NDArray[np.bool_], Integers]]:
-    """For each event, which attributes it has, and its values."""
-    found = []
+    """Return for each event which attributes it has, and its values."""
+    rows = []
     for begin, end in zip(events.starts[:-1], events.starts[1:], strict=True):
         present, value = (
             np.zeros(len(events.attributes), np.bool_),
@@ -42,14 +42,18 @@ def _values(events: Events) -> list[tuple[npt.NDArray[np.bool_], Integers]]:
         )
         present[events.attribute[begin:end]] = True
         value[events.attribute[begin:end]] = events.value[begin:end]
-        found.append((present, value))
-    return found
+        rows.append((present, value))
+    return rows
 
 
-def _of_one(
-    asked: Subscriptions, low: Integers, high: Integers, present: npt.NDArray[np.bool_], value: Integers
+def _count_matches(
+    subscriptions: Subscriptions,
+    low: Integers,
+    high: Integers,
+    present: npt.NDArray[np.bool_],
+    value: Integers,
 ) -> int:
-    mine = value[asked.attribute]
-    true = present[asked.attribute] & (mine >= low) & (mine <= high)
-    clauses = np.logical_and.reduceat(true, asked.starts[:-1])
-    return len(np.unique(asked.owner[clauses]))
+    tested = value[subscriptions.attribute]
+    satisfied = present[subscriptions.attribute] & (tested >= low) & (tested <= high)
+    clauses = np.logical_and.reduceat(satisfied, subscriptions.starts[:-1])
+    return len(np.unique(subscriptions.owner[clauses]))

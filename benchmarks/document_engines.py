@@ -1,4 +1,4 @@
-"""Engines for documents: parsing alone, our index from bytes to matches, and XPath evaluated one by one by lxml."""
+"""Engines for documents: parsing alone, the index from bytes to matches, and lxml, one XPath at a time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 
 AT_ONCE = 500_000
-"""Texts compiled at once: all of them as Python strings and trees would take too much room."""
+"""Texts compiled at once: all of them as Python strings and trees would take too much memory."""
 
 Trees = list[etree._ElementTree]
 
 
 class Parsing(ReadsOnly):
-    """What nobody gets around who reads documents with lxml. A limit for those who do."""
+    """Parsing with lxml, without matching: the limit for engines that use lxml."""
 
     name = "parsing alone (lxml)"
     role = "limit"
@@ -40,15 +40,15 @@ class Parsing(ReadsOnly):
             etree.fromstring(body)
 
 
-class Spent(NamedTuple):
-    """CPU seconds of one run, part by part."""
+class PartSeconds(NamedTuple):
+    """CPU seconds of the parts of one run."""
 
     decode: float
     match: float
 
 
 class DocumentIndex(Engine):
-    """Bytes to matches, block by block; building is parsing texts, compiling and indexing them."""
+    """The index, from bytes to matches, block by block. Building parses, compiles and indexes texts."""
 
     name = "index"
     role = "ours"
@@ -68,21 +68,21 @@ class DocumentIndex(Engine):
 
     def give(self, events: Documents) -> None:
         self._blocks, self.events = list(events.blocks()), len(events)
-        self.spent: list[Spent] = []
+        self.spent: list[PartSeconds] = []
 
     def match(self) -> list[Counts]:
-        """How many matches each document has, block by block. Rejects are an error: all documents are sound."""
-        found, decoding, matching = list[Counts](), 0.0, 0.0
+        """Count the matches of each document, block by block. Rejects are errors: all documents are valid."""
+        counts, decoding, matching = list[Counts](), 0.0, 0.0
         for block in self._blocks:
             began = time.process_time()
-            atoms = _decoded(block, self._tags).atoms
+            atoms = _decode(block, self._tags).atoms
             between = time.process_time()
             matches = self.index.match(atoms)
             matching += time.process_time() - between
             decoding += between - began
-            found.append(np.bincount(matches.publication, minlength=atoms.count))
-        self.spent.append(Spent(decoding, matching))
-        return found
+            counts.append(np.bincount(matches.publication, minlength=atoms.count))
+        self.spent.append(PartSeconds(decoding, matching))
+        return counts
 
     def counts(self, answer: list[Counts]) -> Counts:
         return np.concatenate(answer)
@@ -93,34 +93,34 @@ class DocumentIndex(Engine):
     def linear_paths(self) -> int:
         return self._linear_paths
 
-    def typical(self, last: int) -> Spent:
-        """The medians of the last runs."""
-        return Spent(*(median(part) for part in zip(*self.spent[-last:], strict=True)))
+    def typical(self, last: int) -> PartSeconds:
+        """Return the medians of the last runs."""
+        return PartSeconds(*(median(part) for part in zip(*self.spent[-last:], strict=True)))
 
     def close(self) -> None:
-        """Let the memory go: the next size needs it."""
+        """Release the memory: the next size needs it."""
         self.index = Index.create()
 
 
 def compiled(texts: pa.ChunkedArray, first: int = 0) -> Compiled:
-    """Texts compiled, with ids from `s<first>` on. One that is refused is an error: all are meant to be sound."""
+    """Compile texts with ids from `s<first>` on. A rejected text is an error."""
     numbers = pc.cast(pa.array(np.arange(first, first + len(texts))), pa.string())
     ids = pc.binary_join_element_wise("s", numbers, "")
     done = compile_columns(ids, *(pa.repeat(word, len(texts)) for word in ("somebody", "xpath")), texts)
     if done.rejects:
-        raise ValueError(f"{len(done.rejects)} texts are refused, the first: {done.rejects[0]}")
+        raise ValueError(f"{len(done.rejects)} texts are rejected, the first: {done.rejects[0]}")
     return done
 
 
-def _decoded(block: Documents, tags: TagPaths) -> DecodedDocuments:
+def _decode(block: Documents, tags: TagPaths) -> DecodedDocuments:
     decoded = decode_documents(block.buffer, block.starts, block.ends, tags)
     if decoded.rejects:
-        raise ValueError(f"{len(decoded.rejects)} documents are refused, the first: {decoded.rejects[0]}")
+        raise ValueError(f"{len(decoded.rejects)} documents are rejected, the first: {decoded.rejects[0]}")
     return decoded
 
 
 class EachXPath(Engine):
-    """Every XPath of every document by `tree.xpath(text)`: read anew each time."""
+    """Every XPath for every document by `tree.xpath(text)`, which parses the XPath each time."""
 
     name = "lxml, each XPath in turn"
 
@@ -134,9 +134,9 @@ class EachXPath(Engine):
         self._bodies = events.bodies()
 
     def match(self) -> list[int]:
-        return [self._found(etree.fromstring(body).getroottree()) for body in self._bodies]
+        return [self._count_matches(etree.fromstring(body).getroottree()) for body in self._bodies]
 
-    def _found(self, tree: etree._ElementTree) -> int:
+    def _count_matches(self, tree: etree._ElementTree) -> int:
         return sum(1 for text in self._texts if tree.xpath(text))
 
     def counts(self, answer: list[int]) -> Counts:
@@ -144,27 +144,27 @@ class EachXPath(Engine):
 
 
 class CompiledXPaths(EachXPath):
-    """The same with XPaths read beforehand."""
+    """The same with compiled XPaths."""
 
     name = "lxml, compiled XPaths in turn"
 
     def build(self) -> None:
-        self._asked: list[Callable[[Any], Any]] = [etree.XPath(text) for text in self._texts]
+        self._xpaths: list[Callable[[Any], Any]] = [etree.XPath(text) for text in self._texts]
 
-    def _found(self, tree: etree._ElementTree) -> int:
-        return sum(1 for asked in self._asked if asked(tree))
+    def _count_matches(self, tree: etree._ElementTree) -> int:
+        return sum(1 for xpath in self._xpaths if xpath(tree))
 
 
 def lower(text: str) -> str:
-    """As XPath 1.0 writes it: the paper's AND between paths is ours alone."""
+    """Translate to XPath 1.0, which does not have the paper's AND between paths."""
     return text.replace(" AND ", " and ")
 
 
 def by_lxml(texts: Iterable[str], documents: Documents) -> Counts:
-    """How many subscriptions each document satisfies, for a few documents: each XPath is read once and let go."""
+    """Count the subscriptions that each of a few documents satisfies; one compiled XPath is in memory at a time."""
     trees = [etree.fromstring(body).getroottree() for body in documents.bodies()]
     counts = np.zeros(len(trees), np.int64)
     for text in texts:
-        asked = etree.XPath(lower(text))
-        counts += [bool(asked(tree)) for tree in trees]
+        xpath = etree.XPath(lower(text))
+        counts += [bool(xpath(tree)) for tree in trees]
     return counts

@@ -2,9 +2,9 @@
 
 For each workload and size there are rows for
 
-    parsing alone (lxml)      what nobody gets around who reads documents with lxml: here the limit
+    parsing alone (lxml)      the limit for engines that parse with lxml
     index                     bytes to matches
-    index: decode, match      the same part by part
+    index: decode, match      the parts of the same
     relational, ...           the paper's plans on Spark
     lxml, ...                 one XPath after another, for few subscriptions
 """
@@ -22,19 +22,19 @@ from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import anthology
 from benchmarks.workloads.documents import DocumentWorkload
-from benchmarks.workloads.stock_documents import EASE, MANY, Both, stock_documents
+from benchmarks.workloads.stock_documents import EASE, MANY, StockWorkloads, stock_documents
 from tidings.relational.tables import Plan
 
 DECODE, MATCH = "index: decode", "index: match"
 FEW = 5
-"""Documents whose matches are also found by the definition, or by lxml."""
+"""Documents whose matches are checked with the reference matching, or with lxml."""
 
 CHECKED = 200_000
-"""With more subscriptions lxml is not asked."""
+"""With more subscriptions, lxml is not used as a check."""
 
 
 def stock(bench: Bench, scale: Scale) -> None:
-    """Sizes with a fixed share of matches (table 5.2), then other shares at the largest (table 5.1), then peers."""
+    """Measure sizes with a fixed share of matches (table 5.2), other shares at the largest (table 5.1), then peers."""
     sizes, documents = scale.stock_documents, scale.stock_messages
     more_subscriptions(bench, [stock_documents(size, documents) for size in sizes])
     for matches in EASE:
@@ -44,40 +44,42 @@ def stock(bench: Bench, scale: Scale) -> None:
 
 
 def joins(bench: Bench, scale: Scale) -> None:
-    """The relational plans: sizes with a fixed share of matches (table 5.2)."""
+    """Measure the relational plans: sizes with a fixed share of matches (table 5.2)."""
     by_joins(bench, [stock_documents(size, scale.relational_messages) for size in scale.relational])
 
 
 def joins_by_matches(bench: Bench, scale: Scale) -> None:
-    """The relational plans: other shares of matches at the largest size (table 5.1). At full size this takes hours."""
+    """Measure the relational plans with other shares of matches (table 5.1). At full size this takes hours."""
     if scale.relational_shares:
         size, documents = scale.relational[-1], scale.relational_messages
         by_joins(bench, [stock_documents(size, documents, share) for share in EASE if share != MANY])
     else:
-        bench.say("  the plans with other numbers of matches are measured with --full only")
+        bench.say("  the plans with other shares of matches are measured with --full only")
 
 
-def by_joins(bench: Bench, workloads: Sequence[Both], plans: Sequence[Plan] = relational.PLANS) -> None:
-    """Plans beside the index, which is measured again where that was not done in this run."""
+def by_joins(
+    bench: Bench, workloads: Sequence[StockWorkloads], plans: Sequence[Plan] = relational.PLANS
+) -> None:
+    """Compare plans with the index, which is measured too unless this run has already done so."""
     with relational.session() as spark:
-        for both in workloads:
-            name, size = both.documents.name, len(both.documents.subscriptions)
+        for pair in workloads:
+            name, size = pair.documents.name, len(pair.documents.subscriptions)
             if not bench.has(name, size, DocumentIndex.name):
-                more_subscriptions(bench, [both])
-            relational.compare(bench, spark, both.documents, plans)
+                more_subscriptions(bench, [pair])
+            relational.compare(bench, spark, pair.documents, plans)
 
 
-def more_subscriptions(bench: Bench, workloads: Sequence[Both]) -> None:
-    """All in turns, so that their ratio is not that of two moments of the machine."""
-    for both in workloads:
-        bench.check(both.columns, FEW)
-    measure(bench, [both.documents for both in workloads])
+def more_subscriptions(bench: Bench, workloads: Sequence[StockWorkloads]) -> None:
+    """Measure workloads in turns, so that their ratio does not depend on the load of the machine."""
+    for pair in workloads:
+        bench.check(pair.columns, FEW)
+    measure(bench, [pair.documents for pair in workloads])
 
 
 def real(bench: Bench, scale: Scale) -> None:
-    """Subscriptions from 130 thousand to 2.7 million (tables 5.3 and 5.4) over all papers, one size after another."""
+    """Measure 130 thousand to 2.7 million subscriptions (tables 5.3 and 5.4) over all papers."""
     if not anthology.ARCHIVE.exists():
-        bench.say(f"skipped: there is no {anthology.ARCHIVE.name} in {anthology.ARCHIVE.parent}")
+        bench.say(f"skipped: {anthology.ARCHIVE.name} not found in {anthology.ARCHIVE.parent}")
         return
     largest = anthology.anthology(max(scale.anthology), anthology.ARCHIVE)
     for size in scale.anthology:
@@ -88,7 +90,7 @@ def real(bench: Bench, scale: Scale) -> None:
 
 
 def check(bench: Bench, workload: DocumentWorkload) -> None:
-    """Let lxml speak first, for a few documents."""
+    """Record the matches that lxml finds in a few documents as the expected ones."""
     size = len(workload.subscriptions)
     if size <= CHECKED:
         counts = by_lxml(workload.subscriptions, workload.events.first(FEW))
@@ -96,12 +98,12 @@ def check(bench: Bench, workload: DocumentWorkload) -> None:
 
 
 def measure(bench: Bench, workloads: Sequence[DocumentWorkload]) -> None:
-    """Parsing and the index in turns; then the parts of the index's time."""
+    """Measure parsing and the index in turns, then the parts of the index's time."""
     engines = [DocumentIndex() for _ in workloads]
     cases = [
         Case(engine, workload, len(workload.events))
-        for mine, workload in zip(engines, workloads, strict=True)
-        for engine in (Parsing(), mine)
+        for index, workload in zip(engines, workloads, strict=True)
+        for engine in (Parsing(), index)
     ]
     rows = bench.side_by_side(cases)
     for engine, row in zip(engines, rows[1::2], strict=True):
@@ -116,7 +118,7 @@ def _keep_parts(bench: Bench, engine: DocumentIndex, row: Row) -> None:
 
 
 def against_lxml(bench: Bench, workload: DocumentWorkload) -> None:
-    """So few subscriptions that each can be asked by itself."""
+    """Compare with lxml for so few subscriptions that each XPath can be evaluated by itself."""
     measure(bench, [workload])
     peers: Iterable[Engine] = (EachXPath(), CompiledXPaths())
     for peer in peers:

@@ -1,4 +1,4 @@
-"""The engines that are measured: our index, and the paper's algorithms in plain Python. `peers` has others'."""
+"""Engines: the index, and the paper's algorithms in plain Python. `peers` has engines of other projects."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
 MOST_TESTS = 60_000_000
-"""A segment is made in memory: subscriptions with more tests than this are added in several goes."""
+"""Limit for one segment, which is built in memory: more tests are added in several segments."""
 
 
 class IndexEngine(Engine):
-    """`Index.match_parts` on decoded columns, as a task does it: all matches at once might not fit into memory."""
+    """`Index.match_parts` on decoded columns, as in a task: all matches at once may not fit into memory."""
 
     name = "index"
     role = "ours"
-    _told: float | None
+    _seconds: float | None
 
     def prepare(self, subscriptions: Subscriptions) -> None:
-        goes = 1 + len(subscriptions.low) // MOST_TESTS
-        step = -(-len(subscriptions) // goes)
+        count = 1 + len(subscriptions.low) // MOST_TESTS
+        step = -(-len(subscriptions) // count)
         firsts = range(0, len(subscriptions), step)
         self._parts = [(first, subscriptions.part(slice(first, first + step))) for first in firsts]
 
     def build(self) -> None:
-        """Compiling columns is not the index's work, but holding all of them compiled would take too much room."""
-        self.index, self._told = Index.create(), 0.0
+        """Compile and add part by part; compiled parts would not all fit into memory, and only adding is timed."""
+        self.index, self._seconds = Index.create(), 0.0
         for first, part in self._parts:
             add = partial(self.index.add, part.compiled(first))
-            self._told += timed(add)[0]
+            self._seconds += timed(add)[0]
         del self._parts
 
     def seconds(self) -> float | None:
-        return self._told
+        return self._seconds
 
     def give(self, events: Events) -> None:
         self._atoms: Atoms = events.atoms
 
     def match(self) -> Counts:
-        """The matches of each event, counted while they are there."""
-        self._told = None
+        """Count the matches of each event, part by part."""
+        self._seconds = None
         counts = np.zeros(self._atoms.count, np.int64)
         for first, matches in self.index.match_parts(self._atoms):
             found = np.bincount(matches.publication)
@@ -62,13 +62,13 @@ class IndexEngine(Engine):
         return self.index.nbytes
 
     def add(self, more: Subscriptions, first: int) -> int:
-        """All in one go: a segment of its own, as a running stream takes what came since the last batch."""
+        """Add all as one segment, as a running stream adds the changes since the last batch."""
         self.index.add(more.compiled(first))
         return len(more)
 
 
 class TextEngine(IndexEngine):
-    """The same, with the subscriptions given as texts: building it is parsing, compiling and indexing."""
+    """The index, with subscriptions as texts: building it parses, compiles and indexes."""
 
     name = "index, from text"
 
@@ -77,13 +77,13 @@ class TextEngine(IndexEngine):
         self._subscriptions = [Subscription(f"s{row}", "somebody", "predicates", text) for row, text in texts]
 
     def build(self) -> None:
-        self.index, self._told = Index.create(), None
+        self.index, self._seconds = Index.create(), None
         self.index.add(compile_many(self._subscriptions))
         del self._subscriptions
 
 
 class PlainEngine(Engine):
-    """One of the algorithms in plain Python, event by event."""
+    """An algorithm in plain Python, event by event."""
 
     def __init__(self, name: str, make: Callable[[], Algorithm], additions: int = 100) -> None:
         self.name, self._make, self._additions = name, make, additions
@@ -95,7 +95,7 @@ class PlainEngine(Engine):
         self._algorithm = self._make()
         for id, plan in self._plans:
             self._algorithm.add(id, plan)
-        self._algorithm.match({})  # an algorithm may put its work off until the first event
+        self._algorithm.match({})  # an algorithm may defer work until the first event
 
     def give(self, events: Events) -> None:
         self._events: list[Event] = events.readable()

@@ -1,4 +1,4 @@
-"""The plots of the docs: rates against the number of subscriptions, bars, and the papers' figures."""
+"""Plots for the docs: rates against the number of subscriptions, bars, and the papers' figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEER_COLOURS = tuple(f"C{at}" for at in range(1, 10))
 
 
 def draw(rows: Sequence[Row], folder: Path) -> None:
-    """Every figure that some row belongs to."""
+    """Draw every figure for which there are rows."""
     folder.mkdir(parents=True, exist_ok=True)
     measured = [row for row in rows if row.events_per_cpu_second is not None]
     for ending, name in (("", "heart"), (", Zipf", "heart-zipf")):
@@ -34,12 +34,12 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
     _bars("ads", [row for row in measured if row.workload == "ads"], folder)
     _paper([row for row in measured if row.workload.startswith(PAPER)], folder)
     _documents(measured, folder)
-    for name, drawn in _OF_PAPERS.items():
-        if (figure := drawn(measured)) is not None:
+    for name, plot in _PAPER_FIGURES.items():
+        if (figure := plot(measured)) is not None:
             _save(figure, name, folder)
 
 
-_OF_PAPERS = {
+_PAPER_FIGURES = {
     "graphs-figure-9": graph_figures.figure_9,
     "graphs-figure-10": graph_figures.figure_10,
     "metadata-figures-11-14": metadata_figures.figures_11_to_14,
@@ -49,21 +49,21 @@ _OF_PAPERS = {
 
 
 def _save(figure: Figure, name: str, folder: Path) -> None:
-    """The same rows give the same file, byte by byte."""
+    """Save a figure reproducibly: the same rows give the same bytes."""
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 def _rates(name: str, rows: Sequence[Row], families: dict[str, str], folder: Path) -> None:
-    """Events a CPU second against the number of subscriptions, a panel for each family."""
+    """Plot events per CPU second against the number of subscriptions, one panel per family."""
     if not rows:
         return
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     styles = _styles(rows)
     for panel, (workload, title) in zip(figure.subplots(1, 3, sharey=True), families.items(), strict=True):
-        mine = [row for row in rows if row.workload == workload]
+        own = [row for row in rows if row.workload == workload]
         for engine, style in styles.items():
-            line = sorted((r.subscriptions, r.events_per_cpu_second or 0) for r in mine if r.engine == engine)
+            line = sorted((r.subscriptions, r.events_per_cpu_second or 0) for r in own if r.engine == engine)
             if line:
                 panel.plot(*zip(*line, strict=True), **{"marker": ".", **style})
         panel.set(title=title, xlabel="subscriptions", xscale="log", yscale="log")
@@ -74,7 +74,7 @@ def _rates(name: str, rows: Sequence[Row], families: dict[str, str], folder: Pat
 
 
 def _styles(rows: Iterable[Row]) -> dict[str, dict[str, object]]:
-    """Ours first, the limit dashed, peers in the order they come."""
+    """Return line styles: the index first, the limit dashed, peers in order of appearance."""
     roles = {row.engine: row.role for row in rows}
     ours = {engine: dict(OURS) for engine, role in roles.items() if role == "ours"}
     limit = {engine: dict(LIMIT) for engine, role in roles.items() if role == "limit"}
@@ -92,7 +92,7 @@ def _legend(figure: Figure, styles: dict[str, dict[str, object]]) -> None:
 
 
 def _bars(name: str, rows: Sequence[Row], folder: Path) -> None:
-    """Events a CPU second, a group of bars for each workload and size."""
+    """Plot events per CPU second, a group of bars for each workload and size."""
     if not rows:
         return
     groups = list(dict.fromkeys((row.workload, row.subscriptions) for row in rows))
@@ -101,12 +101,12 @@ def _bars(name: str, rows: Sequence[Row], folder: Path) -> None:
     figure = Figure(figsize=(9, 1.5 + len(groups) * (0.35 + 0.12 * len(styles))), layout="constrained")
     axes = figure.subplots()
     for at, (engine, style) in enumerate(styles.items()):
-        found = {
+        rates = {
             (row.workload, row.subscriptions): row.events_per_cpu_second
             for row in rows
             if row.engine == engine
         }
-        places = [(place + at * height, found[group]) for place, group in enumerate(groups) if group in found]
+        places = [(place + at * height, rates[group]) for place, group in enumerate(groups) if group in rates]
         if places:
             axes.barh(*zip(*places, strict=True), height=height, label=engine, color=str(style["color"]))
     middle = [place + 0.4 - height / 2 for place in range(len(groups))]
@@ -121,7 +121,7 @@ def _bars(name: str, rows: Sequence[Row], folder: Path) -> None:
 
 
 def _documents(rows: Sequence[Row], folder: Path) -> None:
-    """Paper 003's table 5.2: seconds for 10,000 documents against the number of subscriptions, ours and the paper's."""
+    """Plot paper 003's table 5.2, seconds for 10,000 documents by subscriptions, with our results."""
     lines = [line for line in paper003.lines(rows) if line.share == MANY]
     if not lines:
         return
@@ -143,21 +143,23 @@ def _documents(rows: Sequence[Row], folder: Path) -> None:
 
 
 def _paper(rows: Sequence[Row], folder: Path) -> None:
-    """Paper 004's figures 9, 10 and 11: on the left what the paper says of its own, on the right our times."""
+    """Plot paper 004's figures 9, 10 and 11: a sketch after the paper on the left, our times on the right."""
     half, ones = ([row for row in rows if _share(row) == share] for share in (0.5, 1.0))
     sizes = {row.subscriptions for row in rows if _share(row) == 0.0}
     mixed = [row for row in rows if row.subscriptions in sizes]
     by_size: Callable[[Row], float] = lambda row: row.subscriptions  # noqa: E731
-    _beside("figure-9", half, by_size, "subscriptions (p = 0.5)", folder)
-    _beside("figure-10", mixed, _share, "p, the share of equalities", folder)
-    _beside("figure-11", ones, by_size, "subscriptions (equalities only)", folder)
+    _side_by_side("figure-9", half, by_size, "subscriptions (p = 0.5)", folder)
+    _side_by_side("figure-10", mixed, _share, "p, the share of equalities", folder)
+    _side_by_side("figure-11", ones, by_size, "subscriptions (equalities only)", folder)
 
 
 def _share(row: Row) -> float:
     return float(row.workload.removeprefix(PAPER))
 
 
-def _beside(name: str, rows: Sequence[Row], x: Callable[[Row], float], label: str, folder: Path) -> None:
+def _side_by_side(
+    name: str, rows: Sequence[Row], x: Callable[[Row], float], label: str, folder: Path
+) -> None:
     if not rows:
         return
     figure = Figure(figsize=(11, 4.2), layout="constrained")

@@ -1,8 +1,8 @@
-"""Reading graphs and feeds: from bytes to graphs, and to what the index takes, beside parsing the same and no more.
+"""Decoding of graphs and feeds: from bytes to graphs and to atoms, compared with parsing alone.
 
-decode                    bytes to graphs, with everything that is looked at before and after the parser
-decode and take apart     the same, and the graphs as atoms for an index of the workload's subscriptions
-pyoxigraph, lxml          parsing alone: what nobody gets around who reads with it, here the limit
+decode                    bytes to graphs, with all checks before and after the parser
+decode and take apart     the same, and graphs to atoms for an index of the workload's subscriptions
+pyoxigraph, lxml          parsing alone: the limit for decoders that use these parsers
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.engine import ReadsOnly
 from benchmarks.graph_engines import compiled
 from benchmarks.harness import Bench, Case
 from benchmarks.scale import Scale
-from benchmarks.workloads.graph_documents import Written, written
+from benchmarks.workloads.graph_documents import DocumentSet, graph_documents
 from benchmarks.workloads.graph_patterns import GraphSubscriptions
 from benchmarks.workloads.graphs import FIGURE_9E, Table1, graphs
 from tidings.graphs.atoms import AtomReader
@@ -28,16 +28,16 @@ from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.index.index import Index
 
 NAME = "decoding"
-DECODE, APART = "decode", "decode and take apart"
-ASKED = 1_000
-"""Subscriptions whose paths are looked for."""
+DECODE, DECODE_TO_ATOMS = "decode", "decode and take apart"
+SUBSCRIPTIONS = 1_000
+"""Subscriptions whose paths are collected."""
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """Publications in bytes, as the harness takes them."""
+    """Publications as bytes, in the form that the harness expects."""
 
-    of: Written
+    of: DocumentSet
 
     def __len__(self) -> int:
         return len(self.of.bodies)
@@ -47,8 +47,8 @@ class Bodies:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Documents to be read; nobody asks for anything in them."""
+class DecodingWorkload:
+    """Documents to decode, without subscriptions."""
 
     name: str
     events: Bodies
@@ -56,28 +56,28 @@ class Reading:
 
 
 def run(bench: Bench, scale: Scale) -> None:
-    """Every syntax by itself."""
-    table = replace(Table1(), subscriptions=ASKED, subscription=FIGURE_9E)
-    drawn = graphs(table, scale.graph_publications)
-    reader = AtomReader(_paths(drawn.subscriptions), Taxonomy())
-    for document in written(drawn.publications, scale.graph_publications):
-        reading = Reading(f"{NAME}, {document.name}", Bodies(document))
+    """Measure every syntax by itself."""
+    table = replace(Table1(), subscriptions=SUBSCRIPTIONS, subscription=FIGURE_9E)
+    generated = graphs(table, scale.graph_publications)
+    reader = AtomReader(_paths(generated.subscriptions), Taxonomy())
+    for document in graph_documents(generated.publications, scale.graph_publications):
+        workload = DecodingWorkload(f"{NAME}, {document.name}", Bodies(document))
         parser = Parsing("pyoxigraph" if document.syntax else "lxml")
-        engines = (parser, Decoding(DECODE), Decoding(APART, reader))
-        bench.side_by_side([Case(engine, reading, len(reading.events)) for engine in engines])  # type: ignore[arg-type]
+        engines = (parser, Decoding(DECODE), Decoding(DECODE_TO_ATOMS, reader))
+        bench.side_by_side([Case(engine, workload, len(workload.events)) for engine in engines])  # type: ignore[arg-type]
 
 
-def _paths(asked: GraphSubscriptions) -> frozenset[str]:
+def _paths(subscriptions: GraphSubscriptions) -> frozenset[str]:
     index = Index.create()
-    index.add(compiled(list(asked.texts()), 0))
+    index.add(compiled(list(subscriptions.texts()), 0))
     return frozenset(index.graph_paths)
 
 
-class _Reads(ReadsOnly):
-    """Knows how many edges there are in what it reads."""
+class _GraphReader(ReadsOnly):
+    """Base class of engines that decode graphs, and count their edges."""
 
     def give(self, events: Bodies) -> None:
-        self._given = events.of
+        self._documents = events.of
         self._edges = sum(
             len(graph.edges) for body in events.of.bodies for graph in graphs_of(body, events.of)
         )
@@ -86,8 +86,8 @@ class _Reads(ReadsOnly):
         return self._edges
 
 
-class Decoding(_Reads):
-    """Bytes to graphs, and to atoms if there is a reader."""
+class Decoding(_GraphReader):
+    """Decoding from bytes to graphs, and to atoms if a reader is given."""
 
     role = "ours"
 
@@ -95,20 +95,20 @@ class Decoding(_Reads):
         self.name, self._reader = name, reader
 
     def match(self) -> None:
-        found = [graph for body in self._given.bodies for graph in graphs_of(body, self._given)]
+        graphs = [graph for body in self._documents.bodies for graph in graphs_of(body, self._documents)]
         if self._reader is not None:
-            self._reader.atoms(found)
+            self._reader.atoms(graphs)
 
 
-def graphs_of(body: bytes, of: Written) -> list[Graph]:
-    """The graphs of a document: one, or that of each item of a feed."""
+def graphs_of(body: bytes, of: DocumentSet) -> list[Graph]:
+    """Return the graphs of a document: one, or one per item of a feed."""
     if of.syntax is None:
         return [item.graph for item in items_of(body, of.media_type)[1]]
     return [decode(body, of.media_type)]
 
 
-class Parsing(_Reads):
-    """A parser by itself, to its end."""
+class Parsing(_GraphReader):
+    """A parser alone."""
 
     role = "limit"
 
@@ -117,11 +117,11 @@ class Parsing(_Reads):
 
     def match(self) -> None:
         parse = self._parser()
-        for body in self._given.bodies:
+        for body in self._documents.bodies:
             parse(body)
 
     def _parser(self) -> Callable[[bytes], object]:
-        syntax = self._given.syntax
+        syntax = self._documents.syntax
         if syntax is None:
             return etree.fromstring
         return lambda body: sum(1 for _ in ox.parse(body, format=syntax))

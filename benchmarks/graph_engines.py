@@ -1,4 +1,4 @@
-"""Engines for graphs: our index, paper 002's algorithms in plain Python, and one SPARQL query for each subscription."""
+"""Engines for graphs: the index, paper 002's algorithms in plain Python, one SPARQL query per subscription."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 
 AT_ONCE = 100_000
-"""Texts compiled at once: all of them as Python strings and numbers would take too much room."""
+"""Texts compiled at once: all of them as Python strings and numbers would take too much memory."""
 
 
 @dataclass(frozen=True)
-class Published:
-    """Publications, as the harness takes them."""
+class Publications:
+    """Publications in the form that the harness expects."""
 
     graphs: tuple[Graph, ...]
 
     def __len__(self) -> int:
         return len(self.graphs)
 
-    def first(self, count: int) -> Published:
-        return Published(self.graphs[:count])
+    def first(self, count: int) -> Publications:
+        return Publications(self.graphs[:count])
 
 
 @dataclass(frozen=True)
 class Graphs:
-    """A workload of graphs, as the harness takes it."""
+    """A workload of graphs in the form that the harness expects."""
 
     name: str
     subscriptions: GraphSubscriptions
-    events: Published
+    events: Publications
     taxonomy: Taxonomy
 
     @classmethod
     def of(cls, workload: GraphWorkload, name: str) -> Graphs:
-        published = Published(workload.publications)
+        published = Publications(workload.publications)
         return cls(name, workload.subscriptions, published, taxonomy_of(workload.taxonomy))
 
 
 class GraphIndex(Engine):
-    """Graphs taken apart already; building is parsing texts, compiling and indexing them."""
+    """The index, matching decoded graphs. Building parses, compiles and indexes texts."""
 
     name = "index"
     role = "ours"
@@ -67,7 +67,7 @@ class GraphIndex(Engine):
 
     def prepare(self, subscriptions: GraphSubscriptions) -> None:
         texts = subscriptions.texts()
-        self._parts = [pa.array(some) for some in iter(lambda: list(islice(texts, AT_ONCE)), [])]
+        self._parts = [pa.array(batch) for batch in iter(lambda: list(islice(texts, AT_ONCE)), [])]
 
     def build(self) -> None:
         self.index, first = Index.create(), 0
@@ -77,13 +77,13 @@ class GraphIndex(Engine):
         self.index.compact()
         self._parts = []
 
-    def give(self, events: Published) -> None:
+    def give(self, events: Publications) -> None:
         reader = AtomReader(self.index.graph_paths, self._taxonomy)
         self._atoms = reader.atoms(events.graphs)
 
     def match(self) -> Counts:
-        found = self.index.match(self._atoms)
-        return np.bincount(found.publication, minlength=self._atoms.count)
+        matches = self.index.match(self._atoms)
+        return np.bincount(matches.publication, minlength=self._atoms.count)
 
     def counts(self, answer: Counts) -> Counts:
         return answer
@@ -92,21 +92,21 @@ class GraphIndex(Engine):
         return self.index.nbytes
 
     def close(self) -> None:
-        """Let the memory go: the next size needs it."""
+        """Release the memory: the next size needs it."""
         self.index = Index.create()
 
 
 def compiled(texts: pa.Array, first: int) -> Compiled:
-    """Texts compiled, with ids from `s<first>` on. One that is refused is an error: all are meant to be sound."""
+    """Compile texts with ids from `s<first>` on. A rejected text is an error."""
     ids = [f"s{number}" for number in range(first, first + len(texts))]
     done = compile_columns(ids, *(pa.repeat(word, len(ids)) for word in ("somebody", "gql")), texts)
     if done.rejects:
-        raise ValueError(f"{len(done.rejects)} texts are refused, the first: {done.rejects[0]}")
+        raise ValueError(f"{len(done.rejects)} texts are rejected, the first: {done.rejects[0]}")
     return done
 
 
 class PlainGraphs(Engine):
-    """One of the algorithms in plain Python, graph by graph; a slow one is given one graph, and time for it."""
+    """An algorithm in plain Python, graph by graph. A slow one gets one graph, and extra time."""
 
     def __init__(
         self, name: str, make: Callable[[Taxonomy], GraphAlgorithm], taxonomy: Taxonomy, slow: bool = False
@@ -122,9 +122,9 @@ class PlainGraphs(Engine):
         for number, pattern in enumerate(self._patterns):
             self._algorithm.add(f"s{number}", pattern)
         gc.collect()
-        gc.freeze()  # or the collector walks through millions of objects in the middle of a match
+        gc.freeze()  # otherwise the collector traverses millions of objects during a match
 
-    def give(self, events: Published) -> None:
+    def give(self, events: Publications) -> None:
         self._graphs = events.graphs
 
     def match(self) -> list[int]:
@@ -138,24 +138,24 @@ class PlainGraphs(Engine):
 
 
 class EachQuery(Engine):
-    """Every subscription as a SPARQL query over a store with the one publication in it."""
+    """Every subscription as a SPARQL query over a store with one publication."""
 
     name = "pyoxigraph, each query in turn"
     once, patience = True, 120.0
 
     def prepare(self, subscriptions: GraphSubscriptions) -> None:
-        self._queries = [asked(pattern) for pattern in subscriptions.patterns()]
+        self._queries = [to_sparql(pattern) for pattern in subscriptions.patterns()]
 
     def build(self) -> None:
         return None
 
-    def give(self, events: Published) -> None:
+    def give(self, events: Publications) -> None:
         self._bodies = [n_triples(graph) for graph in events.graphs]
 
     def match(self) -> list[int]:
-        return [self._found(body) for body in self._bodies]
+        return [self._count_matches(body) for body in self._bodies]
 
-    def _found(self, body: bytes) -> int:
+    def _count_matches(self, body: bytes) -> int:
         store = ox.Store()
         store.load(body, format=ox.RdfFormat.N_TRIPLES)
         return sum(1 for query in self._queries if store.query(query))
@@ -164,10 +164,10 @@ class EachQuery(Engine):
         return np.array(answer, np.int64)
 
 
-def asked(pattern: Pattern) -> str:
-    """A pattern without constraints as SPARQL's question whether there is a match."""
+def to_sparql(pattern: Pattern) -> str:
+    """Translate a pattern without constraints into an ASK query."""
     if pattern.constraints:
-        raise ValueError("the workload of the comparison has no constraints")
+        raise ValueError("patterns with constraints are not supported")
     return f"ASK {{ {' '.join(map(_triple, pattern.edges))} }}"
 
 
@@ -183,9 +183,9 @@ def _end(place: Term | Variable) -> str:
 
 
 def by_definition(patterns: Iterable[Pattern], graphs: Sequence[Graph], taxonomy: Taxonomy) -> Counts:
-    """How many patterns each graph matches."""
+    """Count the patterns that each graph matches."""
     explainers = [Explainer(graph, taxonomy) for graph in graphs]
     counts = np.zeros(len(graphs), np.int64)
     for pattern in patterns:
-        counts += [bool(each.bindings(pattern, 1).bindings) for each in explainers]
+        counts += [bool(explainer.bindings(pattern, 1).bindings) for explainer in explainers]
     return counts

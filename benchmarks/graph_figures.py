@@ -1,6 +1,6 @@
-"""Paper 002's figures 9 and 10: on top what the paper says of each, below it our times, and the memory of the index.
+"""Paper 002's figures 9 and 10: the paper's statement as title, our times, and the memory of the index.
 
-The paper's figures are curves without numbers in the text, so its words are all that is taken from them.
+The paper's figures are curves without numbers in the text, so only its statements are used.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ COLOURS = {
     "pyoxigraph, each query in turn": "tab:brown",
 }
 _IN_THE_PAPER = {"g-topss": 0.5, "ops": 1.6, "naive": 4.0}
-"""Figure 10's order: OPS grows very rapidly beside G-ToPSS, and is far better than asking one after another."""
+"""Order in figure 10: OPS grows much faster than G-ToPSS, and is far better than the naive algorithm."""
 
 
 class Panel(NamedTuple):
-    """What is varied, in which workloads, what the paper says of it, and what is drawn."""
+    """One varied parameter: its label, the paper's statement about it, and how to read its value from a row."""
 
     label: str
-    said: str
+    statement: str
     value: Callable[[Row], float | None]
     memory: bool = False
 
@@ -41,7 +41,7 @@ def _size(row: Row) -> float | None:
 
 
 def _number(ending: str) -> Callable[[Row], float | None]:
-    """The number before this word in the name of a workload."""
+    """Return a reader of the number before this suffix in the name of a workload."""
 
     def read(row: Row) -> float | None:
         varied = row.workload.removeprefix(f"{NAME}, ")
@@ -61,26 +61,26 @@ FIGURE_9 = (
 
 
 def figure_9(rows: Sequence[Row]) -> Figure | None:
-    """A panel for each parameter that was varied: the index and the paper's algorithm."""
-    panels = [(panel, found) for panel in FIGURE_9 if (found := _lines(rows, panel, ("index", "g-topss")))]
+    """Draw a panel for each varied parameter: the index and the paper's algorithm."""
+    panels = [(panel, lines) for panel in FIGURE_9 if (lines := _lines(rows, panel, ("index", "g-topss")))]
     if not panels:
         return None
     figure = Figure(figsize=(3.1 * len(panels), 3.6), layout="constrained")
-    for axes, (panel, found) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
-        _draw(axes, found)
+    for axes, (panel, lines) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
+        _draw(axes, lines)
         unit = "megabytes of the index" if panel.memory else "milliseconds a publication (CPU)"
-        axes.set(title=panel.said, xlabel=panel.label, ylabel=unit)
+        axes.set(title=panel.statement, xlabel=panel.label, ylabel=unit)
         axes.set(xscale="log", yscale="linear" if panel.memory else "log")
         axes.title.set_fontsize(9)
-        _ticks(axes, found)
-    _legend(figure, {engine for _, found in panels for engine in found})
+        _ticks(axes, lines)
+    _legend(figure, {engine for _, lines in panels for engine in lines})
     return figure
 
 
 def figure_10(rows: Sequence[Row]) -> Figure | None:
-    """On the left what the paper says of three algorithms, on the right all of ours."""
-    found = _lines(rows, Panel("subscriptions", "", _size), tuple(COLOURS))
-    if not found:
+    """Draw a sketch of the paper's three algorithms on the left, our measurements on the right."""
+    lines = _lines(rows, Panel("subscriptions", "", _size), tuple(COLOURS))
+    if not lines:
         return None
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 2))
@@ -89,11 +89,11 @@ def figure_10(rows: Sequence[Row]) -> Figure | None:
         left.plot(grown, slope * grown, color=COLOURS[name])
     left.set(title="the paper's words, no scale", xlabel="subscriptions", ylabel="time a publication")
     left.set(xticks=[], yticks=[])
-    _draw(right, found)
+    _draw(right, lines)
     right.set(title="measured here", xlabel="subscriptions", ylabel="milliseconds a publication (CPU)")
     right.set(xscale="log", yscale="log")
-    _ticks(right, found)
-    _legend(figure, set(found))
+    _ticks(right, lines)
+    _legend(figure, set(lines))
     return figure
 
 
@@ -101,29 +101,29 @@ Line = list[tuple[float, float]]
 
 
 def _lines(rows: Sequence[Row], panel: Panel, engines: Sequence[str]) -> dict[str, Line]:
-    """The points of each engine that has any."""
-    found: dict[str, Line] = {}
+    """Return the points of each engine that has any."""
+    lines: dict[str, Line] = {}
     for row in rows:
         x = panel.value(row)
         y = _megabytes(row) if panel.memory else 1e3 * (row.seconds_per_event or 0.0)
         if x is not None and y and row.engine in engines:
-            found.setdefault(row.engine, []).append((x, y))
-    return {engine: sorted(points) for engine, points in found.items()}
+            lines.setdefault(row.engine, []).append((x, y))
+    return {engine: sorted(points) for engine, points in lines.items()}
 
 
 def _megabytes(row: Row) -> float:
     return (row.bytes_per_subscription or 0.0) * row.subscriptions / 1e6
 
 
-def _draw(axes: Axes, found: dict[str, Line]) -> None:
-    for engine, points in found.items():
+def _draw(axes: Axes, lines: dict[str, Line]) -> None:
+    for engine, points in lines.items():
         axes.plot(*zip(*points, strict=True), marker="o", color=COLOURS[engine])
     axes.grid(alpha=0.3)
 
 
-def _ticks(axes: Axes, found: dict[str, Line]) -> None:
-    """Where something was measured."""
-    places = sorted({x for points in found.values() for x, _ in points})
+def _ticks(axes: Axes, lines: dict[str, Line]) -> None:
+    """Put ticks at measured values."""
+    places = sorted({x for points in lines.values() for x, _ in points})
     axes.set_xticks(places, [f"{x:,g}" if x < 1_000 else f"{x:,.0f}" for x in places], fontsize=8)
     axes.set_xticks([], minor=True)
 

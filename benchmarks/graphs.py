@@ -15,18 +15,18 @@ from research.graphs.catalogue import GRAPH_ALGORITHMS
 
 NAME = "graphs"
 FEW = 2
-"""Publications whose matches are also found by the definition."""
+"""Publications whose matches are checked with the reference evaluation."""
 
 EDGES = (4, 8, 16, 35)
 MATCHED = (0.0001, 0.001, 0.01, 0.05)
 OVERLAP = (0.1, 0.5, 0.9)
 SMALL = Size(5, 4)
-AS_MANY = 10
-"""Matches of a publication, however many subscriptions there are."""
+CONSTANT_MATCHES = 10
+"""Matches per publication, for any number of subscriptions."""
 
 
 def run(bench: Bench, scale: Scale) -> None:
-    """Figure 9's numbers of subscriptions with figure 10's comparison, then figure 9's other parameters."""
+    """Measure figure 9's numbers of subscriptions with figure 10's algorithms, then figure 9's other parameters."""
     for size in scale.graphs:
         compare(bench, scale, replace(Table1(), subscriptions=size), NAME, _engines(size, scale))
     grow(bench, scale)
@@ -35,11 +35,17 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def grow(bench: Bench, scale: Scale) -> None:
-    """Small subscriptions, more and more of them: first with more matches, too, then with as many as before."""
+    """Measure growing numbers of small subscriptions, with growing and with constant numbers of matches."""
     for size in scale.small_graphs:
         table = replace(Table1(), subscriptions=size, subscription=SMALL)
         compare(bench, scale, table, FEW_EDGES, ())
-        compare(bench, scale, replace(table, matched=AS_MANY / size), f"{FEW_EDGES}, {AS_MANY} matched", ())
+        compare(
+            bench,
+            scale,
+            replace(table, matched=CONSTANT_MATCHES / size),
+            f"{FEW_EDGES}, {CONSTANT_MATCHES} matched",
+            (),
+        )
 
 
 def vary(bench: Bench, scale: Scale) -> None:
@@ -55,8 +61,8 @@ def vary(bench: Bench, scale: Scale) -> None:
         compare(
             bench, scale, replace(base, overlap=overlap), f"{NAME}{OVERLAP_VARIED.format(overlap)}", PAPER
         )
-    asking = replace(base, values=0.5, classes=0.5)
-    compare(bench, scale, asking, f"{NAME}, with values and classes", PAPER)
+    constrained = replace(base, values=0.5, classes=0.5)
+    compare(bench, scale, constrained, f"{NAME}, with values and classes", PAPER)
 
 
 FEW_EDGES = f"{NAME}, few edges"
@@ -65,7 +71,7 @@ EDGES_VARIED, MATCHED_VARIED, OVERLAP_VARIED = ", {} edges", ", {:.2%} matched",
 Make = Callable[[Graphs], Engine]
 
 SLOW = "naive"
-"""It takes seconds for a publication."""
+"""It takes seconds per publication."""
 
 
 def _plain(name: str) -> Make:
@@ -82,7 +88,7 @@ def _engines(size: int, scale: Scale) -> tuple[Make, ...]:
 
 
 def compare(bench: Bench, scale: Scale, table: Table1, name: str, engines: tuple[Make, ...]) -> None:
-    """The index, and beside it whoever takes part."""
+    """Measure the index and other engines on one workload."""
     bench.say(f"{name}: making {table.subscriptions:,} subscriptions")
     workload = Graphs.of(graphs(table, scale.graph_publications), name)
     size = len(workload.subscriptions)

@@ -1,4 +1,4 @@
-"""The harness: give every engine the same workload, check that all find the same, take medians, keep rows."""
+"""Harness: runs every engine on the same workload, compares their matches, records medians as rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from benchmarks.workloads import Subscriptions, Workload
 from tests.support.packages import Unavailable
 
 FEW = 20
-"""Events an engine is tried with, before it is given as many as it gets through in a run."""
+"""Events of the first trial, before an engine gets as many as it can match in a run."""
 
 
 class Case(NamedTuple):
-    """An engine, the workload it is given, how many of its events at most, subscriptions to add in the end."""
+    """An engine, its workload, the maximum number of events, and subscriptions to add at the end."""
 
     engine: Engine
     workload: Workload
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
 @dataclass
 class Running:
-    """An engine that is built, and its times so far."""
+    """An engine that has been built, and its times so far."""
 
     case: Case
     build_seconds: float | None
@@ -44,24 +44,24 @@ class Running:
 
 
 class Disagreement(Exception):
-    """Two engines found different numbers of matches: no time is worth reporting then."""
+    """Two engines found different numbers of matches, so their times are meaningless."""
 
 
 class Bench:
-    """Rows of one run of the benchmarks. Reports each as it comes, checks each against the others."""
+    """Rows of one benchmark run. Reports each row and compares engines with each other."""
 
     def __init__(
         self, runs: int = 3, say: Callable[[str], None] = print, budget: Budget | None = None
     ) -> None:
         self.rows: list[Row] = []
         self.runs, self.budget = runs, budget or Budget()
-        self._tell, self._began = say, time.monotonic()
+        self._report, self._began = say, time.monotonic()
         self._expected: dict[tuple[str, int], tuple[str, Counts]] = {}
         self._given_up: dict[tuple[str, str], str] = {}
 
     def say(self, text: str) -> None:
-        """Progress, with the time since the beginning."""
-        self._tell(f"{time.monotonic() - self._began:6.0f} s  {text}")
+        """Report progress, with the time since the start."""
+        self._report(f"{time.monotonic() - self._began:6.0f} s  {text}")
 
     def measure(
         self, engine: Engine, workload: Workload, count: int, more: Subscriptions | None = None
@@ -70,7 +70,7 @@ class Bench:
         return self.side_by_side([Case(engine, workload, count, more)])[0]
 
     def side_by_side(self, cases: Sequence[Case]) -> list[Row]:
-        """Build several, then time them in turns: if the machine slows down, it does so for all of them."""
+        """Build several engines, then time them in turns, so that a slow moment of the machine affects all."""
         with ExitStack() as opened:
             started = [self._start(case, opened) for case in cases]
             running = [each for each in started if isinstance(each, Running)]
@@ -81,30 +81,28 @@ class Bench:
             return [self.keep(each if isinstance(each, Row) else _row(each)) for each in started]
 
     def _start(self, case: Case, opened: ExitStack) -> Running | Row:
-        """Build it and see how many events it gets through; or the row that says why not."""
-        known = case.workload.name, case.engine.name
-        if known in self._given_up:
-            return _not_measured(case, self._given_up[known])
+        """Build an engine and find how many events it can match; or return a row with the reason of failure."""
+        key = case.workload.name, case.engine.name
+        if key in self._given_up:
+            return _not_measured(case, self._given_up[key])
         if case.engine.overhead > self.budget.overhead:
-            return _not_measured(
-                case, "takes part in a full run only: each call costs seconds besides matching"
-            )
+            return _not_measured(case, "only in full runs: each call has an overhead of seconds")
         opened.callback(case.engine.close)
         try:
             return self._build(case)
         except Unavailable as missing:
-            return _not_measured(case, f"not here: {missing}")
-        except TooLong as late:
-            self._given_up[known] = f"{late} at {len(case.workload.subscriptions):,} subscriptions"
-            return _not_measured(case, self._given_up[known])
+            return _not_measured(case, f"not available: {missing}")
+        except TooLong as error:
+            self._given_up[key] = f"{error} at {len(case.workload.subscriptions):,} subscriptions"
+            return _not_measured(case, self._given_up[key])
 
     def _build(self, case: Case) -> Running:
         engine, workload = case.engine, case.workload
-        self.say(f"{workload.name}: {engine.name} takes {len(workload.subscriptions):,} subscriptions")
+        self.say(f"{workload.name}: {engine.name} loads {len(workload.subscriptions):,} subscriptions")
         engine.prepare(workload.subscriptions)
-        with at_most(_patience(engine, self.budget.build), "building"):
+        with at_most(_time_limit(engine, self.budget.build), "building"):
             seconds, _ = _timed(engine, engine.build)
-        count, last, answer = self._once(case) if engine.once else self._as_many(case)
+        count, last, answer = self._match_one(case) if engine.once else self._match_many(case)
         times = [last] if engine.once else []
         if not engine.matches:
             return Running(case, None, count, None, times)
@@ -112,20 +110,20 @@ class Bench:
         self.agree(workload.name, len(workload.subscriptions), engine.name, counts)
         return Running(case, seconds, count, float(counts.mean()), times)
 
-    def _once(self, case: Case) -> tuple[int, float, Any]:
-        """The first event, how long it takes, and the answer."""
-        with at_most(_patience(case.engine, 10 * self.budget.run), "matching an event"):
+    def _match_one(self, case: Case) -> tuple[int, float, Any]:
+        """Match the first event; return 1, the time, and the answer."""
+        with at_most(_time_limit(case.engine, 10 * self.budget.run), "matching an event"):
             case.engine.give(case.workload.events.first(1))
             return 1, *timed_match(case.engine)
 
-    def _as_many(self, case: Case) -> tuple[int, float, Any]:
-        """As many events as the engine gets through in a run, left with it; their number, its time and its answer.
+    def _match_many(self, case: Case) -> tuple[int, float, Any]:
+        """Give the engine as many events as it can match in a run; return their number, the time and the answer.
 
-        The first call maps files and fills caches, so it says little; from then on the engine is given more
-        and more until a run is half full.
+        The first call maps files and fills caches, so its time is ignored. Then the number of events grows until
+        matching takes half of a run.
         """
         engine, count = case.engine, min(FEW, case.events)
-        with at_most(_patience(engine, 10 * self.budget.run), f"matching {count} events"):
+        with at_most(_time_limit(engine, 10 * self.budget.run), f"matching {count} events"):
             engine.give(case.workload.events.first(count))
             engine.match()
             seconds, answer = timed_match(engine)
@@ -143,7 +141,7 @@ class Bench:
         return row
 
     def given_up(self, workload: str, engine: str) -> str | None:
-        """Why an engine is not tried again with a workload, if it is not."""
+        """Return why an engine is not tried again with a workload, or None."""
         return self._given_up.get((workload, engine))
 
     def give_up(self, workload: str, engine: str, why: str) -> str:
@@ -151,17 +149,17 @@ class Bench:
         return why
 
     def stamp(self, taken: str) -> None:
-        """Say of the rows that do not say it yet how they were taken."""
+        """Record how rows were measured, in rows without that record."""
         self.rows = [row if row.taken else replace(row, taken=taken) for row in self.rows]
 
     def has(self, workload: str, size: int, engine: str) -> bool:
-        """Whether there is such a row."""
+        """Return whether such a row exists."""
         return any(
             (row.workload, row.subscriptions, row.engine) == (workload, size, engine) for row in self.rows
         )
 
     def agree(self, workload: str, size: int, engine: str, counts: Counts) -> None:
-        """Compare matches event by event with what another engine found, as far as both went."""
+        """Compare matches event by event with those of another engine, for the events that both matched."""
         other, expected = self._expected.get((workload, size), (engine, counts))
         common = min(len(counts), len(expected))
         if not np.array_equal(counts[:common], expected[:common]):
@@ -174,17 +172,17 @@ class Bench:
             self._expected[workload, size] = engine, counts
 
     def check(self, workload: Workload, few: int = 5) -> None:
-        """Let the definition speak first: no engine may find anything else for the first events."""
+        """Record the reference matches of the first events: all engines must find the same."""
         counts = matches(workload.subscriptions, workload.events.first(few))
         self.agree(workload.name, len(workload.subscriptions), "the definition", counts)
 
     def finished(self) -> list[Row]:
-        """The rows, with each one's ratio to the best peer and to the limit."""
+        """Return the rows, each with its ratio to the best peer and to the limit."""
         return compared(self.rows)
 
 
-def _patience(engine: Engine, seconds: float) -> float:
-    """Only peers are stopped."""
+def _time_limit(engine: Engine, seconds: float) -> float:
+    """Return the time limit: only peers have one."""
     return seconds + engine.overhead + engine.patience if engine.role == "peer" else math.inf
 
 
@@ -201,7 +199,7 @@ def _row(running: Running) -> Row:
         bytes_per_subscription=None if nbytes is None else nbytes / size,
         matches_per_event=running.matches_per_event,
         seconds_per_event=seconds / running.count,
-        seconds_per_added_subscription=_added(case.engine, case.more, size),
+        seconds_per_added_subscription=_seconds_per_addition(case.engine, case.more, size),
         linear_paths=case.engine.linear_paths(),
         edges_per_cpu_second=None if edges is None else edges / seconds,
         role=case.engine.role,
@@ -216,25 +214,25 @@ def _not_measured(case: Case, note: str) -> Row:
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of this process, all threads, and the answer. Another process's load does not count."""
+    """Return the CPU seconds of this process, all threads, and the answer. Load of other processes does not count."""
     before = time.process_time()
     answer = call()
     return time.process_time() - before, answer
 
 
 def _timed(engine: Engine, call: Callable[[], Any]) -> tuple[float, Any]:
-    """The same, or what the engine says of a process of its own."""
+    """Return the same, or the seconds that the engine reports for another process."""
     seconds, answer = timed(call)
-    told = engine.seconds()
-    return seconds if told is None else told, answer
+    reported = engine.seconds()
+    return seconds if reported is None else reported, answer
 
 
 def timed_match(engine: Engine) -> tuple[float, Any]:
     return _timed(engine, engine.match)
 
 
-def _added(engine: Engine, more: Subscriptions | None, first: int) -> float | None:
+def _seconds_per_addition(engine: Engine, more: Subscriptions | None, first: int) -> float | None:
     if more is None:
         return None
-    seconds, taken = timed(lambda: engine.add(more, first))
-    return seconds / taken if taken else None
+    seconds, added = timed(lambda: engine.add(more, first))
+    return seconds / added if added else None

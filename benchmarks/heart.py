@@ -1,4 +1,4 @@
-"""S, E and H: the three workloads with a limit, at every size, uniform and by Zipf's law, with the peers."""
+"""S, E and H: the three workloads with a limit program, at every size, uniform and Zipf-distributed, with peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Make(Protocol):
 
 
 class Family(NamedTuple):
-    """A workload that has a limit: the name of its program, how it is made, how many events it is given."""
+    """A workload with a limit: the name of the program, the generator, and the number of events."""
 
     program: str
     make: Make
@@ -35,7 +35,7 @@ FAMILIES = (STOCK, EQUALITIES, INTERVALS)
 
 
 def run(family: Family, bench: Bench, scale: Scale) -> None:
-    """All sizes, uniform first."""
+    """Measure all sizes, uniform values first."""
     for skewed, sizes in ((False, scale.sizes), (True, scale.skewed)):
         for size in sizes:
             bench.say(f"{family.program}: making {size:,} subscriptions")
@@ -47,18 +47,18 @@ def run(family: Family, bench: Bench, scale: Scale) -> None:
 
 
 def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
-    """Ours and the limit in turns, so that what else the machine does hits both."""
+    """Measure the index and the limit in turns, so that other load affects both."""
     events = len(workload.events)
     cases = [Case(IndexEngine(), workload, events), Case(LimitEngine(family.program), workload, events)]
     bench.side_by_side(cases)
 
 
 def joins() -> list[Engine]:
-    """The databases' joins, the fastest of the peers."""
+    """Return the joins of databases, the fastest peers."""
     return [DuckDB(), Polars()]
 
 
 def against(bench: Bench, workload: Workload, engines: Iterable[Engine]) -> None:
-    """One after another: some take all the memory they can get."""
+    """Measure engines one after another: some use all available memory."""
     for engine in engines:
         bench.measure(engine, workload, len(workload.events))

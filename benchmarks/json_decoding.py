@@ -1,7 +1,7 @@
-"""python -m benchmarks.json_decoding: ways to read the same stock events, in CPU time of one thread.
+"""python -m benchmarks.json_decoding: readers of the same stock events, in CPU time of one thread.
 
-Ours ends with atoms and ids. Arrow's reader ends with a table, the others with a dictionary per event: what would
-still have to be done to get atoms from those is not counted. orjson takes part where it is installed.
+Our decoder returns atoms and ids. Arrow's reader returns a table, the others a dictionary per event; converting those
+to atoms is not counted. orjson is measured if it is installed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"{EVENTS:,} events of {len(lines[0])} bytes, in batches of {BATCH:,}; median of {RUNS} runs")
     ours = 0.0
     for name, read in readers(lines).items():
-        seconds = statistics.median(measured(read) for _ in range(RUNS))
+        seconds = statistics.median(measure(read) for _ in range(RUNS))
         ours = ours or seconds
         print(f"{name:30} {EVENTS / seconds / 1e6:6.2f} million events/s   time x {seconds / ours:.1f}")
 
@@ -60,14 +60,14 @@ def readers(lines: list[bytes]) -> dict[str, Callable[[], object]]:
     batches = [b"\n".join(lines[i : i + BATCH]) for i in range(0, len(lines), BATCH)]
     buffers = [np.frombuffer(batch, np.uint8) for batch in batches]
     fields = [("id", pa.string()), ("symbol", pa.string()), *((name, pa.int64()) for name in NUMBERS)]
-    told = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields))
+    explicit = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields))
     table, conformity = PathTable(["symbol", *NUMBERS]), Conformity(SCHEMA, ["symbol", *NUMBERS], "id")
     typed = [line[:-1] + b',"event_type":"quote"}' for line in lines]
     checked = [np.frombuffer(b"\n".join(typed[i : i + BATCH]), np.uint8) for i in range(0, len(typed), BATCH)]
     ways: dict[str, Callable[[], object]] = {
         "split_lines + decode_many": lambda: [_ours(buffer, table) for buffer in buffers],
         "Arrow, types inferred": lambda: [_arrow(batch, None) for batch in batches],
-        "Arrow, types told": lambda: [_arrow(batch, told) for batch in batches],
+        "Arrow, explicit types": lambda: [_arrow(batch, explicit) for batch in batches],
         "json.loads": lambda: sum(len(json.loads(line)) for line in lines),
         "the definition": lambda: sum(len(decode(line)) for line in lines),
         "ours, with a schema": lambda: [_ours(buffer, conformity.paths, conformity) for buffer in checked],
@@ -84,12 +84,12 @@ def _ours(buffer: np.ndarray, table: PathTable, conformity: Conformity | None = 
     return decode_many(buffer, lines.starts, lines.ends, table, "id", conformity).atoms.count
 
 
-def _arrow(batch: bytes, told: pyarrow.json.ParseOptions | None) -> int:
+def _arrow(batch: bytes, parsing: pyarrow.json.ParseOptions | None) -> int:
     options = pyarrow.json.ReadOptions(use_threads=False)
-    return pyarrow.json.read_json(io.BytesIO(batch), options, told).num_rows
+    return pyarrow.json.read_json(io.BytesIO(batch), options, parsing).num_rows
 
 
-def measured(read: Callable[[], object]) -> float:
+def measure(read: Callable[[], object]) -> float:
     start = time.process_time()
     read()
     return time.process_time() - start

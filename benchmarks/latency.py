@@ -1,6 +1,6 @@
-"""Latency: how long one call of the library takes for a single event at a million subscriptions.
+"""Latency of a library call that matches a single event with a million subscriptions.
 
-The event is decoded already, and the answer is rows, no id is read. The garbage collector runs as in any program.
+The event is decoded before, and the answer consists of rows: no id is read. The garbage collector runs as usual.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def one_by_one(bench: Bench, workload: Workload, index: Index, built: float) -> Row:
-    """Every event of the workload in a call of its own."""
+    """Match every event of the workload in a separate call."""
     size, events = len(workload.subscriptions), len(workload.events)
     atoms = workload.events.atoms
     singles = [atoms.part(place, place + 1) for place in range(events)]
-    calls(index, singles[:100])  # files are mapped, kernels loaded
-    cpu, (taken, found) = timed(lambda: calls(index, singles))
-    bench.agree(workload.name, size, "index", found)
-    points = {name: float(np.percentile(taken, share)) for name, share in SHOWN.items()}
+    calls(index, singles[:100])  # maps files, loads kernels
+    cpu, (seconds_each, counts) = timed(lambda: calls(index, singles))
+    bench.agree(workload.name, size, "index", counts)
+    points = {name: float(np.percentile(seconds_each, share)) for name, share in SHOWN.items()}
     bench.say("  " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in points.items()))
     return Row(
         workload.name,
@@ -46,7 +46,7 @@ def one_by_one(bench: Bench, workload: Workload, index: Index, built: float) -> 
         events_per_cpu_second=events / cpu,
         build_seconds=built,
         bytes_per_subscription=index.nbytes / size,
-        matches_per_event=float(found.mean()),
+        matches_per_event=float(counts.mean()),
         seconds_per_event=cpu / events,
         p50_seconds=points["p50"],
         p99_seconds=points["p99"],
@@ -54,12 +54,12 @@ def one_by_one(bench: Bench, workload: Workload, index: Index, built: float) -> 
 
 
 def calls(index: Index, singles: Sequence[Atoms]) -> tuple[npt.NDArray[np.float64], Counts]:
-    """Wall-clock seconds of each call, and how many matches it found."""
-    taken, found = np.empty(len(singles)), np.empty(len(singles), np.int64)
+    """Return the wall-clock seconds of each call, and its number of matches."""
+    seconds, counts = np.empty(len(singles)), np.empty(len(singles), np.int64)
     clock = time.perf_counter
     for place, atoms in enumerate(singles):
         began = clock()
         matches = index.match(atoms)
-        taken[place] = clock() - began
-        found[place] = len(matches)
-    return taken, found
+        seconds[place] = clock() - began
+        counts[place] = len(matches)
+    return seconds, counts

@@ -1,4 +1,4 @@
-"""Subscriptions of many shapes: like BE-Gen's (many attributes, many predicates), and like ads (shared parts)."""
+"""Subscriptions of many shapes, after BE-Gen (many attributes and predicates) and ads (shared subexpressions)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBABILITY = (0.001, 0.1)
 
 
 def begen(bench: Bench, scale: Scale) -> None:
-    """Every combination of attributes, share of equalities and probability of a match."""
+    """Measure every combination of attributes, share of equalities and probability of a match."""
     for attributes, equality, probability, size in product(
         scale.begen_attributes, EQUALITY, PROBABILITY, scale.begen
     ):

@@ -1,4 +1,4 @@
-"""Paper 001's figures 11 to 15: the cost of a document against the batch it comes in, for each type of rules."""
+"""Paper 001's figures 11 to 15: cost per document against the batch size, for each type of rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLES = {"SQLite": "-", "PostgreSQL": "--", "pyoxigraph, each rule in turn": "
 
 
 class Point(NamedTuple):
-    """A row as the figures have it."""
+    """A point of the figures, from one row."""
 
     rules: str
     batch: int
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 def points(rows: Iterable[Row]) -> list[Point]:
-    found = [(row, _NAMED.fullmatch(row.workload)) for row in rows]
+    matched = [(row, _NAMED.fullmatch(row.workload)) for row in rows]
     return [
         Point(
             named["rules"],
@@ -41,40 +41,42 @@ def points(rows: Iterable[Row]) -> list[Point]:
             row.engine,
             1e3 * (row.seconds_per_event or 0.0),
         )
-        for row, named in found
+        for row, named in matched
         if named
     ]
 
 
 def figures_11_to_14(rows: Sequence[Row]) -> Figure | None:
-    """A panel for each type, a line for each rule base and each way to evaluate it."""
-    found = [point for point in points(rows) if point.rules in PANELS]
-    panels = [name for name in PANELS if any(point.rules == name for point in found)]
+    """Draw a panel for each type, a line for each rule base and engine."""
+    plotted = [point for point in points(rows) if point.rules in PANELS]
+    panels = [name for name in PANELS if any(point.rules == name for point in plotted)]
     if not panels:
         return None
     figure = Figure(figsize=(11, 8), layout="constrained")
-    sizes = sorted({point.size for point in found})
+    sizes = sorted({point.size for point in plotted})
     for axes, name in zip(figure.subplots(2, 2).flat, panels, strict=False):
-        mine = [point for point in found if point.rules == name]
+        mine = [point for point in plotted if point.rules == name]
         _draw(axes, mine, lambda point: point.size, sizes)
         axes.set_title(PANELS[name])
-    _legend(figure, [f"{size:,} rules" for size in sizes], {point.engine for point in found})
+    _legend(figure, [f"{size:,} rules" for size in sizes], {point.engine for point in plotted})
     return figure
 
 
 def figure_15(rows: Sequence[Row]) -> Figure | None:
-    """COMP at one size of the rule base, a line for each share of it that matches a document."""
-    found = [point for point in points(rows) if point.rules.startswith("COMP")]
-    varied = {point.size for point in found if point.rules not in PANELS}
-    found = [point for point in found if point.size in varied and point.engine in ("SQLite", "PostgreSQL")]
-    if not found:
+    """Draw COMP at one rule base size, a line for each share of rules that match a document."""
+    plotted = [point for point in points(rows) if point.rules.startswith("COMP")]
+    varied = {point.size for point in plotted if point.rules not in PANELS}
+    plotted = [
+        point for point in plotted if point.size in varied and point.engine in ("SQLite", "PostgreSQL")
+    ]
+    if not plotted:
         return None
     figure = Figure(figsize=(8, 4.2), layout="constrained")
-    shares = sorted({point.rules for point in found}, key=_share)
+    shares = sorted({point.rules for point in plotted}, key=_share)
     axes = figure.subplots()
-    _draw(axes, found, lambda point: point.rules, shares)
+    _draw(axes, plotted, lambda point: point.rules, shares)
     axes.set_title(f"figure 15: {', '.join(f'{size:,}' for size in sorted(varied))} rules of COMP")
-    _legend(figure, [f"{_share(name)}% match" for name in shares], {point.engine for point in found})
+    _legend(figure, [f"{_share(name)}% match" for name in shares], {point.engine for point in plotted})
     return figure
 
 
@@ -83,17 +85,17 @@ def _share(name: str) -> int:
 
 
 def _draw(
-    axes: Axes, found: Sequence[Point], line: Callable[[Point], object], lines: Sequence[object]
+    axes: Axes, plotted: Sequence[Point], line: Callable[[Point], object], lines: Sequence[object]
 ) -> None:
-    for engine in sorted({point.engine for point in found}):
+    for engine in sorted({point.engine for point in plotted}):
         for at, which in enumerate(lines):
-            mine = sorted(
+            line_points = sorted(
                 (point.batch, point.milliseconds)
-                for point in found
+                for point in plotted
                 if point.engine == engine and line(point) == which
             )
-            if mine:
-                axes.plot(*zip(*mine, strict=True), _STYLES[engine], marker=".", color=f"C{at}")
+            if line_points:
+                axes.plot(*zip(*line_points, strict=True), _STYLES[engine], marker=".", color=f"C{at}")
     axes.set(
         xlabel="documents in a batch", ylabel="milliseconds a document (CPU)", xscale="log", yscale="log"
     )
@@ -101,7 +103,7 @@ def _draw(
 
 
 def _legend(figure: Figure, colours: Sequence[str], engines: set[str]) -> None:
-    """Colours are sizes or shares, strokes are engines."""
+    """Draw the legend: colours are sizes or shares, line styles are engines."""
     axes = figure.axes[0]
     handles = [*(axes.plot([], [], color=f"C{at}")[0] for at in range(len(colours)))]
     handles += [axes.plot([], [], _STYLES[engine], color="black")[0] for engine in sorted(engines)]

@@ -1,4 +1,4 @@
-"""What one would do without a filter: keep documents in a store of triples and ask every rule again, in SPARQL."""
+"""Baseline without a filter: documents in a triple store, and every rule evaluated again, in SPARQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.metadata.provider.provider import DocumentSource
 
 
 class EachRule:
-    """Results of before are kept rule by rule: what is there now and was not is entered."""
+    """Evaluation of all rules after each batch, compared with the previous results of each rule."""
 
     name = "pyoxigraph, each rule in turn"
 
@@ -21,14 +21,14 @@ class EachRule:
         self._store = ox.Store()
 
     def register(self, sources: Iterable[DocumentSource]) -> dict[str, int]:
-        """How many rules each new resource entered."""
+        """Register documents; return how many rules each new resource entered."""
         for source in sources:
             self._store.load(source.body, format=ox.RdfFormat.RDF_XML, base_iri=source.uri)
         entered: dict[str, int] = {}
         for number, query in enumerate(self._queries):
-            found = self._store.query(query)
-            assert isinstance(found, ox.QuerySolutions)
-            now = frozenset(solution["c"].value for solution in found)
+            solutions = self._store.query(query)
+            assert isinstance(solutions, ox.QuerySolutions)
+            now = frozenset(solution["c"].value for solution in solutions)
             for uri in now - self._results[number]:
                 entered[uri] = entered.get(uri, 0) + 1
             self._results[number] = now

@@ -1,4 +1,4 @@
-"""Where things are kept while they are measured: SQLite in a file, and a PostgreSQL server of our own."""
+"""Databases that are measured: SQLite in a file, and a PostgreSQL server started for the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import text
 
 from benchmarks.harness import Bench
-from benchmarks.processes import TICKS, Spent, ticks
+from benchmarks.processes import TICKS, Cost, ticks
 from tests.support.packages import Unavailable
 from tests.support.servers.postgres import find_binaries, running_server
 from tidings.store.database import sqlite_url
@@ -30,27 +30,27 @@ class Place(ABC):
 
     @abstractmethod
     def address(self) -> AbstractContextManager[str]:
-        """A new database without anything in it, for as long as it is measured."""
+        """Create an empty database, for as long as it is measured."""
 
     @contextmanager
     def empty(self) -> Iterator[Store]:
-        """A store of ours in such a database."""
+        """Open a Tidings store in a new database."""
         with self.address() as url, open_store(url) as store:
             yield store
 
     @abstractmethod
     def nbytes(self, store: Store) -> int:
-        """What all of it takes on the disk."""
+        """Return the size of the database on disk."""
 
-    def spent(self, call: Callable[[], T]) -> tuple[Spent, T]:
-        """What a call costs, and its answer. What is done in this process is all, if nothing else is said."""
+    def measure(self, call: Callable[[], T]) -> tuple[Cost, T]:
+        """Return the cost of a call in this process, and its result."""
         cpu, wall = time.process_time(), time.perf_counter()
         answer = call()
-        return Spent(time.process_time() - cpu, time.perf_counter() - wall), answer
+        return Cost(time.process_time() - cpu, time.perf_counter() - wall), answer
 
 
 class SQLite(Place):
-    """A file in a temporary folder. All of the work is done in this process."""
+    """A file in a temporary folder. All work is done in this process."""
 
     name = "SQLite"
 
@@ -67,7 +67,7 @@ class SQLite(Place):
 
 
 class PostgreSQL(Place):
-    """A server that somebody started; its processes' work counts as ours. Each database is a schema."""
+    """A running server; the CPU time of its processes is included. Each database is a schema."""
 
     name = "PostgreSQL"
 
@@ -82,9 +82,9 @@ class PostgreSQL(Place):
             (name,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
             connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
-    def spent(self, call: Callable[[], T]) -> tuple[Spent, T]:
+    def measure(self, call: Callable[[], T]) -> tuple[Cost, T]:
         before = ticks(self._process)
-        own, answer = super().spent(call)
+        own, answer = super().measure(call)
         server = sum(now - before.get(process, 0) for process, now in ticks(self._process).items())
         return own._replace(cpu=own.cpu + server / TICKS), answer
 
@@ -101,7 +101,7 @@ _TABLES = text(
 
 @contextmanager
 def postgresql() -> Iterator[PostgreSQL]:
-    """A server as it is by default: what it has committed is on the disk."""
+    """Start a server with default durability: commits wait for the disk."""
     binaries = find_binaries()
     if binaries is None:
         raise Unavailable("no PostgreSQL")
@@ -109,11 +109,11 @@ def postgresql() -> Iterator[PostgreSQL]:
         yield PostgreSQL(server.empty, server.process())
 
 
-def places(bench: Bench, what: str, with_server: bool, opened: ExitStack) -> Iterator[Place]:
-    """SQLite, and PostgreSQL where it is wanted and there; that it is not is said."""
+def places(bench: Bench, name: str, with_server: bool, opened: ExitStack) -> Iterator[Place]:
+    """Yield SQLite, and PostgreSQL if requested and installed; report if it is missing."""
     yield SQLite()
     if with_server:
         try:
             yield opened.enter_context(postgresql())
         except Unavailable as missing:
-            bench.say(f"{what}: without PostgreSQL: {missing}")
+            bench.say(f"{name}: without PostgreSQL: {missing}")

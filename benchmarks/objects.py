@@ -1,13 +1,13 @@
-"""Objects: section 5 of paper 000, on SQLite and PostgreSQL. What does it cost to tell who should know of an update?
+"""Objects: section 5 of paper 000, on SQLite and PostgreSQL: the cost of notifying about an update.
 
-    bare update          by the driver, and nobody is told: the least that an update can cost
-    triggers             the same, and triggers tell
+    bare update          by the driver, without notifications: the minimum cost of an update
+    triggers             the same, with triggers that notify
     ORM, bare update     through SQLAlchemy: load the object, set its title, commit
-    ORM, triggers        the same, and triggers tell: what the paper compares with the next
-    ORM, aspect          the same, and a listener on the session tells
+    ORM, triggers        the same, with triggers that notify: what the paper compares with the next
+    ORM, aspect          the same, with a listener on the session that notifies
 
-Each update is a transaction of its own, and no commit waits for the disk. Programs are timed in turns, and whom each
-update told is compared with whom it should have told.
+Each update is a separate transaction, and no commit waits for the disk. Programs are timed in turns, and the notified
+subscribers of each update are compared with the expected ones.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from benchmarks.engine import Counts
 from benchmarks.harness import Bench
 from benchmarks.metadata_places import Place, places
 from benchmarks.objects_aspect import Aspect
-from benchmarks.objects_databases import add_triggers, fill, not_waiting, opened
+from benchmarks.objects_databases import add_triggers, fill, opened, without_sync
 from benchmarks.objects_programs import Orm, Program, driver
 from benchmarks.objects_settings import BARE, NAME, ORM, ORM_TRIGGERS, TRIGGERS, Setting
-from benchmarks.processes import Spent
+from benchmarks.processes import Cost
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
-from benchmarks.workloads.university import Course, LearningMaterial, One, University
+from benchmarks.workloads.university import Course, LearningMaterial, ObjectId, University
 
 WARM = 20
-"""Updates before the clock is looked at: connections are made, statements are prepared, plans are chosen."""
+"""Warm-up updates: connections are opened, statements prepared, plans chosen."""
 
 SAME = 10
-"""Objects of a class with the same audience; the paper's 32 pieces of material do not have many more."""
+"""Objects of a class with the same audience; the paper's 32 pieces of material hardly have more."""
 
 
 @dataclass
 class Case:
-    """A program and what it is given, again and again; its times so far."""
+    """A program with its repeated updates, and its times so far."""
 
     program: Program
     setting: Setting
     university: University
-    updates: Sequence[One]
+    updates: Sequence[ObjectId]
     turns: int
-    times: list[Spent] = field(default_factory=list)
-    told: float = 0.0
-    """Subscribers that an update told, in the last run."""
+    times: list[Cost] = field(default_factory=list)
+    audience: float = 0.0
+    """Mean number of subscribers notified by an update, in the last run."""
 
     @property
     def count(self) -> int:
         return self.turns * len(self.updates)
 
     def expected(self) -> Counts:
-        once = [len(self.university.told(one)) for one in self.updates]
+        once = [len(self.university.expected_subscribers(one)) for one in self.updates]
         return np.tile(np.array(once, np.int64), self.turns)
 
 
@@ -72,7 +72,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def _settings(place: Place, scale: Scale) -> Iterator[Setting]:
-    """Table 1: more and more watch. Table 2: there is more and more of everything."""
+    """Yield the settings of table 1 (growing numbers of watches) and table 2 (growing databases)."""
     for shares in scale.objects_shares:
         yield Setting(place.name, University.persons, *shares)
     for times in scale.objects_times:
@@ -80,7 +80,7 @@ def _settings(place: Place, scale: Scale) -> Iterator[Setting]:
 
 
 def compare(bench: Bench, place: Place, settings: Sequence[Setting], updates: int) -> None:
-    """All programs in all settings, in turns: if the machine slows down, it does so for all of them."""
+    """Measure all programs in all settings, in turns, so that a slow moment of the machine affects all."""
     with ExitStack() as stack:
         cases = [case for each in settings for case in _cases(bench, place, each, updates, stack)]
         for case in cases:
@@ -101,60 +101,64 @@ def _cases(bench: Bench, place: Place, setting: Setting, most: int, stack: ExitS
 
 
 def _programs(place: Place, university: University, stack: ExitStack) -> Iterator[Program]:
-    """A database without anything, one with triggers, and one with the aspect's table of watches."""
+    """Yield programs on three databases: plain, with triggers, with the aspect's table of watches."""
     url, engine = _database(place, university, stack)
-    yield stack.enter_context(driver(BARE, engine, url, tells=False))
-    yield Orm(ORM, engine, tells=False)
+    yield stack.enter_context(driver(BARE, engine, url, notifies=False))
+    yield Orm(ORM, engine, notifies=False)
     url, engine = _database(place, university, stack)
     add_triggers(engine, url, university)
-    yield stack.enter_context(driver(TRIGGERS, engine, url, tells=True))
-    yield Orm(ORM_TRIGGERS, engine, tells=True)
+    yield stack.enter_context(driver(TRIGGERS, engine, url, notifies=True))
+    yield Orm(ORM_TRIGGERS, engine, notifies=True)
     _, engine = _database(place, university, stack)
     yield Aspect(engine, university)
 
 
 def _database(place: Place, university: University, stack: ExitStack) -> tuple[str, Engine]:
-    url = not_waiting(stack.enter_context(place.address()))
+    url = without_sync(stack.enter_context(place.address()))
     engine = stack.enter_context(opened(url))
     fill(engine, university)
     return url, engine
 
 
-def same_audience(university: University) -> list[One]:
-    """Courses that tell just their attendants and those who watch all courses, and material used in two of such."""
-    found = [
+def same_audience(university: University) -> list[ObjectId]:
+    """Return courses with no watchers but attendants and watchers of all courses, and material used in two of them."""
+    sample = [
         one
         for cls in (Course, LearningMaterial)
-        for one in _some(university, cls, university.usual_audience(cls))
+        for one in _sample(university, cls, university.usual_audience(cls))
     ]
-    assert len(found) == 2 * SAME, f"only {len(found)} objects have the usual audience"
-    return found
+    assert len(sample) == 2 * SAME, f"only {len(sample)} objects have the usual audience"
+    return sample
 
 
-def _some(university: University, cls: type, audience: int) -> list[One]:
-    """Spread over all of them, so that what is looked up is, too."""
-    usual = [one for one in university.objects() if one.cls is cls and len(university.told(one)) == audience]
+def _sample(university: University, cls: type, audience: int) -> list[ObjectId]:
+    """Choose objects spread over the class, so that lookups are spread, too."""
+    usual = [
+        one
+        for one in university.objects()
+        if one.cls is cls and len(university.expected_subscribers(one)) == audience
+    ]
     return usual[:: max(1, len(usual) // SAME)][:SAME]
 
 
 def _warm_up(case: Case) -> None:
     case.program.update(case.updates[:WARM], f"{case.program.name}, warm")
-    if case.program.tells:
-        case.program.forget()
+    if case.program.notifies:
+        case.program.clear_notifications()
 
 
-def _timed(bench: Bench, place: Place, case: Case, number: int) -> Spent:
-    """Each title is a new one: what is set to what it was is no update."""
+def _timed(bench: Bench, place: Place, case: Case, number: int) -> Cost:
+    """Time the updates. Each run sets new titles: setting the old value is not an update."""
     titles = [f"{case.program.name}, run {number}, turn {turn}" for turn in range(case.turns)]
-    spent, _ = place.spent(partial(_update, case, titles))
-    if case.program.tells:
-        found, expected = case.program.told(), case.expected()
-        assert len(found) == len(expected), f"{case.program.name}: {len(found)} of {len(expected)} changes"
-        known = case.setting.workload, len(case.university.watches)
-        bench.agree(*known, "the definition", expected)
-        bench.agree(*known, case.program.name, found)
-        case.told = float(found.mean())
-        case.program.forget()
+    spent, _ = place.measure(partial(_update, case, titles))
+    if case.program.notifies:
+        counts, expected = case.program.count_subscribers(), case.expected()
+        assert len(counts) == len(expected), f"{case.program.name}: {len(counts)} of {len(expected)} changes"
+        key = case.setting.workload, len(case.university.watches)
+        bench.agree(*key, "the definition", expected)
+        bench.agree(*key, case.program.name, counts)
+        case.audience = float(counts.mean())
+        case.program.clear_notifications()
     return spent
 
 
@@ -172,7 +176,7 @@ def _row(case: Case) -> Row:
         events_per_cpu_second=1 / cpu,
         build_seconds=None,
         bytes_per_subscription=None,
-        matches_per_event=case.told,
+        matches_per_event=case.audience,
         seconds_per_event=cpu,
         events_per_second=1 / wall,
     )

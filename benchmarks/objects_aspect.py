@@ -1,6 +1,6 @@
-"""The same program with a listener on its sessions: the paper's aspect, after section 4.1.
+"""The ORM program with a listener on its sessions: the paper's aspect, after section 4.1.
 
-Who watches what is in a table, as with triggers, and for each subscriber a notification is stored, as in the paper.
+Watches are in a table, as with triggers, and a notification is stored for each subscriber, as in the paper.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.engine import Counts
-from benchmarks.objects_databases import settle, watches
+from benchmarks.objects_databases import vacuum, watches
 from benchmarks.objects_programs import Orm
 from benchmarks.objects_settings import ASPECT
 from benchmarks.workloads.university import Base, University
@@ -58,50 +58,55 @@ NOTIFICATION = Table(
 
 
 class Aspect(Orm):
-    """Sessions of a `sessionmaker` that is listened to."""
+    """Updates through a `sessionmaker` with a listener."""
 
     def __init__(self, engine: Engine, university: University) -> None:
-        super().__init__(ASPECT, engine, tells=True)
+        super().__init__(ASPECT, engine, notifies=True)
         OWN.create_all(engine)
         with engine.begin() as connection:
-            for piece in generate_indexes(RelationalView(read_sqlalchemy(Base))):  # the same as triggers have
+            for piece in generate_indexes(
+                RelationalView(read_sqlalchemy(Base))
+            ):  # the same indexes as with triggers
                 connection.exec_driver_sql(piece.sql)
             connection.execute(insert(WATCH), watches(university))
-        settle(engine)
+        vacuum(engine)
         self._sessions, self._changes = sessionmaker(engine), 0
-        notice(self._sessions, Base, tell=self._store, watches=asked)
+        notice(self._sessions, Base, tell=self._store, watches=find_watches)
 
     def session(self) -> Session:
         return self._sessions()
 
-    def _store(self, noticed: Sequence[ObjectChange]) -> None:
+    def _store(self, changes: Sequence[ObjectChange]) -> None:
         rows: list[dict[str, Any]] = []
-        for each in noticed:
-            subscribers = {str(hit.subscriber) for hit in each.propagation.hits}
-            changed = str(each.change.object)
-            rows += ({"change": self._changes, "subscriber": who, "changed": changed} for who in subscribers)
+        for change in changes:
+            subscribers = {str(hit.subscriber) for hit in change.propagation.hits}
+            changed = str(change.change.object)
+            rows += (
+                {"change": self._changes, "subscriber": subscriber, "changed": changed}
+                for subscriber in subscribers
+            )
             self._changes += 1
         if rows:
             with self.engine.begin() as connection:
                 connection.execute(insert(NOTIFICATION), rows)
 
-    def told(self) -> Counts:
+    def count_subscribers(self) -> Counts:
         with self.engine.connect() as connection:
             changes = connection.execute(select(NOTIFICATION.c.change)).scalars().all()
         return np.bincount(np.array(changes, np.int64), minlength=self._changes)
 
-    def forget(self) -> None:
+    def clear_notifications(self) -> None:
         with self.engine.begin() as connection:
             connection.execute(delete(NOTIFICATION))
         self._changes = 0
-        settle(self.engine)
+        vacuum(self.engine)
 
 
-def asked(connection: Connection, objects: Iterable[Object]) -> Iterable[Watch]:
-    """Who watches one of these objects or its class, in one query; more where keys of two classes are equal."""
+def find_watches(connection: Connection, objects: Iterable[Object]) -> Iterable[Watch]:
+    """Find watches of these objects or their classes in one query; some extra where keys of two classes are equal."""
     families, keys = ({getattr(one, name) for one in objects} for name in ("family", "key"))
     of_classes = select(WATCH.c.person, WATCH.c.cls, WATCH.c.key).where(WATCH.c.cls.in_(families))
-    found = connection.execute(
+    rows = connection.execute(
         union_all(of_classes.where(WATCH.c.key.in_(keys)), of_classes.where(WATCH.c.key.is_(None)))
     )
-    return [Watch(Object("Student", person), cls, key) for person, cls, key in found]
+    return [Watch(Object("Student", person), cls, key) for person, cls, key in rows]

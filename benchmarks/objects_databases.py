@@ -1,4 +1,4 @@
-"""The university of paper 000 in a database, with and without triggers; and whom they told."""
+"""The university of paper 000 in a database, with and without triggers, and the contents of the outbox."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from tidings.objects.outbox.installation import install_triggers
 from tidings.objects.outbox.postgresql_database import open_postgresql
 from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 
-TOLD = text("""
+SUBSCRIBER_COUNTS = text("""
 SELECT c.id, count(DISTINCT h.subscriber_family || ':' || h.subscriber_key)
 FROM tidings_changes AS c LEFT JOIN tidings_hits AS h ON h.change = c.id GROUP BY c.id ORDER BY c.id
 """)
 
 
-def not_waiting(url: str) -> str:
-    """Commits do not wait for the disk, which takes the same time whatever is told. SQLite: see `WITHOUT_WAITING`."""
+def without_sync(url: str) -> str:
+    """Return the URL with commits that do not wait for the disk. For SQLite, see `PRAGMAS`."""
     return url if url.startswith("sqlite") else f"{url}%20-csynchronous_commit%3Doff"
 
 
-WITHOUT_WAITING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
-"""What each connection to SQLite says."""
+PRAGMAS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
+"""Executed on each connection to SQLite: commits do not wait for the disk."""
 
 
 @contextmanager
 def opened(url: str) -> Iterator[Engine]:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     if url.startswith("sqlite"):
-        event.listen(engine, "connect", _say_not_to_wait)
+        event.listen(engine, "connect", _set_pragmas)
     try:
         yield engine
     finally:
         engine.dispose()
 
 
-def _say_not_to_wait(connection: Any, _: object) -> None:
-    for pragma in WITHOUT_WAITING:
+def _set_pragmas(connection: Any, _: object) -> None:
+    for pragma in PRAGMAS:
         connection.execute(pragma)
 
 
 def fill(engine: Engine, university: University) -> None:
-    """All objects and links. Nobody watches anything yet."""
+    """Insert all objects and links, without watches."""
     Base.metadata.create_all(engine)
     with engine.begin() as connection:
         for cls in CLASSES:
@@ -59,17 +59,17 @@ def fill(engine: Engine, university: University) -> None:
         for table, pairs in ((attends, university.attends), (used_in, university.used_in)):
             names = [column.name for column in table.columns]
             connection.execute(insert(table), [dict(zip(names, pair, strict=True)) for pair in pairs])
-    settle(engine)
+    vacuum(engine)
 
 
 def add_triggers(engine: Engine, url: str, university: University) -> None:
-    """As `tidings model triggers --install` does, and then the watches as SQL."""
-    with _site(url) as site:
-        install_triggers(site, read_sqlalchemy(Base))
+    """Install triggers as `tidings model triggers --install` does, and insert the watches."""
+    with _open_database(url) as database:
+        install_triggers(database, read_sqlalchemy(Base))
     watch = text("INSERT INTO tidings_watches VALUES ('Student', :person, :cls, :key)")
     with engine.begin() as connection:
         connection.execute(watch, watches(university))
-    settle(engine)
+    vacuum(engine)
 
 
 def watches(university: University) -> list[dict[str, str | None]]:
@@ -83,26 +83,26 @@ def watches(university: University) -> list[dict[str, str | None]]:
     ]
 
 
-def _site(url: str) -> AbstractContextManager[ObjectDatabase]:
+def _open_database(url: str) -> AbstractContextManager[ObjectDatabase]:
     return open_sqlite(url) if url.startswith("sqlite") else open_postgresql(url)
 
 
-def settle(engine: Engine) -> None:
-    """What PostgreSQL would do sooner or later by itself, in the middle of a measurement perhaps."""
+def vacuum(engine: Engine) -> None:
+    """Run VACUUM ANALYZE, which PostgreSQL might otherwise start by itself during a measurement."""
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("VACUUM ANALYZE")
 
 
-def told(engine: Engine) -> Counts:
-    """How many subscribers each change in the outbox tells."""
+def count_subscribers(engine: Engine) -> Counts:
+    """Count the subscribers of each change in the outbox."""
     with engine.connect() as connection:
-        found: Sequence[Any] = connection.execute(TOLD).all()
-    return np.array([count for _, count in found], np.int64)
+        rows: Sequence[Any] = connection.execute(SUBSCRIBER_COUNTS).all()
+    return np.array([count for _, count in rows], np.int64)
 
 
-def forget(engine: Engine) -> None:
-    """Empty the outbox, as somebody who has read it does."""
+def clear_outbox(engine: Engine) -> None:
+    """Empty the outbox, as its reader does."""
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM tidings_changes"))
-    settle(engine)
+    vacuum(engine)

@@ -1,4 +1,4 @@
-"""Paper 000's figures 3 and 4: what an update costs while more and more watch, and while the database grows."""
+"""Paper 000's figures 3 and 4: cost of an update by number of watches, and by database size."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _STROKES = {"SQLite": "-", "PostgreSQL": "--"}
 
 
 def figures_3_and_4(rows: Sequence[Row]) -> Figure | None:
-    """Table 1 on the left, table 2 on the right; a colour for each program, a stroke for each database."""
-    found = [line for line in lines(rows) if line.setting.objects is not None]
-    if not found:
+    """Draw table 1 on the left, table 2 on the right; colours are programs, line styles are databases."""
+    plotted = [line for line in lines(rows) if line.setting.objects is not None]
+    if not plotted:
         return None
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    same_size = [line for line in found if line.setting.persons == University.persons]
+    same_size = [line for line in plotted if line.setting.persons == University.persons]
     _draw(left, same_size, lambda line: line.setting.objects or 0)
     left.set(title="figure 3: more and more watch", xlabel="% of the persons who watch an object (P = 400)")
-    _draw(right, [line for line in found if line.setting.objects == 8], lambda line: line.setting.persons)
+    _draw(right, [line for line in plotted if line.setting.objects == 8], lambda line: line.setting.persons)
     right.set(title="figure 4: growing databases", xlabel="persons (8% watch an object)", xscale="log")
     left.set_ylabel("milliseconds an update (CPU)")
     _legend(figure)
     return figure
 
 
-def _draw(axes: Axes, found: Sequence[Line], x: Callable[[Line], float]) -> None:
+def _draw(axes: Axes, plotted: Sequence[Line], x: Callable[[Line], float]) -> None:
     for place, stroke in _STROKES.items():
         for program in PROGRAMS:
             points = sorted(
                 (x(line), 1e3 * line.seconds[program])
-                for line in found
+                for line in plotted
                 if line.setting.place == place and program in line.seconds
             )
             if points:

@@ -1,4 +1,4 @@
-"""What paper 000's experiments vary, and what their workloads are called."""
+"""Parameters of paper 000's experiments, and the names of their workloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "objects"
 BARE, TRIGGERS = "bare update", "triggers"
 ORM, ORM_TRIGGERS, ASPECT = "ORM, bare update", "ORM, triggers", "ORM, aspect"
 CLASS_WATCHES = 8
-"""Of all classes together, where the audience is to be the same whatever the size: 2% of the paper's 400."""
+"""Watches of classes where the audience is the same for all sizes: 2% of the paper's 400."""
 
 _NAMED = re.compile(
     rf"{NAME}, (?P<place>\w+), P = (?P<persons>[\d,]+), "
@@ -44,7 +44,7 @@ class Setting:
 
 
 def setting_of(workload: str) -> Setting | None:
-    """From the name of a workload; None if it is another one's."""
+    """Parse the name of a workload; None if it belongs to other experiments."""
     named = _NAMED.fullmatch(workload)
     if named is None:
         return None

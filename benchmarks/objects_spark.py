@@ -1,4 +1,4 @@
-"""Objects on Spark: who should know of many changes at once, with two cores. Tables and changes are Parquet files."""
+"""Objects on Spark: subscribers of many changes at once, on two cores. Tables and changes are Parquet files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from benchmarks.engine import Counts
 from benchmarks.harness import Bench
 from benchmarks.objects_settings import NAME
-from benchmarks.processes import Spent, spent_by_all
+from benchmarks.processes import Cost, measure_all_processes
 from benchmarks.relational import CORES, session
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
@@ -21,7 +21,7 @@ from tidings.objects.cdc.object_changes import ChangeResults, derive_object_chan
 SPARK = f"Spark, local[{CORES}]"
 CLOSURE = f"{SPARK}, closure"
 WARM = Campus(400, 40)
-"""Starts the workers, and loads what is needed."""
+"""Warm-up: starts the workers and loads modules."""
 
 
 def workload_of(campus: Campus) -> str:
@@ -38,17 +38,17 @@ def compare(bench: Bench, spark: SparkSession, campus: Campus) -> None:
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         warm, files = Path(folder) / "warm", Path(folder) / "campus"
         write(spark, WARM, warm)
-        told(follow(spark, WARM, warm), WARM)
-        bench.say(f"{workload_of(campus)}: are written")
+        count_subscribers(follow(spark, WARM, warm), WARM)
+        bench.say(f"{workload_of(campus)}: writing tables")
         write(spark, campus, files)
-        bench.say(f"{workload_of(campus)}: are followed")
-        closing, (followed, reached) = spent_by_all(lambda: closure(spark, campus, files))
-        telling, counts = spent_by_all(lambda: told(followed, campus))
+        bench.say(f"{workload_of(campus)}: propagating changes")
+        closing, (followed, reached) = measure_all_processes(lambda: closure(spark, campus, files))
+        telling, counts = measure_all_processes(lambda: count_subscribers(followed, campus))
     assert reached == sum(len(campus.reached(one)) for one in campus.changed())
-    expected = np.array([len(campus.told(one)) for one in campus.changed()], np.int64)
+    expected = np.array([len(campus.expected_subscribers(one)) for one in campus.changed()], np.int64)
     bench.agree(workload_of(campus), campus.watches, "the definition", expected)
     bench.agree(workload_of(campus), campus.watches, SPARK, counts)
-    whole = Spent(closing.cpu + telling.cpu, closing.wall + telling.wall)
+    whole = Cost(closing.cpu + telling.cpu, closing.wall + telling.wall)
     bench.keep(_row(campus, CLOSURE, closing, reached / campus.changes))
     bench.keep(_row(campus, SPARK, whole, float(counts.mean())))
 
@@ -64,13 +64,13 @@ def follow(spark: SparkSession, campus: Campus, folder: Path) -> ChangeResults:
 
 
 def closure(spark: SparkSession, campus: Campus, folder: Path) -> tuple[ChangeResults, int]:
-    """All that counts as changed, and how many pairs of a change and an object that is."""
+    """Propagate changes; return the results, and the number of pairs of a change and a changed object."""
     followed = follow(spark, campus, folder)
     return followed, followed.reached.count()
 
 
-def told(followed: ChangeResults, campus: Campus) -> Counts:
-    """How many subscribers each change tells, in the order of the log."""
+def count_subscribers(followed: ChangeResults, campus: Campus) -> Counts:
+    """Count the subscribers of each change, in the order of the log."""
     pairs = followed.hits.select("change", "subscriber_family", "subscriber_key").distinct()
     counted = pairs.groupBy("change").count()
     counts = np.zeros(campus.changes, np.int64)
@@ -79,7 +79,7 @@ def told(followed: ChangeResults, campus: Campus) -> Counts:
     return counts
 
 
-def _row(campus: Campus, engine: str, spent: Spent, matches: float) -> Row:
+def _row(campus: Campus, engine: str, spent: Cost, matches: float) -> Row:
     return Row(
         workload_of(campus),
         campus.watches,

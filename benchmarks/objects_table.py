@@ -1,4 +1,4 @@
-"""Paper 000's tables 1 and 2 as they come out here: what an update costs, and what telling adds to it."""
+"""Paper 000's tables 1 and 2 with our results: the cost of an update, and what notifying adds to it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ RATIOS = ("aspect / triggers by the driver", "aspect / triggers through the ORM"
 
 
 class Line(NamedTuple):
-    """A setting, how many subscribers an update tells, and seconds of CPU an update for each program."""
+    """A setting, the number of subscribers per update, and CPU seconds per update for each program."""
 
     setting: Setting
-    told: float
+    audience: float
     seconds: dict[str, float]
 
     def driver(self) -> float | None:
-        """How many times longer the aspect takes, which needs the ORM, than triggers by the driver."""
+        """Return the time of the aspect, which needs the ORM, relative to triggers by the driver."""
         there = {TRIGGERS, ASPECT} <= self.seconds.keys()
         return self.seconds[ASPECT] / self.seconds[TRIGGERS] if there else None
 
     def whole(self) -> float | None:
-        """How many times longer an update through the ORM takes with the aspect than with triggers."""
+        """Return the time of an ORM update with the aspect relative to one with triggers."""
         return self._ratio(0.0)
 
     def added(self) -> float | None:
-        """The same of what telling adds to an update that tells nobody."""
+        """Return the same ratio for the time added to an update without notifications."""
         return self._ratio(self.seconds[ORM]) if ORM in self.seconds else None
 
     def _ratio(self, floor: float) -> float | None:
@@ -40,15 +40,15 @@ class Line(NamedTuple):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """In the order of places, shares and sizes."""
-    found: dict[Setting, Line] = {}
+    """Return lines ordered by database, share and size."""
+    by_setting: dict[Setting, Line] = {}
     for row in rows:
         setting = setting_of(row.workload)
         if setting is not None and row.seconds_per_event is not None:
-            line = found.setdefault(setting, Line(setting, 0.0, {}))
+            line = by_setting.setdefault(setting, Line(setting, 0.0, {}))
             line.seconds[row.engine] = row.seconds_per_event
-            found[setting] = line._replace(told=max(line.told, row.matches_per_event or 0.0))
-    return sorted(found.values(), key=lambda line: _order(line.setting))
+            by_setting[setting] = line._replace(audience=max(line.audience, row.matches_per_event or 0.0))
+    return sorted(by_setting.values(), key=lambda line: _order(line.setting))
 
 
 def _order(setting: Setting) -> tuple[object, ...]:
@@ -56,7 +56,7 @@ def _order(setting: Setting) -> tuple[object, ...]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """For the docs; empty where nothing of it was measured."""
+    """Format a table for the docs; empty if there are no measurements."""
     measured = lines(rows)
     headings = ["", "P", "watch", "told", *PROGRAMS, *RATIOS]
     ruler = ["---", "---:", "---", *["---:"] * (len(headings) - 3)]
@@ -69,7 +69,7 @@ def _cells(line: Line) -> Iterator[str]:
     yield setting.place
     yield f"{setting.persons:,}"
     yield "same audience" if setting.objects is None else f"{setting.objects}% / {setting.classes}%"
-    yield f"{line.told:.1f}"
+    yield f"{line.audience:.1f}"
     for name in PROGRAMS:
         yield duration(line.seconds[name]) if name in line.seconds else ""
     for ratio in (line.driver(), line.whole(), line.added()):

@@ -1,4 +1,4 @@
-"""Paper 003's tables 5.1 and 5.2, our figures beside the paper's: seconds for 10,000 documents, parsing included."""
+"""Paper 003's tables 5.1 and 5.2 with our results: seconds for 10,000 documents, including parsing."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ TABLE_5_1 = {
     10.0: (70, 504, 195),
     100.0: (161, 2369, 1210),
 }
-"""By matches a document: seconds of each plan at a million subscriptions."""
+"""By matches per document: seconds of each plan with a million subscriptions."""
 
 TABLE_5_2 = {100_000: (52, 101, 75), 200_000: (55, 221, 119), 1_000_000: (70, 504, 195)}
-"""By subscriptions, where one in a hundred thousand matches. Both on DB2 8.1, a Pentium IV of 1.4 GHz, 512 MB."""
+"""By subscriptions, of which one in a hundred thousand matches. Both on DB2 8.1, a Pentium IV of 1.4 GHz, 512 MB."""
 
 OURS = ("index", *(f"relational, {plan}" for plan in PLANS))
 
 
 class Line(NamedTuple):
-    """One line: how many of a million match, how many subscriptions, our seconds by engine, the paper's by plan."""
+    """A line: matches per million, number of subscriptions, our seconds by engine, the paper's by plan."""
 
     share: float
     subscriptions: int
@@ -34,15 +34,15 @@ class Line(NamedTuple):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Sizes and shares that were measured; by the clock on the wall where the work was spread over several cores."""
-    found: dict[tuple[float, int], dict[str, float]] = {}
+    """Return the measured sizes and shares, in wall-clock time where several cores did the work."""
+    seconds_by_place: dict[tuple[float, int], dict[str, float]] = {}
     shares = {title(share): share for share in EASE}
     for row in rows:
         if row.workload in shares and row.engine in OURS and row.seconds_per_event is not None:
             place = shares[row.workload], row.subscriptions
             each = 1 / row.events_per_second if row.events_per_second else row.seconds_per_event
-            found.setdefault(place, {})[row.engine] = each * MESSAGES
-    return [Line(*place, seconds, _paper(*place)) for place, seconds in sorted(found.items())]
+            seconds_by_place.setdefault(place, {})[row.engine] = each * MESSAGES
+    return [Line(*place, seconds, _paper(*place)) for place, seconds in sorted(seconds_by_place.items())]
 
 
 def _paper(share: float, subscriptions: int) -> tuple[float, ...]:
@@ -52,7 +52,7 @@ def _paper(share: float, subscriptions: int) -> tuple[float, ...]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """As a table for the docs; empty where nothing of it was measured."""
+    """Format a table for the docs; empty if there are no measurements."""
     measured = lines(rows)
     engines = [engine for engine in OURS if any(engine in line.seconds for line in measured)]
     headings = ["subscriptions", "notifications", *engines, *(f"paper's {plan}" for plan in PLANS)]

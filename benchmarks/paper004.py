@@ -1,8 +1,8 @@
 """Paper 004's own experiments: time against the number of subscriptions and the share of equalities.
 
-Figure 9: six attributes, half of the comparisons equalities, more and more subscriptions.
+Figure 9: six attributes, half of the comparisons are equalities, growing numbers of subscriptions.
 Figure 10: a fixed number of subscriptions, the share of equalities p from 0 to 1.
-Figure 11: equalities only, more and more subscriptions.
+Figure 11: equalities only, growing numbers of subscriptions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def more_subscriptions(bench: Bench, scale: Scale) -> None:
-    """Figure 9, and what adding a subscription costs (section 4, last paragraph)."""
+    """Measure figure 9, and the cost of adding a subscription (section 4, last paragraph)."""
     few, small = (
         [(scale.gough, tuple(ALGORITHMS))],
         [(scale.small, tuple(n for n in ALGORITHMS if n != "gough"))],
@@ -40,15 +40,15 @@ def more_subscriptions(bench: Bench, scale: Scale) -> None:
 
 
 def other_shares(bench: Bench, scale: Scale) -> None:
-    """Figure 10."""
+    """Measure figure 10."""
     for share in SHARES:
         compare(bench, scale, paper004(scale.mixed_plain, scale.index_events, share), ITS_OWN)
-        if share not in (0.5, 1.0):  # those are measured at this size by the other two
+        if share not in (0.5, 1.0):  # measured at this size by the other two functions
             compare(bench, scale, paper004(scale.mixed_index, scale.index_events, share), ())
 
 
 def only_equalities(bench: Bench, scale: Scale) -> None:
-    """Figure 11. Equality-preferred and quarantining are the same algorithm here."""
+    """Measure figure 11. Equality-preferred and quarantining are the same algorithm here."""
     for size in (scale.small, *scale.plain):
         compare(bench, scale, paper004(size, scale.index_events, 1.0), ("quarantining",))
     for size in scale.index:
@@ -56,7 +56,7 @@ def only_equalities(bench: Bench, scale: Scale) -> None:
 
 
 def compare(bench: Bench, scale: Scale, workload: Workload, names: Iterable[str]) -> None:
-    """The index and the named algorithms on one workload, unless another figure has measured them already."""
+    """Measure the index and the named algorithms on one workload, unless another figure has done so already."""
     more, size = paper004(1000, 0, seed=5).subscriptions, len(workload.subscriptions)
     if not bench.has(workload.name, size, IndexEngine.name):
         bench.measure(IndexEngine(), workload, scale.index_events, more)

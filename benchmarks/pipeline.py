@@ -1,16 +1,16 @@
 """The whole job on Spark: JSON text in, matches as Parquet out, on two cores; and the same in a plain loop.
 
-The rows, part by part, so that it is visible where the time goes:
+The rows show the time of each part:
 
-    decode, plain loop                 one core: lines cut and decoded; the text is in memory already
+    decode, plain loop                 one core: split and decode lines; the text is in memory already
     match, plain loop                  one core
     write, plain loop                  one core: the same Parquet files as the Spark job writes
     decode + match, plain loop         the first two together
-    decode + match, 2 processes        the plain loop on as many cores as Spark has, each process with its share
+    decode + match, 2 processes        the plain loop on as many cores as Spark has, each process with its part
     decode + match + write, 2 processes
-    scan, Spark's tasks                CPU time of all tasks: reading the file, cutting it into lines, opening the index
+    scan, Spark's tasks                CPU time of all tasks: read the file, split lines, open the index
     decode, match, write, Spark's tasks
-    Spark job, local[2]                all of it, by the wall clock too: planning, tasks, moving the files into place
+    Spark job, local[2]                everything, also in wall-clock time: planning, tasks, moving the files into place
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.harness import Bench, Disagreement
-from benchmarks.plain_loop import PARTS, Done, Loop, Together, together
+from benchmarks.plain_loop import PARTS, Loop, LoopProcesses, LoopResult, start_loops
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, stock
@@ -49,7 +49,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 class Files(NamedTuple):
-    """What the loop and the job read, and where they write."""
+    """Input files of the loop and the job, and their output folder."""
 
     subscriptions: Path
     publications: Path
@@ -70,23 +70,23 @@ class Files(NamedTuple):
 
 
 def one_core(bench: Bench, workload: Workload, files: Files) -> None:
-    """Decode, match and write in this process, part by part; what is found is compared with other engines."""
+    """Measure decoding, matching and writing in this process, and compare the matches with other engines."""
     loop = Loop(files.index, files.publications.read_bytes())
     bench.agree(JOB, len(workload.subscriptions), "plain loop", loop.counts())
     runs = [loop.run(files.out) for _ in range(bench.runs)]
-    seconds, found = _medians(runs), runs[0].matches
+    seconds, matches = _medians(runs), runs[0].matches
     seconds["decode + match"] = seconds["decode"] + seconds["match"]
-    for name, taken in seconds.items():
-        bench.keep(_row(workload, f"{name}, plain loop", taken, found))
+    for name, part_seconds in seconds.items():
+        bench.keep(build_row(workload, f"{name}, plain loop", part_seconds, matches))
 
 
 def all_cores(bench: Bench, workload: Workload, files: Files) -> None:
-    """The plain loop without and with writing and the Spark job, in turns: a slow moment of the machine hits all.
+    """Measure the plain loop, without and with writing, and the Spark job in turns: other load affects all.
 
-    One more turn comes first and does not count: it starts the workers.
+    The first turn starts the workers and does not count.
     """
     text = files.publications.read_bytes()
-    with together(CORES, files.index, text) as loops, _job(files) as job:
+    with start_loops(CORES, files.index, text) as loops, _job(files) as job:
         turns = [_turn(loops, job, files) for _ in range(bench.runs + 1)][1:]
     for turn in turns:
         _check(turn)
@@ -95,15 +95,15 @@ def all_cores(bench: Bench, workload: Workload, files: Files) -> None:
 
 
 class Turn(NamedTuple):
-    """The plain loop on all cores without and with writing, each with its wall-clock seconds, and the Spark job."""
+    """Results of one turn: the plain loop on all cores without and with writing (wall-clock seconds), the Spark job."""
 
-    without: tuple[float, Done]
-    with_write: tuple[float, Done]
+    without: tuple[float, LoopResult]
+    with_write: tuple[float, LoopResult]
     job: BatchSummary
 
 
 class Job:
-    """The Spark job; each time it writes somewhere else."""
+    """The Spark job. Each run writes to another folder."""
 
     def __init__(self, files: Files) -> None:
         self._files, self._runs = files, 0
@@ -129,24 +129,24 @@ def _job(files: Files) -> Iterator[Job]:
         job.stop()
 
 
-def _turn(loops: Together, job: Job, files: Files) -> Turn:
+def _turn(loops: LoopProcesses, job: Job, files: Files) -> Turn:
     return Turn(loops.run(), loops.run(files.out), job.run())
 
 
 def _check(turn: Turn) -> None:
-    found = {turn.without[1].matches, turn.with_write[1].matches, turn.job.matches}
-    if len(found) > 1:
-        raise Disagreement(f"the Spark job and the plain loop found different matches: {found}")
+    counts = {turn.without[1].matches, turn.with_write[1].matches, turn.job.matches}
+    if len(counts) > 1:
+        raise Disagreement(f"the Spark job and the plain loop found different matches: {counts}")
 
 
 def _keep_processes(bench: Bench, workload: Workload, turns: list[Turn]) -> None:
-    for name, taken in (
+    for name, runs in (
         (DECODE_MATCH, [turn.without for turn in turns]),
         (WITH_WRITE, [turn.with_write for turn in turns]),
     ):
-        done = [each for _, each in taken]
-        row = _row(workload, name, sum(_medians(done).values()), done[0].matches)
-        rate = len(workload.events) / median(seconds for seconds, _ in taken)
+        results = [each for _, each in runs]
+        row = build_row(workload, name, sum(_medians(results).values()), results[0].matches)
+        rate = len(workload.events) / median(seconds for seconds, _ in runs)
         bench.keep(replace(row, events_per_second=rate))
 
 
@@ -154,29 +154,29 @@ def _keep_job(bench: Bench, workload: Workload, turns: list[Turn]) -> None:
     jobs = [turn.job for turn in turns]
     parts = {part: median(job.task_seconds[part] for job in jobs) for part in jobs[0].task_seconds}
     for part, seconds in parts.items():
-        bench.keep(_row(workload, f"{part}, Spark's tasks", seconds, jobs[0].matches))
+        bench.keep(build_row(workload, f"{part}, Spark's tasks", seconds, jobs[0].matches))
     bench.keep(
         replace(
-            _row(workload, SPARK, sum(parts.values()), jobs[0].matches),
+            build_row(workload, SPARK, sum(parts.values()), jobs[0].matches),
             build_seconds=median(job.built.seconds for job in jobs),
             bytes_per_subscription=jobs[0].built.bytes_each,
             events_per_second=median(job.events_a_second for job in jobs),
-            note=f"{_share(turns, 0)} of {DECODE_MATCH}; {_share(turns, 1)} of {WITH_WRITE}",
+            note=f"{_relative_speed(turns, 0)} of {DECODE_MATCH}; {_relative_speed(turns, 1)} of {WITH_WRITE}",
         )
     )
 
 
-def _share(turns: list[Turn], which: int) -> str:
-    """The speed of the job as a share of the plain loop's: of the medians, as in the rows and the goal."""
+def _relative_speed(turns: list[Turn], which: int) -> str:
+    """Return the speed of the job as a share of the plain loop's, from medians as in the rows and the goal."""
     plain = median(turn[which][0] for turn in turns)
     return f"{plain / median(turn.job.match_seconds for turn in turns):.0%}"
 
 
-def _medians(runs: list[Done]) -> dict[str, float]:
+def _medians(runs: list[LoopResult]) -> dict[str, float]:
     return {part: median(each.seconds[part] for each in runs) for part in PARTS}
 
 
-def _row(workload: Workload, engine: str, seconds: float, matches: int) -> Row:
+def build_row(workload: Workload, engine: str, seconds: float, matches: int) -> Row:
     count, seconds = len(workload.events), max(seconds, 1e-9)
     return Row(
         workload.name,

@@ -4,8 +4,8 @@
     loop.run()                        decode and match
     loop.run(folder)                  the same, and write the matches as the Spark job does
 
-The text is in memory before the clock starts, so nothing is read; a loop on several cores gives each process a share
-of the lines.
+The text is in memory before the measurement starts, so no file is read. With several cores, each process gets a part of
+the lines.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tidings.spark.batch.output import ChunkOutput, ChunkReport
 from tidings.spark.sources.files import Location
 
 BLOCK_BYTES = 2 << 20
-"""Decoded and matched at once: a block as the Spark job has them, which stays in the processor's cache."""
+"""Size of a block, as in the Spark job: it fits into the processor's cache."""
 
 PARTS = ("decode", "match", "write")
 
 
-class Done(NamedTuple):
-    """CPU seconds by part, and how many matches there were."""
+class LoopResult(NamedTuple):
+    """CPU seconds by part, and the number of matches."""
 
     seconds: dict[str, float]
     matches: int
@@ -53,7 +53,7 @@ class Loop:
         count = -(-len(text) // BLOCK_BYTES)
         self._blocks = [np.frombuffer(block, np.uint8) for block in shares(text, count)]
 
-    def run(self, out: Path | None = None) -> Done:
+    def run(self, out: Path | None = None) -> LoopResult:
         """Decode and match; with a folder, write as well."""
         report = ChunkReport(0, 0)
         seconds, matches, last = dict.fromkeys(PARTS, 0.0), 0, time.process_time()
@@ -65,7 +65,7 @@ class Loop:
             last = now
 
         with ChunkOutput(Location.of(out or "."), report, self._ids) as output:
-            for decoded in self._decoded():
+            for decoded in self._decode():
                 spent_on("decode")
                 found = self._index.match(decoded.atoms)
                 matches += len(found)
@@ -74,14 +74,14 @@ class Loop:
                     output.write(decoded.ids, found.publication, found.subscription)
                     spent_on("write")
         spent_on("write")
-        return Done(seconds, matches)
+        return LoopResult(seconds, matches)
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """How many subscriptions each event matches."""
-        found = [(self._index.match(decoded.atoms), decoded) for decoded in self._decoded()]
-        return np.concatenate([_counts(matches, decoded) for matches, decoded in found])
+        """Count the subscriptions that each event matches."""
+        blocks = [(self._index.match(decoded.atoms), decoded) for decoded in self._decode()]
+        return np.concatenate([_counts(matches, decoded) for matches, decoded in blocks])
 
-    def _decoded(self) -> Iterator[DecodedLines]:
+    def _decode(self) -> Iterator[DecodedLines]:
         for block in self._blocks:
             lines = split_lines(block)
             yield decode_many(block, lines.starts, lines.ends, self._table, "id")
@@ -91,26 +91,26 @@ def _counts(matches: Matches, decoded: DecodedLines) -> npt.NDArray[np.int64]:
     return np.bincount(matches.publication, minlength=decoded.atoms.count)
 
 
-class Together:
-    """A loop in each of several processes, each over its share of the lines."""
+class LoopProcesses:
+    """A loop in each of several processes, each over a part of the lines."""
 
     def __init__(self, ends: Sequence[Any]) -> None:
         self._ends = ends
 
-    def run(self, out: Path | None = None) -> tuple[float, Done]:
-        """Let all run at once; the seconds until the last one is done, and what they did together."""
+    def run(self, out: Path | None = None) -> tuple[float, LoopResult]:
+        """Run all loops at once; return the seconds until the last one ends, and their combined result."""
         began = time.perf_counter()
         for end in self._ends:
             end.send(out)
-        done = [end.recv() for end in self._ends]
+        results = [end.recv() for end in self._ends]
         seconds = time.perf_counter() - began
-        parts = {part: sum(each.seconds[part] for each in done) for part in PARTS}
-        return seconds, Done(parts, sum(each.matches for each in done))
+        parts = {part: sum(each.seconds[part] for each in results) for part in PARTS}
+        return seconds, LoopResult(parts, sum(each.matches for each in results))
 
 
 @contextmanager
-def together(processes: int, index: Path, text: bytes) -> Iterator[Together]:
-    """Start the processes and let each run once, so that everything is loaded and compiled."""
+def start_loops(processes: int, index: Path, text: bytes) -> Iterator[LoopProcesses]:
+    """Start the processes and run each loop once, so that everything is loaded and compiled."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(processes)]
     workers = [
@@ -119,7 +119,7 @@ def together(processes: int, index: Path, text: bytes) -> Iterator[Together]:
     ]
     for worker in workers:
         worker.start()
-    loops = Together([ours for ours, _ in pipes])
+    loops = LoopProcesses([ours for ours, _ in pipes])
     try:
         loops.run()
         yield loops
@@ -130,13 +130,13 @@ def together(processes: int, index: Path, text: bytes) -> Iterator[Together]:
 
 
 def shares(text: bytes, count: int) -> list[bytes]:
-    """The text in so many parts, cut at line ends, about equally long."""
+    """Split the text at line ends into `count` parts of similar size."""
     cuts = [0, *(text.find(b"\n", at * len(text) // count) + 1 for at in range(1, count)), len(text)]
     return [text[start:end] for start, end in pairwise(cuts)]
 
 
 def _serve(end: Any, index: Path, text: bytes) -> None:
-    """What each process does until it is ended: run when told to, and say what came of it."""
+    """Serve run commands from the pipe until the process is terminated."""
     pa.set_cpu_count(1)
     loop = Loop(index, text)
     while True:

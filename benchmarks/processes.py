@@ -1,7 +1,7 @@
 """CPU time of work that is spread over processes: Spark's JVM and its Python workers.
 
-Spark ends workers that had nothing to do for a minute, and nobody waits for them: what they spent is then in no count
-of the system's. So processes are looked at again and again, and of one that has ended counts what was seen last.
+Spark ends workers that were idle for a minute, and no process waits for them, so the system's counters lose their CPU
+time. Therefore processes are polled, and for a process that has ended, the last value counts.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 TICKS = os.sysconf("SC_CLK_TCK")
-LOOK_SECONDS = 0.25
-"""So much of the time of a process that ends may be missed. A look costs about a millisecond."""
+POLL_SECONDS = 0.25
+"""Polling interval: up to this much CPU time of an ended process may be missed. A poll costs about a millisecond."""
 
 
-class Spent(NamedTuple):
-    """Seconds of all cores, and by the clock on the wall."""
+class Cost(NamedTuple):
+    """CPU seconds of all cores, and wall-clock seconds."""
 
     cpu: float
     wall: float
 
 
 class Process(NamedTuple):
-    """A number may be given again, a number and a start never."""
+    """Identity of a process: its number may be reused, but not with the same start time."""
 
     number: int
     start: int
 
 
-def spent_by_all(call: Callable[[], T]) -> tuple[Spent, T]:
-    """What a call costs in this process and in all below it, and its answer."""
+def measure_all_processes(call: Callable[[], T]) -> tuple[Cost, T]:
+    """Return the cost of a call in this process and its descendants, and its result."""
     before = ticks()
     last, done = dict(before), Event()
     watcher = Thread(target=_watch, args=(last, done), daemon=True)
@@ -46,31 +46,33 @@ def spent_by_all(call: Callable[[], T]) -> tuple[Spent, T]:
         done.set()
         watcher.join()
     cpu = sum(spent - before.get(process, 0) for process, spent in last.items()) / TICKS
-    return Spent(cpu, time.perf_counter() - wall), answer
+    return Cost(cpu, time.perf_counter() - wall), answer
 
 
 def _watch(last: dict[Process, int], done: Event) -> None:
-    while not done.wait(LOOK_SECONDS):
+    while not done.wait(POLL_SECONDS):
         last |= ticks()
     last |= ticks()
 
 
 def ticks(top: int | None = None) -> dict[Process, int]:
-    """What this process (or another one) and those below it have spent so far, each by itself."""
-    found, parents = {}, {}
+    """Return the CPU ticks so far of this process (or `top`) and its descendants, by process."""
+    used, parents = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
             continue
         number = int(path.parent.name)
-        found[Process(number, int(fields[19]))] = int(fields[11]) + int(fields[12])
+        used[Process(number, int(fields[19]))] = int(fields[11]) + int(fields[12])
         parents[number] = int(fields[1])
-    above = os.getpid() if top is None else top
-    return {process: spent for process, spent in found.items() if _is_below(process.number, above, parents)}
+    root = os.getpid() if top is None else top
+    return {
+        process: spent for process, spent in used.items() if _is_descendant(process.number, root, parents)
+    }
 
 
-def _is_below(number: int, top: int, parents: dict[int, int]) -> bool:
+def _is_descendant(number: int, top: int, parents: dict[int, int]) -> bool:
     while number != top:
         if number not in parents:
             return False

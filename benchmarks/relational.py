@@ -1,7 +1,7 @@
 """The relational plans of paper 003 on Spark, with two cores: subscriptions as tables, matching as joins.
 
-Each plan takes all documents at once, after a few that start the workers and make the tag paths known. CPU seconds are
-those of Spark's processes, too, so they count what Spark does besides matching.
+Each plan matches all documents at once, after a few that start the workers and register the tag paths. CPU seconds
+include Spark's processes, and so Spark's work besides matching.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine import Counts
 from benchmarks.harness import Bench
-from benchmarks.processes import Spent, spent_by_all
+from benchmarks.processes import Cost, measure_all_processes
 from benchmarks.rows import Row
 from benchmarks.workloads.documents import Documents, DocumentWorkload
-from tidings.relational.matching import matching
+from tidings.relational.engine import matching
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout, Plan
 from tidings.spark.session import open_session
@@ -43,19 +43,19 @@ def session() -> Iterator[SparkSession]:
 def compare(
     bench: Bench, spark: SparkSession, workload: DocumentWorkload, plans: Sequence[Plan] = PLANS
 ) -> None:
-    """Plan after plan."""
+    """Measure the plans one after another."""
     for plan in plans:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
-            bench.keep(measured(bench, spark, workload, plan, Path(folder) / "tables"))
+            bench.keep(measure(bench, spark, workload, plan, Path(folder) / "tables"))
 
 
-def measured(bench: Bench, spark: SparkSession, workload: DocumentWorkload, plan: Plan, folder: Path) -> Row:
+def measure(bench: Bench, spark: SparkSession, workload: DocumentWorkload, plan: Plan, folder: Path) -> Row:
     name, size = f"relational, {plan.value}", len(workload.subscriptions)
-    bench.say(f"{workload.name}: {name} takes {size:,} subscriptions")
+    bench.say(f"{workload.name}: {name} loads {size:,} subscriptions")
     store = TableStore.create(folder, Layout(plan))
-    built, _ = spent_by_all(lambda: _fill(store, spark, workload))
-    found(spark, store, workload.events.first(FEW))
-    spent, counts = spent_by_all(lambda: found(spark, store, workload.events))
+    built, _ = measure_all_processes(lambda: _fill(store, spark, workload))
+    count_matches(spark, store, workload.events.first(FEW))
+    spent, counts = measure_all_processes(lambda: count_matches(spark, store, workload.events))
     bench.agree(workload.name, size, name, counts)
     return _row(workload, name, spent, counts, built, folder)
 
@@ -65,15 +65,15 @@ def _fill(store: TableStore, spark: SparkSession, workload: DocumentWorkload) ->
     ids = pa.array([f"s{row}" for row in range(len(texts))])
     added = store.add(spark, pa.table({"id": ids, "text": texts}))
     if added.rejects:
-        raise ValueError(f"{len(added.rejects)} texts are refused, the first: {added.rejects[0]}")
+        raise ValueError(f"{len(added.rejects)} texts are rejected, the first: {added.rejects[0]}")
 
 
-def found(spark: SparkSession, store: TableStore, documents: Documents) -> Counts:
-    """How many subscriptions each document satisfies."""
+def count_matches(spark: SparkSession, store: TableStore, documents: Documents) -> Counts:
+    """Count the subscriptions that each document satisfies."""
     names = pa.array([f"{row}" for row in range(len(documents))])
     bodies = pa.array(documents.bodies(), pa.binary())
-    given = spark.createDataFrame(pa.table({"publication": names, "body": bodies}))
-    with matching(spark, store, given) as outcome:
+    frame = spark.createDataFrame(pa.table({"publication": names, "body": bodies}))
+    with matching(spark, store, frame) as outcome:
         rows = outcome.pairs.groupBy("publication").count().collect()
     counts = np.zeros(len(documents), np.int64)
     for row in rows:
@@ -82,7 +82,7 @@ def found(spark: SparkSession, store: TableStore, documents: Documents) -> Count
 
 
 def _row(
-    workload: DocumentWorkload, name: str, spent: Spent, counts: Counts, built: Spent, folder: Path
+    workload: DocumentWorkload, name: str, spent: Cost, counts: Counts, built: Cost, folder: Path
 ) -> Row:
     size, count = len(workload.subscriptions), len(counts)
     nbytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,4 +1,4 @@
-"""What a run of the benchmarks leaves behind in the docs: the tables, the figures, the machine."""
+"""Output of a benchmark run in the docs: tables, figures, machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks import graph_decoding, metadata, objects_table, paper003, pipeline, service
+from benchmarks import (
+    dataframes,
+    graph_decoding,
+    metadata,
+    objects_table,
+    paper003,
+    pipeline,
+    recovery,
+    service,
+)
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
 from benchmarks.objects_settings import NAME as OBJECTS
@@ -20,7 +29,11 @@ from benchmarks.workloads import anthology, stock_documents
 DOCS = Path(__file__).parent.parent / "docs"
 
 SECTIONS: dict[str, Callable[[str], bool]] = {
-    "stock": lambda workload: workload.split(",")[0] == "stock" and workload != pipeline.JOB,
+    "stock": lambda workload: (
+        workload.split(",")[0] == "stock"
+        and workload != pipeline.JOB
+        and not workload.startswith(dataframes.NAME)
+    ),
     "equalities": lambda workload: workload.startswith("equalities"),
     "intervals": lambda workload: workload.startswith("intervals"),
     "begen": lambda workload: workload.startswith(BEGEN),
@@ -32,17 +45,19 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "metadata": lambda workload: workload.split(",")[0] == metadata.NAME,
     "objects": lambda workload: workload.split(",")[0] == OBJECTS,
     "pipeline": lambda workload: workload == pipeline.JOB,
+    "dataframes": lambda workload: workload.startswith(dataframes.NAME),
+    "recovery": lambda workload: workload.split(",")[0] == recovery.NAME,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),
     "service": lambda workload: workload.split(",")[0] == service.NAME,
     "paper": lambda workload: workload == f"{PAPER}0.5",
     "shares": lambda workload: workload.startswith(PAPER) and workload != f"{PAPER}0.5",
 }
-"""Tables of the page on performance, and the workloads in each."""
+"""Tables of the performance page, and the workloads in each."""
 
 
-def machine() -> str:
-    """The processor, its cores, the memory and the Python that ran this."""
+def describe_machine() -> str:
+    """Return the processor, its cores, the memory and the Python version."""
     info = Path("/proc/cpuinfo")
     named = re.search(r"model name\s*:\s*(.*)", info.read_text()) if info.exists() else None
     processor = named.group(1) if named else platform.processor()
@@ -51,60 +66,62 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores, {memory:.0f} GB; Python {python}, {platform.system()}"
 
 
-def busy() -> str:
-    """What else the machine did. CPU times bear some of it; wall-clock times and caches do not."""
+def describe_load() -> str:
+    """Return the load of the machine. It affects CPU times little, wall-clock times and caches more."""
     mean, cores = os.getloadavg()[2], os.cpu_count() or 1
     others = (
-        "it had other work to do, so read the orders of magnitude" if mean > cores else "it did little else"
+        "other work was running, so compare orders of magnitude only"
+        if mean > cores
+        else "little else was running"
     )
     return f"The mean load over the last fifteen minutes was {mean:.1f} on {cores} cores: {others}."
 
 
-def taken(command: str) -> str:
-    """By which command rows were measured, of which code, on which day, on what."""
-    return f"Taken with `{command}` of {_commit()} on {date.today()}: {machine()}. {busy()}"
+def describe_run(command: str) -> str:
+    """Describe how rows were measured: command, commit, date, machine, load."""
+    return f"Taken with `{command}` of {_commit()} on {date.today()}: {describe_machine()}. {describe_load()}"
 
 
 def _commit() -> str:
-    """The commit that is checked out, and whether the tree differs from it; what a run itself writes does not count."""
+    """Return the current commit, marked if the tree differs from it, apart from files that a run writes."""
     commit = _git("rev-parse", "--short=7", "HEAD")
     changed = _git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!docs")
     return f"{commit}{'-dirty' if changed else ''}" if commit else "a tree without commits"
 
 
 def _git(*words: str) -> str:
-    said = subprocess.run(
+    result = subprocess.run(
         ["git", "-C", str(DOCS.parent), *words], capture_output=True, text=True, check=False
     )
-    return said.stdout.strip()
+    return result.stdout.strip()
 
 
 def _section(rows: Sequence[Row]) -> str:
-    """A table, and how its rows were taken."""
+    """Format a table, preceded by how its rows were measured."""
     return "\n".join([*dict.fromkeys(row.taken for row in rows), "", markdown(rows)])
 
 
 def write_docs(rows: Sequence[Row], docs: Path = DOCS) -> None:
-    """Put the tables between their markers and draw the figures; what was not measured stays as it is."""
+    """Write the tables between their markers and draw the figures; tables without new rows stay as they are."""
     page = docs / "performance.md"
     for name, belongs in SECTIONS.items():
-        mine = [row for row in rows if belongs(row.workload)]
-        if mine:
-            _between(page, name, _section(mine))
-    _between(page, "goals", goals(rows))
+        section_rows = [row for row in rows if belongs(row.workload)]
+        if section_rows:
+            _replace_table(page, name, _section(section_rows))
+    _replace_table(page, "goals", goals(rows))
     for name, seconds in (("paper003", paper003.table(rows)), ("paper000", objects_table.table(rows))):
         if seconds:
-            _between(page, name, seconds)
+            _replace_table(page, name, seconds)
     own = [row for row in rows if SECTIONS["paper"](row.workload)]
     if own:
         smallest = {row.subscriptions for row in own if row.role == "peer"}
         compared = [row for row in own if row.subscriptions in smallest]
-        _between(docs / "algorithms.md", "comparison", _section(compared))
+        _replace_table(docs / "algorithms.md", "comparison", _section(compared))
     draw(rows, docs / "img")
 
 
-def _between(path: Path, name: str, text: str) -> None:
-    """Replace what stands between two markers of a page."""
+def _replace_table(path: Path, name: str, text: str) -> None:
+    """Replace the text between two markers of a page."""
     start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
     page = path.read_text()
     if start not in page or end not in page:

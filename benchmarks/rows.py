@@ -1,4 +1,4 @@
-"""Rows: what is kept of a measurement, and the tables they make."""
+"""Rows of measurements, and tables of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import Literal
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 Role = Literal["ours", "peer", "limit"]
-"""Tidings; somebody else's engine; a program written by hand for this one workload, as a measure of the machine."""
+"""Tidings; an engine of another project; a program written by hand for one workload, as a measure of the machine."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of the table. Times are CPU seconds, medians where there were several runs.
 
-    Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
-    given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
-    half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
-    `linear_paths` is how many different ones XPath subscriptions have. `edges_per_cpu_second` is told where graphs are
-    read, and nothing is matched. `stored_bytes_per_subscription` is on the disk.
-    `taken` says by which command, when, and on what.
+    If an engine was not measured, its figures are None and `note` gives the reason. `events_per_second` is wall-clock,
+    only given if several processes do the work. `p50_seconds` and `p99_seconds` are percentiles of single calls.
+    `changes_per_second` counts subscriptions added and removed during the run. `linear_paths` counts the different
+    linear paths of XPath subscriptions. `edges_per_cpu_second` is given where graphs are decoded without matching.
+    `stored_bytes_per_subscription` is on disk. `taken` describes the run: command, commit, date and machine.
     """
 
     workload: str
@@ -50,7 +49,7 @@ class Row:
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows, each with its ratio to the best peer and to the limit of its workload and size."""
+    """Return the rows with their ratios to the best peer and to the limit of their workload and size."""
     peer, limit = _fastest(rows, "peer"), _fastest(rows, "limit")
     return [
         replace(
@@ -63,10 +62,10 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def merged(before: Sequence[Row], now: Sequence[Row]) -> list[Row]:
-    """The rows measured now, and those of earlier runs that they do not replace.
+    """Return the rows measured now, and the rows of earlier runs that they do not replace.
 
-    A workload is replaced size by size with its peers and limits, so that ratios are of one run. Engines of ours that
-    were not measured now stay, with the ratios that they had: the plans on Spark, which are a part of their own.
+    A workload is replaced size by size with its peers and limits, so that ratios come from one run. Our engines that
+    were not measured now keep their rows and ratios, such as the plans on Spark, which are a separate part.
     """
     sizes = {(row.workload, row.subscriptions) for row in now}
     engines = {(row.workload, row.subscriptions, row.engine) for row in now}
@@ -92,7 +91,7 @@ def _ratio(row: Row, best: float | None) -> float | None:
 
 
 def save(rows: Sequence[Row], path: Path = RESULTS) -> None:
-    """All rows as JSON, for machines and for the next comparison."""
+    """Save all rows as JSON, for tools and for the next comparison."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
@@ -126,31 +125,31 @@ TEXTS = ("workload", "engine", "note")
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row as people read it."""
+    """Format the cells of a row."""
     return (
         row.workload,
         f"{row.subscriptions:,}",
         row.engine,
-        _shown(row.events_per_cpu_second, "{:,.0f}".format),
-        _shown(row.edges_per_cpu_second, "{:,.0f}".format),
-        _shown(row.events_per_second, "{:,.0f}".format),
-        _shown(row.ratio_to_best_peer, "{:.3g}".format),
-        _shown(row.fraction_of_limit, "{:.3g}".format),
-        _shown(row.seconds_per_event, duration),
-        _shown(row.matches_per_event, "{:,.1f}".format),
-        _shown(row.build_seconds, duration),
-        _shown(row.bytes_per_subscription, "{:,.0f}".format),
-        _shown(row.stored_bytes_per_subscription, "{:,.0f}".format),
-        _shown(row.seconds_per_added_subscription, duration),
-        _shown(row.p50_seconds, duration),
-        _shown(row.p99_seconds, duration),
-        _shown(row.changes_per_second, "{:,.0f}".format),
-        _shown(row.linear_paths, "{:,}".format),
+        _format(row.events_per_cpu_second, "{:,.0f}".format),
+        _format(row.edges_per_cpu_second, "{:,.0f}".format),
+        _format(row.events_per_second, "{:,.0f}".format),
+        _format(row.ratio_to_best_peer, "{:.3g}".format),
+        _format(row.fraction_of_limit, "{:.3g}".format),
+        _format(row.seconds_per_event, duration),
+        _format(row.matches_per_event, "{:,.1f}".format),
+        _format(row.build_seconds, duration),
+        _format(row.bytes_per_subscription, "{:,.0f}".format),
+        _format(row.stored_bytes_per_subscription, "{:,.0f}".format),
+        _format(row.seconds_per_added_subscription, duration),
+        _format(row.p50_seconds, duration),
+        _format(row.p99_seconds, duration),
+        _format(row.changes_per_second, "{:,.0f}".format),
+        _format(row.linear_paths, "{:,}".format),
         row.note,
     )
 
 
-def _shown(value: float | None, form: Callable[[float], str]) -> str:
+def _format(value: float | None, form: Callable[[float], str]) -> str:
     return "" if value is None else form(value)
 
 
@@ -162,8 +161,8 @@ def duration(seconds: float) -> str:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """A plain table in columns; numbers to the right."""
-    used, lines = _filled(rows)
+    """Format a plain-text table; numbers are right-aligned."""
+    used, lines = _used_columns(rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
@@ -175,14 +174,14 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The same table for the docs."""
-    used, (headings, *lines) = _filled(rows)
+    """Format the same table in Markdown."""
+    used, (headings, *lines) = _used_columns(rows)
     ruler = ["---" if column in TEXTS else "---:" for column in used]
     return "\n".join("| " + " | ".join(line) + " |" for line in (headings, ruler, *lines))
 
 
-def _filled(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
-    """The columns in which some row has something, and the lines of a table of those, headings first."""
+def _used_columns(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return the non-empty columns, and the lines of a table of them, headings first."""
     lines = [cells(row) for row in rows]
     used = [at for at in range(len(HEADINGS)) if at < 4 or any(line[at] for line in lines)]
     return [HEADINGS[at] for at in used], [[line[at] for at in used] for line in (HEADINGS, *lines)]

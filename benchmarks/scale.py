@@ -1,4 +1,4 @@
-"""How big the benchmarks are: tiny for the tests, quick for a coffee, full for the record."""
+"""Sizes of the benchmarks: tiny for tests, quick for minutes, full for the published tables."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from benchmarks.budget import Budget
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers of subscriptions and events. An engine is measured up to where it stays sensible."""
+    """Numbers of subscriptions and events. Each engine is measured up to a reasonable size."""
 
     runs: int
     budget: Budget
-    """How long an engine may take before it is stopped."""
+    """Time limits of engines."""
 
     sizes: tuple[int, ...]
     """Subscriptions of S, E and H with uniform values."""
     skewed: tuple[int, ...]
-    """The same by Zipf's law."""
+    """The same with Zipf-distributed values."""
     peers: tuple[int, ...]
-    """At these all peers take part, where values are uniform; elsewhere the databases' joins, the fastest of them."""
+    """Sizes with all peers, for uniform values; at other sizes only the joins of databases, the fastest peers."""
     stock: int
-    """Subscriptions of the experiments with stock quotes beyond the table: texts, ten times as many, the job."""
+    """Subscriptions of further experiments with stock quotes: texts, ten times as many, the Spark job."""
     stock_events: int
     equality_events: int
     interval_events: int
     job_events: int
-    """Events of the whole Spark job; its subscriptions are those of `stock`."""
+    """Events of the Spark job; `stock` is the number of its subscriptions."""
     churn_seconds: float
-    """How long subscriptions come and go, at each rate."""
+    """Duration of adding and removing subscriptions, for each rate."""
 
     begen: tuple[int, ...]
     begen_attributes: tuple[int, ...]
@@ -37,29 +37,29 @@ class Scale:
     ads: tuple[int, ...]
     ads_events: int
     joined: tuple[int, ...]
-    """At these sizes of the two above the joins take part: at more they take more than all memory."""
+    """Sizes of the two above with joins: beyond that, joins run out of memory."""
 
     stock_documents: tuple[int, ...]
-    """Subscriptions to stock quotes as documents; other shares of matches at the largest of these."""
+    """Subscriptions to stock quotes as documents; the largest is also measured with other shares of matches."""
     stock_messages: int
     anthology: tuple[int, ...]
-    """Subscriptions to real documents, of which there are as many as there are."""
+    """Subscriptions to real documents, whose number is fixed."""
     xpath_peers: int
-    """So few that an XPath can be evaluated after another."""
+    """Subscriptions when XPaths are evaluated one after another."""
     relational: tuple[int, ...]
-    """Subscriptions as tables, matched by joins."""
+    """Subscriptions in tables, matched by joins."""
     relational_messages: int
     relational_shares: bool
-    """Whether the joins are measured with other shares of matches, too."""
+    """Whether joins are also measured with other shares of matches."""
 
     graphs: tuple[int, ...]
     """Subscriptions to graphs (table 1 of paper 002)."""
     graphs_plain: int
-    """With so many at the most, the paper's algorithms take part."""
+    """Maximum for the paper's algorithms."""
     graphs_queries: int
-    """With so many, SPARQL queries do: the paper's 35 edges take more than a millisecond each."""
+    """Maximum for SPARQL queries: one with the paper's 35 edges takes more than a millisecond."""
     small_graphs: tuple[int, ...]
-    """Subscriptions of a few edges."""
+    """Subscriptions with few edges."""
     graphs_varied: int
     """Subscriptions while another parameter varies (figure 9)."""
     graph_publications: int
@@ -67,54 +67,54 @@ class Scale:
     metadata_rules: tuple[int, ...]
     """Rules over metadata, of each type (section 4 of paper 001)."""
     metadata_batches: tuple[int, ...]
-    """Documents that are registered at once."""
+    """Documents registered in one call."""
     metadata_results: int
-    """A batch has so many results at the most."""
+    """Maximum number of results of a batch."""
     metadata_varied: int
     """Rules while the share that matches a document varies (figure 15)."""
     metadata_shares: tuple[float, ...]
     metadata_stored: tuple[int, ...]
-    """Resources that are stored while one is updated."""
+    """Stored resources while single ones are updated."""
     metadata_server: bool
-    """Whether PostgreSQL is measured, too."""
+    """Whether PostgreSQL is also measured."""
 
     objects_shares: tuple[tuple[int, int], ...]
     """Percentages of the persons who watch an object and a class (table 1 of paper 000)."""
     objects_times: tuple[int, ...]
-    """How many times as large as the paper's a university is (table 2)."""
+    """Factors by which a university is larger than the paper's (table 2)."""
     objects_grown: int
-    """How many times larger, where each update has the same audience."""
+    """The same where each update has the same audience."""
     objects_updates: int
-    """Updates of a run: all that the paper makes, again and again, or the first of them."""
+    """Updates per run: the paper's updates, repeated or cut to this number."""
     objects_server: bool
-    """Whether PostgreSQL is measured, too."""
+    """Whether PostgreSQL is also measured."""
     objects_spark: tuple[tuple[int, int], ...]
-    """Objects and changes on Spark; there are five references to an object."""
+    """Objects and changes on Spark, with five references per object."""
 
     service_subscriptions: int
-    """Subscriptions of a service that runs as a whole."""
+    """Subscriptions of the complete service."""
     service_rates: tuple[int, ...]
-    """Events a second, while it is measured how long they are on their way."""
+    """Events per second for the measurement of the time from publish to receipt."""
     service_seconds: int
-    """For how long, at each rate."""
+    """Duration for each rate."""
     service_ingested: int
-    """Events that are published as fast as they are taken, many in a request; of single ones a fiftieth."""
+    """Events for the measurement of ingest, in bulk requests; single requests send a fiftieth of them."""
     service_clients: int
-    """Streams that are held at the same time."""
+    """Concurrent streams."""
     service_held_seconds: int
     webhooks: tuple[tuple[int, int], ...]
-    """Subscribers with a destination each, and how many notifications each has waiting."""
+    """Subscribers with one destination each, and the number of waiting notifications for each."""
     webhooks_server: bool
-    """Whether PostgreSQL is measured, too."""
+    """Whether PostgreSQL is also measured."""
 
     gough: int
-    """The single-path tree refuses more than this few."""
+    """Limit of the single-path tree."""
     small: int
-    """Every other algorithm of paper 004, the naive one included."""
+    """Subscriptions for all other algorithms of paper 004, including the naive one."""
     plain: tuple[int, ...]
-    """The algorithms in plain Python that do not slow down with the square of the subscriptions."""
+    """Subscriptions for algorithms in plain Python without quadratic cost."""
     index: tuple[int, ...]
-    """The index alone."""
+    """Subscriptions for the index alone."""
     mixed_plain: int
     mixed_index: int
     """Subscriptions while the share of equalities varies (figure 10)."""

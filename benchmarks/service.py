@@ -1,11 +1,11 @@
-"""The service as a whole: `tidings serve` in a process of its own, with its stream, as users start it.
+"""The complete service: `tidings serve` in a separate process, with its stream, as users start it.
 
-    publish to receipt    from the moment an event is due to be sent until a stream of server-sent events has brought it
-    ingest                how many events a second become durable, with the stream beside it and without
-    streams               thousands of clients that hold a stream, and are told of events meanwhile
+    publish to receipt    from the time an event is due to be sent until it arrives in a stream of server-sent events
+    ingest                events per second that become durable, with and without the stream
+    streams               thousands of clients with open streams that receive events
 
-All of it is by the clock on the wall, with clients and server on the same cores. The same is asked of a server that
-has nothing to match: what HTTP and the disk allow is the limit.
+All times are wall-clock, with clients and server on the same cores. The limit is a server without matching: what HTTP
+and the disk allow.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from tidings.service.tidings import Tidings
 T = TypeVar("T")
 
 NAME = "service"
-ON_ITS_WAY = f"{NAME}, publish to receipt"
+PUBLISH_TO_RECEIPT = f"{NAME}, publish to receipt"
 LISTENER = "listener"
 STREAM = f"/v1/notifications/stream?subscriber={LISTENER}"
 BULK = 1_000
-"""Events in one request, where many are sent at once."""
+"""Events per bulk request."""
 SYMBOLS = 50_000
 OWNERS = 1_000
 UNLIMITED = "rate=1000000000 burst=1000000"
-"""One token sends everything here: how much the service takes is asked, and not how much it lets one caller send."""
-PATIENCE = 300.0
-"""Seconds until somebody looks why nothing comes any more."""
+"""One token sends everything here, so rate limits per caller must not apply."""
+TIMEOUT = 300.0
+"""Seconds to wait before a measurement fails."""
 
 
 def run(bench: Bench, scale: Scale) -> None:
@@ -58,34 +58,34 @@ def run(bench: Bench, scale: Scale) -> None:
         measure(bench, running, scale)
     with serving(scale.service_subscriptions, only="api") as alone:
         bench.keep(ingest(alone, scale, 1))
-    with nothing_to_match(scale.service_subscriptions) as bare:
-        measure(bench, bare, scale)
+    with limit_server(scale.service_subscriptions) as limit:
+        measure(bench, limit, scale)
 
 
 def measure(bench: Bench, running: Running, scale: Scale) -> None:
     _warm_up(running)
     for rate in scale.service_rates:
         bench.keep(publish_to_receipt(running, scale, rate))
-    for in_one in (1, BULK):
-        bench.keep(ingest(running, scale, in_one))
+    for per_request in (1, BULK):
+        bench.keep(ingest(running, scale, per_request))
     bench.keep(held_streams(running, scale))
 
 
 @dataclass
 class Running:
-    """The service while it runs."""
+    """A running service."""
 
     server: Server
     pid: int
     home: Path | None
-    """None where nothing is kept but publications."""
+    """None if only publications are stored."""
     subscriptions: int
     engine: str = "tidings serve"
     role: Role = "ours"
     published: int = 0
 
     def cpu(self) -> float:
-        """Seconds that the server, Spark and its workers have spent so far."""
+        """Return the CPU seconds of the server, Spark and its workers so far."""
         return sum(ticks(self.pid).values()) / TICKS
 
     def numbered(self, first: int) -> Any:
@@ -94,24 +94,24 @@ class Running:
 
 @contextmanager
 def serving(subscriptions: int, only: str | None = None) -> Iterator[Running]:
-    """`tidings serve` in an empty folder, with so many subscriptions; all of it, or one part only."""
+    """Run `tidings serve` in an empty folder with some subscriptions; all of it, or one part only."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with Tidings(home) as tidings:
             token = Access(tidings.store).make("benchmark", ["administer"]).secret
-            tidings.store.subscriptions.add_many(_subscriptions(subscriptions))
+            add_subscriptions(tidings, subscriptions)
         part = ["--only", only] if only else []
-        port = str(_free_port())
+        port = str(find_free_port())
         server = Server(f"http://127.0.0.1:{port}", token)
         with started(server, "tidings", "serve", "--port", port, "--home", str(home), *part) as process:
             yield Running(server, process.pid, home, subscriptions, " ".join(["tidings serve", *part]))
 
 
 @contextmanager
-def nothing_to_match(subscriptions: int) -> Iterator[Running]:
-    """The server without anything in it. So many subscriptions are those of the rows that it stands beside."""
+def limit_server(subscriptions: int) -> Iterator[Running]:
+    """Run the limit server. The number of subscriptions is that of the rows it is compared with."""
     with tempfile.TemporaryDirectory() as folder:
-        port = str(_free_port())
+        port = str(find_free_port())
         server = Server(f"http://127.0.0.1:{port}", "")
         with started(server, "benchmarks.service_limit", port, f"{folder}/journal.db") as process:
             yield Running(server, process.pid, None, subscriptions, "HTTP and SQLite alone", "limit")
@@ -119,7 +119,7 @@ def nothing_to_match(subscriptions: int) -> Iterator[Running]:
 
 @contextmanager
 def started(server: Server, module: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs a module, from when it is ready until the end of the `with`."""
+    """Run a module in a process, from when it is ready until the end of the `with`."""
     environment = os.environ | {"TIDINGS_API_LIMITS": UNLIMITED}
     with tempfile.NamedTemporaryFile() as log:
         command = [sys.executable, "-m", module, *words]
@@ -132,22 +132,26 @@ def started(server: Server, module: str, *words: str) -> Iterator[subprocess.Pop
             process.wait()
 
 
+def add_subscriptions(tidings: Tidings, count: int) -> None:
+    tidings.store.subscriptions.add_many(_subscriptions(count))
+
+
 def _subscriptions(count: int) -> Iterator[Subscription]:
-    """One for the listener, which every event matches, and stock subscriptions of a thousand others."""
+    """Yield one subscription of the listener, which every event matches, and stock subscriptions of 1,000 others."""
     yield Subscription("s-probe", LISTENER, "predicates", "exists probe")
     for number in range(count - 1):
         text = f"symbol = 'S{number % SYMBOLS}' and price < {number * 37 % 1_000}"
         yield Subscription(f"s-{number}", f"owner-{number % OWNERS}", "predicates", text)
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _until_ready(server: Server, process: subprocess.Popen[bytes], log: str) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     while time.monotonic() < until and process.poll() is None:
         try:
             if httpx.get(f"{server.address}/readyz", trust_env=False).status_code == 200:
@@ -159,32 +163,32 @@ def _until_ready(server: Server, process: subprocess.Popen[bytes], log: str) -> 
 
 
 def _warm_up(running: Running) -> None:
-    """The index is built and kernels are loaded by the first batches."""
-    asyncio.run(_received(running, rate=20, seconds=2, in_one=1))
+    """Run the first batches, which build the index and load kernels."""
+    asyncio.run(_measure_delays(running, rate=20, seconds=2, per_request=1))
 
 
 def publish_to_receipt(running: Running, scale: Scale, rate: int) -> Row:
-    """Events at a rate, and how long each was on its way. Many a second come ten with each request."""
-    in_one = max(1, rate // 100)
+    """Publish events at a rate and measure the time to receipt. High rates use ten events per request."""
+    per_request = max(1, rate // 100)
     before = running.cpu()
-    taken = asyncio.run(_received(running, rate, scale.service_seconds, in_one))
-    workload = f"{ON_ITS_WAY}, {rate:,} events a second"
+    delays = asyncio.run(_measure_delays(running, rate, scale.service_seconds, per_request))
+    workload = f"{PUBLISH_TO_RECEIPT}, {rate:,} events a second"
     return _row(
-        running, workload, len(taken), running.cpu() - before, times=taken, wall=scale.service_seconds
+        running, workload, len(delays), running.cpu() - before, times=delays, wall=scale.service_seconds
     )
 
 
-async def _received(running: Running, rate: float, seconds: float, in_one: int) -> list[float]:
+async def _measure_delays(running: Running, rate: float, seconds: float, per_request: int) -> list[float]:
     first, total = running.published, round(rate * seconds)
     running.published += total
-    receipts = Receipts(wanted=total)
+    receipts = Receipts(expected=total)
     async with asyncio.TaskGroup() as group:
         is_open = asyncio.Event()
         after = f"&after={await asyncio.to_thread(_last, running)}"
         listening = group.create_task(listen(running.server, STREAM + after, receipts, is_open))
-        await _in_time(is_open.wait())
-        due = await publish_at(running.server, rate, seconds, in_one, running.numbered(first))
-        await _in_time(receipts.complete.wait())
+        await _with_timeout(is_open.wait())
+        due = await publish_at(running.server, rate, seconds, per_request, running.numbered(first))
+        await _with_timeout(receipts.complete.wait())
         listening.cancel()
     return [receipts.times[first + number] - moment for number, moment in enumerate(due)]
 
@@ -196,20 +200,20 @@ def _last(running: Running, subscriber: str = LISTENER) -> int:
         return tidings.store.notifications.last_sequence(subscriber)
 
 
-async def _in_time(waiting: Coroutine[Any, Any, T]) -> T:
-    async with asyncio.timeout(PATIENCE):
+async def _with_timeout(waiting: Coroutine[Any, Any, T]) -> T:
+    async with asyncio.timeout(TIMEOUT):
         return await waiting
 
 
-def ingest(running: Running, scale: Scale, in_one: int) -> Row:
-    """As many as the server takes, by eight clients that send one request after another."""
-    count = scale.service_ingested if in_one > 1 else scale.service_ingested // 50
+def ingest(running: Running, scale: Scale, per_request: int) -> Row:
+    """Measure the maximum rate of eight clients that send one request after another."""
+    count = scale.service_ingested if per_request > 1 else scale.service_ingested // 50
     first, before = running.published, running.cpu()
     running.published += count
     began = time.perf_counter()
-    asyncio.run(publish_at(running.server, 1e9, count / 1e9, in_one, running.numbered(first)))
+    asyncio.run(publish_at(running.server, 1e9, count / 1e9, per_request, running.numbered(first)))
     wall = time.perf_counter() - began
-    workload = f"{NAME}, durable ingest, {in_one:,} in a request"
+    workload = f"{NAME}, durable ingest, {per_request:,} in a request"
     row = _row(running, workload, count, running.cpu() - before, wall=wall)
     if running.engine == "tidings serve":
         _catch_up(running)
@@ -217,21 +221,21 @@ def ingest(running: Running, scale: Scale, in_one: int) -> Row:
 
 
 def _catch_up(running: Running) -> None:
-    """Wait until the stream has told all that was published."""
-    until = time.monotonic() + PATIENCE
+    """Wait until the stream has written notifications for all publications."""
+    until = time.monotonic() + TIMEOUT
     while _last(running) < running.published:
         assert time.monotonic() < until, "the stream does not catch up"
         time.sleep(0.2)
 
 
 def held_streams(running: Running, scale: Scale) -> Row:
-    """Clients that hold a stream, all of them told of an event a second meanwhile."""
+    """Measure clients with open streams, each of which receives an event per second."""
     _allow_files(2 * scale.service_clients + 1_000)
     before, began = running.cpu(), time.perf_counter()
-    taken = asyncio.run(_held(running, scale))
+    delays = asyncio.run(_measure_streams(running, scale))
     workload = f"{NAME}, {scale.service_clients:,} streams held"
     return _row(
-        running, workload, len(taken), running.cpu() - before, times=taken, wall=time.perf_counter() - began
+        running, workload, len(delays), running.cpu() - before, times=delays, wall=time.perf_counter() - began
     )
 
 
@@ -241,10 +245,10 @@ def _allow_files(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
 
 
-async def _held(running: Running, scale: Scale) -> list[float]:
+async def _measure_streams(running: Running, scale: Scale) -> list[float]:
     seconds, first = scale.service_held_seconds, running.published
     running.published += seconds
-    all_receipts = [Receipts(wanted=seconds) for _ in range(scale.service_clients)]
+    all_receipts = [Receipts(expected=seconds) for _ in range(scale.service_clients)]
     path = f"{STREAM}&after={await asyncio.to_thread(_last, running)}"
     connecting = asyncio.Semaphore(100)
 
@@ -258,10 +262,10 @@ async def _held(running: Running, scale: Scale) -> list[float]:
         opened = [asyncio.Event() for _ in all_receipts]
         tasks = [group.create_task(client(*each)) for each in zip(all_receipts, opened, strict=True)]
         for is_open in opened:
-            await _in_time(is_open.wait())
+            await _with_timeout(is_open.wait())
         due = await publish_at(running.server, 1, seconds, 1, running.numbered(first))
         for receipts in all_receipts:
-            await _in_time(receipts.complete.wait())
+            await _with_timeout(receipts.complete.wait())
         for task in tasks:
             task.cancel()
     return [each.times[first + n] - moment for each in all_receipts for n, moment in enumerate(due)]

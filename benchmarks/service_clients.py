@@ -1,7 +1,7 @@
-"""Clients of the service that cost little themselves: what is measured is the server.
+"""Clients of the service with little overhead, so that the server is measured.
 
-They speak HTTP over plain sockets: thousands of streams of server-sent events in one event loop, and publishers that
-send at a given rate whether the server keeps up or not.
+They use HTTP over plain sockets: thousands of streams of server-sent events in one event loop, and publishers that send
+at a given rate whether or not the server keeps up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBE = re.compile(rb'"probe": ?(\d+)')
 
 @dataclass
 class Server:
-    """Where the service is, and a token of its administrator."""
+    """Address of the service, and a token of its administrator."""
 
     address: str
     token: str
@@ -39,7 +39,7 @@ class Server:
 
 @dataclass
 class Connection:
-    """A connection that is kept for one request after another."""
+    """A persistent connection."""
 
     server: Server
     reader: asyncio.StreamReader
@@ -56,7 +56,7 @@ class Connection:
         assert status == 200, f"{path} answers {status}"
 
     async def next_event(self) -> tuple[int, bytes]:
-        """The number of the next event of a stream, and its data."""
+        """Return the number of the next event of a stream, and its data."""
         number = 0
         while line := await self.reader.readline():
             if line.startswith(b"id:"):
@@ -94,22 +94,22 @@ class Connection:
 
 @dataclass
 class Receipts:
-    """When which event came, by the number that its publisher gave it."""
+    """Times at which events arrived, by the number in each event."""
 
     times: dict[int, float] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
-    wanted: int = 0
+    expected: int = 0
 
-    def note(self, data: bytes) -> None:
-        found = _PROBE.search(data)
-        if found is not None:
-            self.times[int(found[1])] = time.perf_counter()
-            if len(self.times) >= self.wanted:
+    def record(self, data: bytes) -> None:
+        probe = _PROBE.search(data)
+        if probe is not None:
+            self.times[int(probe[1])] = time.perf_counter()
+            if len(self.times) >= self.expected:
                 self.complete.set()
 
 
 async def listen(server: Server, path: str, receipts: Receipts, is_open: asyncio.Event) -> None:
-    """Note the time of each event of a stream until it is cancelled; its numbers must come without a gap."""
+    """Record the time of each event of a stream until cancelled, and check that numbers have no gaps."""
     connection = await server.connect()
     try:
         await connection.open_stream(path)
@@ -119,22 +119,22 @@ async def listen(server: Server, path: str, receipts: Receipts, is_open: asyncio
             number, data = await connection.next_event()
             assert last is None or number == last + 1, f"{number} came after {last}"
             last = number
-            receipts.note(data)
+            receipts.record(data)
     finally:
         connection.close()
 
 
 async def publish_at(
-    server: Server, rate: float, seconds: float, in_one: int, body: Callable[[int], bytes]
+    server: Server, rate: float, seconds: float, per_request: int, body: Callable[[int], bytes]
 ) -> list[float]:
-    """Publish at a rate, `in_one` events with each request; the time at which each event was due.
+    """Publish at a rate, `per_request` events in each request; return the time at which each event was due.
 
-    A request that is late because the one before it is not answered is due when it was due: a server that cannot keep
-    up shows in the times.
+    The due time stays the same if the previous request delays the next one, so a server that cannot keep up shows in
+    the delays.
     """
     total, clock, began = round(rate * seconds), time.perf_counter, time.perf_counter()
     due: list[float] = [0.0] * total
-    numbers = count(0, in_one)
+    numbers = count(0, per_request)
 
     async def work() -> None:
         connection = await server.connect()
@@ -145,11 +145,11 @@ async def publish_at(
                 moment = began + first / rate
                 if (left := moment - clock()) > 0:
                     await asyncio.sleep(left)
-                some = range(first, min(total, first + in_one))
-                lines = b"\n".join(body(number) for number in some)
-                for number in some:
+                batch = range(first, min(total, first + per_request))
+                lines = b"\n".join(body(number) for number in batch)
+                for number in batch:
                     due[number] = moment
-                kind = "application/json" if in_one == 1 else "application/x-ndjson"
+                kind = "application/json" if per_request == 1 else "application/x-ndjson"
                 status, answer = await connection.post("/v1/publications", lines, kind)
                 assert status in (200, 201, 207), f"publishing answers {status}: {answer[:300]!r}"
         finally:
@@ -161,7 +161,7 @@ async def publish_at(
 
 
 def event(number: int) -> bytes:
-    """An event that the listener's own subscription matches, and some of the others'."""
+    """Return an event that matches the listener's subscription, and some of the others."""
     return json.dumps(
         {
             "probe": number,

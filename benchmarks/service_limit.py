@@ -1,10 +1,10 @@
-"""What HTTP and the disk alone allow: a server with nothing in it of Tidings, beside which the service is measured.
+"""Limit of HTTP and the disk: a server without Tidings, with which the service is compared.
 
     python -m benchmarks.service_limit PORT FILE
 
-It takes publications as the service does, on the same HTTP server, and answers when SQLite has them on the disk, those
-that wait together in one transaction. Each line is then sent to all who hold a stream, whoever they are: no tokens, no
-subscriptions, no Spark, and nothing is read again after a break.
+It accepts publications as the service does, on the same HTTP server, and responds when SQLite has them on disk, with
+group commit. Each line is then sent to all open streams: no tokens, no subscriptions, no Spark, and no replay after a
+lost connection.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 MOST = 1_000
-"""Requests that wait for the disk."""
+"""Maximum number of requests that wait for the disk."""
 
 
-class Bare:
-    """The application."""
+class LimitServer:
+    """The ASGI application."""
 
     def __init__(self, path: str) -> None:
         self._waiting: asyncio.Queue[tuple[list[bytes], asyncio.Future[None]]] = asyncio.Queue(MOST)
@@ -35,27 +35,27 @@ class Bare:
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute("CREATE TABLE journal (position INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-        self._told: list[bytes] = []
-        self._news = asyncio.Condition()
+        self._events: list[bytes] = []
+        self._changed = asyncio.Condition()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["method"] == "POST":
-            await self._take(receive, send)
+            await self._accept(receive, send)
         elif scope["path"].endswith("/stream"):
             await self._stream(send)
         else:
             await answer(send, 200, b"{}")
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        async with working(self._write()):
+        async with background(self._write()):
             await receive()
             await send({"type": "lifespan.startup.complete"})
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _take(self, receive: Receive, send: Send) -> None:
+    async def _accept(self, receive: Receive, send: Send) -> None:
         body, more = b"", True
         while more:
             part = await receive()
@@ -66,19 +66,19 @@ class Bare:
         await answer(send, 201, b"{}")
 
     async def _write(self) -> None:
-        """Put down what waits, tell it, and see what waits now."""
+        """Commit waiting requests in batches, and send their lines to the streams."""
         while True:
-            some = [await self._waiting.get()]
+            batch = [await self._waiting.get()]
             while not self._waiting.empty():
-                some.append(self._waiting.get_nowait())
-            lines = [line for each, _ in some for line in each]
+                batch.append(self._waiting.get_nowait())
+            lines = [line for request, _ in batch for line in request]
             await asyncio.to_thread(self._commit, lines)
-            for _, written in some:
+            for _, written in batch:
                 written.set_result(None)
-            async with self._news:
-                first = len(self._told) + 1
-                self._told += [b"id: %d\ndata: %b\n\n" % told for told in enumerate(lines, first)]
-                self._news.notify_all()
+            async with self._changed:
+                first = len(self._events) + 1
+                self._events += [b"id: %d\ndata: %b\n\n" % entry for entry in enumerate(lines, first)]
+                self._changed.notify_all()
 
     def _commit(self, lines: list[bytes]) -> None:
         self._database.execute("BEGIN IMMEDIATE")
@@ -87,17 +87,17 @@ class Bare:
 
     async def _stream(self, send: Send) -> None:
         await begin(send, 200, b"text/event-stream")
-        seen = len(self._told)
+        seen = len(self._events)
         while True:
-            async with self._news:
-                await self._news.wait_for(lambda: len(self._told) > seen)  # noqa: B023
-            some, seen = b"".join(self._told[seen:]), len(self._told)
-            await send({"type": "http.response.body", "body": some, "more_body": True})
+            async with self._changed:
+                await self._changed.wait_for(lambda: len(self._events) > seen)  # noqa: B023
+            chunk, seen = b"".join(self._events[seen:]), len(self._events)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
 @asynccontextmanager
-async def working(work: Any) -> Any:
-    """Something that works until the end of the `with`; if it fails, so does the `with`."""
+async def background(work: Any) -> Any:
+    """Run a coroutine in the background until the end of the `with`; its failure fails the `with`."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(work)
         yield
@@ -117,7 +117,7 @@ async def answer(send: Send, status: int, body: bytes) -> None:
 def main() -> None:
     port, path = sys.argv[1:]
     config = uvicorn.Config(
-        lambda: Bare(path),
+        lambda: LimitServer(path),
         factory=True,
         host="127.0.0.1",
         port=int(port),

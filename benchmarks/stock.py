@@ -1,4 +1,4 @@
-"""Stock quotes: S, and what else is asked of it: ten times as many subscriptions, subscriptions as texts."""
+"""Stock quotes: S, and further experiments: ten times as many subscriptions, subscriptions as texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from research.events.catalogue import ALGORITHMS
 
 TEN = 10
 EASE = 3.0
-"""At a tenth of the subscriptions, bounds this easy give an event as many matches as all have at ease 0."""
+"""With a tenth of the subscriptions, this ease gives an event as many matches as all of them at ease 0."""
 
 ALL = "stock, ten times as many"
 FEWER_SYMBOLS = "stock, a tenth of the symbols"
@@ -28,10 +28,10 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def ten_times(bench: Bench, scale: Scale) -> None:
-    """What do ten times as many subscriptions cost, with as many matches an event?
+    """Measure the cost of ten times as many subscriptions with the same number of matches per event.
 
-    Once the tenth has a tenth of the symbols (and as many subscriptions a symbol), once wider ranges (and a
-    tenth of the subscriptions a symbol).
+    The smaller workload has a tenth of the symbols (with as many subscriptions per symbol), or wider ranges (with a
+    tenth of the subscriptions per symbol).
     """
     size, events = scale.stock, scale.stock_events
     whole = stock(size, events, name=ALL)
@@ -48,12 +48,12 @@ def ten_times(bench: Bench, scale: Scale) -> None:
 
 
 def from_text(bench: Bench, scale: Scale) -> None:
-    """The same subscriptions as texts: parsed, compiled and indexed."""
+    """Measure the same subscriptions as texts: parsed, compiled and indexed."""
     bench.measure(TextEngine(), stock(scale.stock, scale.stock_events, name=TEXTS), scale.stock_events)
 
 
 def few(bench: Bench, scale: Scale) -> None:
-    """So few subscriptions that the naive algorithm can be waited for."""
+    """Measure so few subscriptions that the naive algorithm is feasible."""
     small = stock(scale.small, scale.stock_events, name=FEW)
     bench.measure(IndexEngine(), small, scale.stock_events)
     for name in ("naive", "quarantining", "hanson"):

@@ -1,8 +1,8 @@
-"""Webhooks: how many a second reach a receiver on this machine, signed, in order, on SQLite and PostgreSQL.
+"""Webhooks: deliveries per second to a receiver on this machine, signed and in order, on SQLite and PostgreSQL.
 
-The receiver is a process of its own that reads a request and answers 204, over connections that are kept. CPU seconds
-are those of the process that delivers, and of the server of the database. The limit is a plain loop that signs and
-posts the same notifications out of memory, and remembers nothing.
+The receiver is a separate process that reads requests and responds 204, over persistent connections. CPU seconds are
+those of the delivering process and of the database server. The limit is a plain loop that signs and posts the same
+notifications from memory, without storing any state.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ BECAUSE = (Reason("price < 200", 180, "/price"),)
 
 
 class Receiver(asyncio.Protocol):
-    """Takes whatever is posted."""
+    """Responds 204 to every request."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport, self._given = transport, b""
+        self._transport, self._received = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        self._given += data
-        while (end := self._given.find(b"\r\n\r\n")) >= 0:
-            head = self._given[:end].lower()
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head = self._received[:end].lower()
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
-            if len(self._given) < end + 4 + length:
+            if len(self._received) < end + 4 + length:
                 return
-            self._given = self._given[end + 4 + length :]
+            self._received = self._received[end + 4 + length :]
             self._transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
 def receive(pipe: Connection) -> None:
-    """Serve until the process is ended; the port goes through the pipe."""
+    """Serve until the process is terminated; send the port through the pipe."""
 
     async def serve() -> None:
         server = await asyncio.get_running_loop().create_server(Receiver, "127.0.0.1", 0)
@@ -67,55 +67,55 @@ def receive(pipe: Connection) -> None:
     asyncio.run(serve())
 
 
-def fill(store: Store, rules: DeliveryPolicy, url: str, round: int, subscribers: int, each: int) -> None:
+def fill(store: Store, policy: DeliveryPolicy, url: str, round: int, subscribers: int, each: int) -> None:
     names = [f"p-{round}-{number}" for number in range(each)]
     body = json.dumps({"event_type": "furniture", "price": 180, "period": "XVI"}).encode()
     store.journal.append([Publication(name, "application/json", body) for name in names])
-    destinations = Destinations(store, create_senders(rules), rules)
+    destinations = Destinations(store, create_senders(policy), policy)
     owners = [f"u-{round}-{number}" for number in range(subscribers)]
     store.subscriptions.add_many(
-        [Subscription(f"s-{who}", who, "predicates", "price < 200") for who in owners]
+        [Subscription(f"s-{owner}", owner, "predicates", "price < 200") for owner in owners]
     )
-    for who in owners:
-        destinations.add(who, "webhook", url)
+    for owner in owners:
+        destinations.add(owner, "webhook", url)
     destinations.close()
-    found = [MatchRow(name, f"s-{who}", who, BECAUSE) for name in names for who in owners]
-    store.notifications.commit_batch("bench", round, found)
+    matches = [MatchRow(name, f"s-{owner}", owner, BECAUSE) for name in names for owner in owners]
+    store.notifications.commit_batch("bench", round, matches)
 
 
-def deliver(store: Store, rules: DeliveryPolicy, count: int) -> None:
-    """Until so many were delivered."""
+def deliver(store: Store, policy: DeliveryPolicy, count: int) -> None:
+    """Run the worker until `count` notifications have been delivered."""
     done, left = Event(), [count]
 
-    def heard(happened: DeliveryEvent) -> None:
-        assert happened.problem is None, happened.problem
-        left[0] -= happened.count
+    def on_event(event: DeliveryEvent) -> None:
+        assert event.problem is None, event.problem
+        left[0] -= event.count
         if left[0] <= 0:
             done.set()
 
-    with DeliveryWorker(Dispatcher(store, create_senders(rules), rules), heard):
+    with DeliveryWorker(Dispatcher(store, create_senders(policy), policy), on_event):
         done.wait()
 
 
 def run(bench: Bench, scale: Scale) -> None:
-    with receiving() as url, ExitStack() as opened:
+    with running_receiver() as url, ExitStack() as opened:
         for place in places(bench, NAME, scale.webhooks_server, opened):
             with place.empty() as store:
                 for round, (subscribers, each) in enumerate(scale.webhooks, start=1):
-                    bench.keep(measured(place, store, url, round, subscribers, each))
+                    bench.keep(measure_delivery(place, store, url, round, subscribers, each))
         for subscribers, each in scale.webhooks:
-            bench.keep(posted(url, subscribers, each))
+            bench.keep(measure_limit(url, subscribers, each))
 
 
-def measured(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
-    rules, count = DeliveryPolicy(inside=True, per_host=AT_ONCE), subscribers * each
-    fill(store, rules, url, round, subscribers, each)
-    spent, _ = place.spent(lambda: deliver(store, rules, count))
+def measure_delivery(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
+    policy, count = DeliveryPolicy(inside=True, per_host=AT_ONCE), subscribers * each
+    fill(store, policy, url, round, subscribers, each)
+    spent, _ = place.measure(lambda: deliver(store, policy, count))
     return _row(subscribers, each, place.name, spent.cpu, spent.wall)
 
 
-def posted(url: str, subscribers: int, each: int) -> Row:
-    """The same by the plain loop."""
+def measure_limit(url: str, subscribers: int, each: int) -> Row:
+    """Measure the plain loop."""
     cpu, wall = time.process_time(), time.perf_counter()
     asyncio.run(post_all(url, subscribers, each))
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -139,7 +139,7 @@ def _row(subscribers: int, each: int, engine: str, cpu: float, wall: float, role
 
 
 async def post_all(url: str, subscribers: int, each: int) -> None:
-    """Subscribers in turn over as many connections as delivery has for one place; each gets one after another."""
+    """Post for each subscriber in order, over as many connections as delivery uses for one host."""
     host, secret = urlsplit(url), Webhook("whsec_" + "bGltaXQ=" * 4)
     waiting = iter(range(subscribers))
 
@@ -168,8 +168,8 @@ def _request(secret: Webhook, id: str, subscriber: int, number: int) -> bytes:
 
 
 @contextmanager
-def receiving() -> Iterator[str]:
-    """The address of a receiver, until the end of the `with`."""
+def running_receiver() -> Iterator[str]:
+    """Run a receiver until the end of the `with`; yield its address."""
     ours, theirs = multiprocessing.Pipe()
     receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(theirs,), daemon=True)
     receiver.start()

@@ -15,41 +15,43 @@ from fuzz.runner import Report, run_mutations
 from fuzz.target import Target
 
 BLIND = 0.3
-"""The part of the time for blind mutations where Atheris does the rest."""
+"""Share of the time for blind mutations if Atheris is available."""
 
 
 def main() -> int:
-    given = arguments()
-    if given.list:
+    options = arguments()
+    if options.list:
         print(*TARGETS, sep="\n")
         return 0
-    if given.run:
-        (name,) = given.only
-        TARGETS[name].run(given.run.read_bytes())
+    if options.run:
+        (name,) = options.only
+        TARGETS[name].run(options.run.read_bytes())
         return 0
     failed = run_each(
-        given,
-        lambda target, folder: run_mutations(target, folder, given.seed, given.blind_seconds, given.inputs),
+        options,
+        lambda target, folder: run_mutations(
+            target, folder, options.seed, options.blind_seconds, options.inputs
+        ),
     )
-    if given.inputs or not guided.is_available():
+    if options.inputs or not guided.is_available():
         return failed
     more = subprocess.run([sys.executable, "-m", "fuzz.guided", *sys.argv[1:]]).returncode
     return failed or more
 
 
-def run_each(given: argparse.Namespace, run: Callable[[Target, Path], Report]) -> int:
-    """Run the targets one after the other; 1 if any of them found something."""
-    found = 0
-    for name in given.only:
-        folder = given.folder / name.replace("/", "-").replace(":", "-")
+def run_each(options: argparse.Namespace, run: Callable[[Target, Path], Report]) -> int:
+    """Run the targets one after another; return 1 if any has findings."""
+    findings = 0
+    for name in options.only:
+        folder = options.folder / name.replace("/", "-").replace(":", "-")
         folder.mkdir(parents=True, exist_ok=True)
         report = run(TARGETS[name], folder)
-        found += len(report.findings)
-        _tell(report)
-    return 1 if found else 0
+        findings += len(report.findings)
+        _print_report(report)
+    return 1 if findings else 0
 
 
-def _tell(report: Report) -> None:
+def _print_report(report: Report) -> None:
     print(
         f"{report.target:40} {report.engine:9} {report.cpu:8.1f} CPU s {report.executions:11,} executions"
         f" {len(report.findings):3} findings",
@@ -61,22 +63,20 @@ def _tell(report: Report) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """The arguments of the command line, with the time of each target."""
+    """Parse the command line, and compute the time per target."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz the parsers.")
-    parser.add_argument("--seconds", type=float, default=600.0, help="of CPU time, for all targets together")
-    parser.add_argument(
-        "--inputs", type=int, help="a fixed number of mutated inputs for each, instead of time"
-    )
-    parser.add_argument("--seed", type=int, default=1, help="of the mutations")
+    parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds for all targets together")
+    parser.add_argument("--inputs", type=int, help="number of mutated inputs per target, instead of time")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the mutations")
     parser.add_argument("--only", nargs="+", choices=list(TARGETS), default=list(TARGETS), metavar="TARGET")
-    parser.add_argument("--list", action="store_true", help="the names of the targets")
+    parser.add_argument("--list", action="store_true", help="list the names of the targets")
     parser.add_argument("--run", type=Path, help="run one input of --only TARGET, without limits")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "tidings-fuzz")
-    given = parser.parse_args()
-    each = given.seconds / len(given.only)
-    given.blind_seconds = each * (BLIND if guided.is_available() else 1)
-    given.guided_seconds = each - given.blind_seconds
-    return given
+    options = parser.parse_args()
+    each = options.seconds / len(options.only)
+    options.blind_seconds = each * (BLIND if guided.is_available() else 1)
+    options.guided_seconds = each - options.blind_seconds
+    return options
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Executing one input: within limits of time and memory, recorded before it runs, so that a crash leaves it behind."""
+"""Execution of inputs within limits of time and memory. Inputs are recorded first, so that they survive a crash."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fuzz.mutation import LONGEST
 from fuzz.target import Target
 
 CPU_SECONDS, WALL_SECONDS = 5.0, 60
-"""For one input. CPU time finds loops, whatever else the machine does; wall time finds calls that block."""
+"""Limits for one input. CPU time detects loops, independent of other load; wall time detects blocking calls."""
 MEMORY = 1_500_000_000
-"""Bytes of private memory that one target may take, beyond what its process has after the imports."""
+"""Bytes of private memory for one target, in addition to what its process has after the imports."""
 SHRINK_SECONDS = 5.0
-FEW = 20
+SAMPLES = 20
 
 _HEAD = struct.Struct("<QQ")
 
@@ -54,7 +54,7 @@ class Recorder:
 
 
 def confine(stacks: Path) -> None:
-    """Limit this process for good; a signal that ends it writes the stacks of its threads first."""
+    """Limit this process permanently; fatal signals write the stacks of its threads first."""
     used = int(_status("VmData")) * 1_024
     resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY, used + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -66,9 +66,9 @@ def confine(stacks: Path) -> None:
 
 
 def warm_up(target: Target) -> None:
-    """Run a few samples before there are limits: kernels that changed are compiled now, which takes a minute."""
-    for sample in target.seeds[:FEW]:
-        with suppress(BaseException):  # what is wrong is found again within the limits
+    """Run a few samples without limits: compiling changed kernels takes a minute."""
+    for sample in target.seeds[:SAMPLES]:
+        with suppress(BaseException):  # failures are found again within the limits
             target.run(sample)
 
 
@@ -78,10 +78,10 @@ def _status(name: str) -> str:
 
 
 class Executor:
-    """Executes inputs of one target and keeps the first input of each different failure, made smaller."""
+    """Executes inputs of one target and saves a minimized input of each different failure."""
 
     def __init__(self, target: Target, folder: Path, seconds: float | None = None) -> None:
-        """With `seconds`, the process ends after so much CPU time: libFuzzer counts wall time only."""
+        """With `seconds`, the process exits after that much CPU time: libFuzzer measures only wall time."""
         self.target, self._folder = target, folder
         self._until = None if seconds is None else time.process_time() + seconds
         self._recorder = Recorder(folder / "last")
@@ -97,7 +97,7 @@ class Executor:
         signature = signature_of(problem)
         if signature not in self._known:
             self._known.add(signature)
-            self._keep(self._shrunk(data, signature), problem, signature)
+            self._save_failure(self._shrink(data, signature), problem, signature)
 
     def _problem(self, data: bytes) -> BaseException | None:
         self._recorder.record(data)
@@ -109,15 +109,15 @@ class Executor:
             return None
         except KeyboardInterrupt:
             raise
-        except BaseException as problem:  # noqa: BLE001 - a panic in Rust is no Exception, and a finding
+        except BaseException as problem:  # noqa: BLE001 - a panic in Rust is a finding, but no Exception
             return problem
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.alarm(0)
         return None
 
-    def _shrunk(self, data: bytes, signature: str) -> bytes:
-        """Cut pieces out, large ones first, as long as the failure stays the same."""
+    def _shrink(self, data: bytes, signature: str) -> bytes:
+        """Remove pieces, large ones first, while the failure stays the same."""
         until, size = time.monotonic() + SHRINK_SECONDS, len(data) // 2
         while size:
             start = 0
@@ -131,22 +131,22 @@ class Executor:
             size //= 2
         return data
 
-    def _keep(self, data: bytes, problem: BaseException, signature: str) -> None:
-        told = "".join(traceback.format_exception(problem))
-        save(self._folder, data, f"{signature}\n\n{told}")
+    def _save_failure(self, data: bytes, problem: BaseException, signature: str) -> None:
+        trace = "".join(traceback.format_exception(problem))
+        save(self._folder, data, f"{signature}\n\n{trace}")
 
 
 def signature_of(problem: BaseException) -> str:
-    """The type of a failure and the innermost place in our own code."""
+    """Return the type of a failure and the innermost location in our code."""
     frames = traceback.extract_tb(problem.__traceback__)
     ours = [frame for frame in frames if "/tidings/" in frame.filename or "/fuzz/" in frame.filename]
     last = ours[-1] if ours else frames[-1]
     return f"{type(problem).__name__} in {Path(last.filename).name}:{last.lineno} ({last.name})"
 
 
-def save(folder: Path, data: bytes, told: str) -> Path:
-    """Write an input that failed, and beside it what happened."""
-    path = folder / f"{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}.input"
+def save(folder: Path, data: bytes, description: str) -> Path:
+    """Write a failing input, and a description of the failure beside it."""
+    path = folder / f"{hashlib.blake2b(description.encode(), digest_size=6).hexdigest()}.input"
     path.write_bytes(data)
-    path.with_suffix(".txt").write_text(told, encoding="utf-8", errors="backslashreplace")
+    path.with_suffix(".txt").write_text(description, encoding="utf-8", errors="backslashreplace")
     return path

@@ -1,7 +1,7 @@
-"""The targets under Atheris, which mutates towards code that no input has reached yet.
+"""Coverage-guided fuzzing with Atheris, which mutates inputs towards code that was not reached yet.
 
-A program of its own, because Python code is instrumented while it is imported. Compiled kernels are left alone: Numba
-reads their bytecode.
+It is a separate program, because Python code is instrumented during import. Compiled kernels are excluded: Numba reads
+their bytecode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from fuzz.target import Target
 
 INSTRUMENTED = ["tidings", "lark", "yaml", "tomllib", "csv", "html", "email", "xmlrpc"]
-LEFT_ALONE = ("kernels", "matching", "store")
+EXCLUDED = ("kernels", "matching", "store")
 LONGEST = 4_096
 
 _SILENT = (
@@ -28,33 +28,33 @@ _SILENT = (
     "-print_final_stats=0",
 )
 _UNHANDLED = tuple(f"-handle_{name}=0" for name in ("segv", "bus", "abrt", "ill", "fpe"))
-"""What ends the process is seen from outside, with any engine."""
+"""Crashes are detected from outside the process, for all engines."""
 
 
 def is_available() -> bool:
-    """Whether Atheris is installed: there are no wheels for some systems."""
+    """Return whether Atheris is installed: some systems have no wheels."""
     return find_spec("atheris") is not None
 
 
 def main() -> int:
-    import atheris  # noqa: PLC0415 - this module is imported without it, too
+    import atheris  # noqa: PLC0415 - this module is also imported without Atheris
 
     with (
         redirect_stderr(StringIO()),
-        atheris.instrument_imports(include=INSTRUMENTED, exclude=list(_left_alone())),
+        atheris.instrument_imports(include=INSTRUMENTED, exclude=list(_excluded_modules())),
     ):
         from fuzz.__main__ import arguments, run_each  # noqa: PLC0415
         from fuzz.runner import run_guided  # noqa: PLC0415
-    given = arguments()
+    options = arguments()
     return run_each(
-        given, lambda target, folder: run_guided(target, folder, given.seed, given.guided_seconds)
+        options, lambda target, folder: run_guided(target, folder, options.seed, options.guided_seconds)
     )
 
 
-def _left_alone() -> Iterator[str]:
-    """The modules of some folders, each by its name, as Atheris wants them."""
+def _excluded_modules() -> Iterator[str]:
+    """Yield the names of the modules in the excluded folders."""
     root = Path(find_spec("tidings").origin).parent  # type: ignore[union-attr,arg-type]
-    for folder in LEFT_ALONE:
+    for folder in EXCLUDED:
         for path in (root / folder).rglob("*.py"):
             yield ".".join(("tidings", *path.relative_to(root).with_suffix("").parts)).removesuffix(
                 ".__init__"

@@ -1,4 +1,4 @@
-"""Targets: the languages people write subscriptions, rules, queries, models and schemas in."""
+"""Targets: languages of subscriptions, rules, queries, models and schemas."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tidings.objects.model.notation import normalize_type, parse_cardinality
 from tidings.objects.readers.model_loader import read_model
 from tidings.objects.readers.plantuml_reader import read_plantuml
 from tidings.objects.readers.xmi_reader import read_xmi
-from tidings.reference_data.declarations import linear_path
 from tidings.reference_data.declarations import load_text as load_references
+from tidings.reference_data.declarations import parse_linear_path
 from tidings.service.subscription_lines import parse_subscription_line
 
 SHOWN: dict[str, Callable[[str], str]] = {
@@ -63,18 +63,18 @@ def metadata_schema() -> Schema:
 
 
 def subscribe(language: str) -> Run:
-    """Compile a subscription, alone and in bulk, with and without a schema: both accept it or both refuse it. What is
-    shown of a text reads back as the same.
+    """Compile a subscription, alone and in bulk, with and without a schema: both must accept or reject it. A formatted
+    text must parse as the same text.
     """
 
     def run(data: bytes) -> None:
         text = text_of(data)
         for schema in (None, _events()) if language == "predicates" else (None,):
-            refused = _refusal(language, text, schema)
+            rejected = _refusal(language, text, schema)
             bulk = compile_many([Subscription("s", "ana", language, text)], schema)
-            assert bool(bulk.rejects) == refused, "compiling alone and in bulk disagree"
+            assert bool(bulk.rejects) == rejected, "compiling alone and in bulk disagree"
         shown = SHOWN[language](text)
-        assert SHOWN[language](shown) == shown, "a text that is shown reads back as another"
+        assert SHOWN[language](shown) == shown, "a formatted text parses as another text"
 
     return run
 
@@ -108,18 +108,16 @@ def check_rule_file(data: bytes) -> None:
 
 
 def load_schema(data: bytes) -> None:
-    """A schema, what is written of it, and the extension of another schema by it."""
+    """Load a schema, compare it with its dump, and extend another schema by it."""
     text = text_of(data)
     parts = parts_of_text(text)
-    assert _meaning(parts_of_text(dump(parts))) == _meaning(parts), (
-        "a schema that is written reads back as another"
-    )
+    assert _meaning(parts_of_text(dump(parts))) == _meaning(parts), "a dumped schema parses as another schema"
     extend(_events(), parts)
     load_text(text)
 
 
 def _meaning(parts: SchemaParts) -> object:
-    """What a schema says, in whatever order its concepts stand."""
+    """Return the content of a schema, independent of the order of its concepts."""
     domains = {
         name: (
             each.kind,
@@ -173,7 +171,9 @@ def _targets() -> Iterator[Target]:
         tuple(seeds.files("subscriptions.jsonl")[0].splitlines()),
     )
     yield Target(
-        "reference-path", of_text(linear_path), encoded(("/stock/symbol", "//stock/@id", "/p:a/*//b/text()"))
+        "reference-path",
+        of_text(parse_linear_path),
+        encoded(("/stock/symbol", "//stock/@id", "/p:a/*//b/text()")),
     )
     yield Target("reference-declarations", of_text(load_references), seeds.files("references.yaml"))
     yield Target(

@@ -1,7 +1,7 @@
-"""Mutation of inputs: blind, and repeatable from a seed of the generator.
+"""Blind mutation of inputs, reproducible from a seed of the generator.
 
-Coverage guidance finds new paths in Python code. This finds what guidance cannot see: in C and compiled kernels, where
-there is no feedback, and in inputs that repeat one piece many times, which show superlinear time and memory.
+Coverage guidance finds new paths in Python code. Blind mutation finds failures that guidance misses: in C and compiled
+kernels, which give no feedback, and in inputs with many repetitions, which show superlinear time and memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _PIECES = (
 
 
 def tokens_in(seeds: Iterable[bytes]) -> list[bytes]:
-    """The words and signs of the seeds: the dictionary of a target."""
-    found = dict.fromkeys(
+    """Return the words and symbols of the seeds, the dictionary of a target."""
+    tokens = dict.fromkeys(
         token for seed in seeds for token in _TOKEN.findall(seed[:LONGEST]) if len(token) <= 60
     )
-    return [*list(found)[:MOST_TOKENS], *_PIECES]
+    return [*list(tokens)[:MOST_TOKENS], *_PIECES]
 
 
 def inputs(seeds: Sequence[bytes], random: Random) -> Iterator[bytes]:
-    """The seeds, the empty input, and then mutations of the seeds without end."""
+    """Yield the empty input, the seeds, and then endless mutations of the seeds."""
     yield b""
     yield from seeds
     tokens = tokens_in(seeds)
@@ -80,15 +80,15 @@ def _put_token(data: bytes, random: Random, tokens: list[bytes], _: Sequence[byt
 
 
 def _replace_token(data: bytes, random: Random, tokens: list[bytes], _: Sequence[bytes]) -> bytes:
-    found = list(_TOKEN.finditer(data[:LONGEST]))
-    if not found:
+    tokens_found = list(_TOKEN.finditer(data[:LONGEST]))
+    if not tokens_found:
         return data
-    one = random.choice(found)
-    return data[: one.start()] + random.choice(tokens) + data[one.end() :]
+    token = random.choice(tokens_found)
+    return data[: token.start()] + random.choice(tokens) + data[token.end() :]
 
 
 def _repeat(data: bytes, random: Random, _: list[bytes], __: Sequence[bytes]) -> bytes:
-    """A piece many times: nested ever deeper, or one after the other."""
+    """Repeat a piece many times, which nests or lists it."""
     start, end = _span(data, random)
     times = 2 ** random.randint(1, 12 if random.random() < 0.1 else 4)
     return data[:start] + data[start:end] * times + data[end:]

@@ -1,4 +1,4 @@
-"""Targets: what may be published, in each media type, and what is read beside it."""
+"""Targets: publications of each media type, and related inputs."""
 
 from __future__ import annotations
 
@@ -34,15 +34,8 @@ from tidings.graphs.rdf.media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_
 from tidings.graphs.rdf.multipart import n_triples
 from tidings.graphs.syndication.feed_parser import items_of
 from tidings.graphs.taxonomy_files import taxonomy_in
-from tidings.kinds import kind_of
-from tidings.metadata.documents import DocumentReader
-from tidings.metadata.schema.schema_parser import parse_schema
-from tidings.model import Publication
-from tidings.parsers.strict_json import parse_value
-from tidings.reference_data.declarations import Reference
-from tidings.reference_data.tables import read_file
-from tidings.service.ingest import validate
-from tidings.service.submission import (
+from tidings.ingest.publisher import validate
+from tidings.ingest.submission import (
     CLOUD_EVENT,
     CLOUD_EVENT_BATCH,
     JSON_LINES_TYPES,
@@ -50,6 +43,13 @@ from tidings.service.submission import (
     accepted_media_types,
     parse_submission,
 )
+from tidings.kinds import kind_of
+from tidings.metadata.documents import DocumentReader
+from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.model import Publication
+from tidings.parsers.strict_json import parse_value
+from tidings.reference_data.declarations import Reference
+from tidings.reference_data.tables import read_file
 
 ALIASES = {
     "text/xml": "application/xml",
@@ -57,7 +57,7 @@ ALIASES = {
     "application/jsonl": "application/x-ndjson",
     "application/x-jsonlines": "application/x-ndjson",
 }
-"""Media types that are read as another one is."""
+"""Media types that are parsed like another one."""
 
 _EVENT = b'{"event_type": "furniture", "price": 180.5, "tags": ["a", {"b": [1, null, true]}], "id": "x1"}'
 _CLOUD = (
@@ -151,46 +151,46 @@ def _schema() -> object:
 
 
 def publish(media_type: str) -> Run:
-    """Offer a body as HTTP and the command line do. What is accepted is decoded again, as the stream does."""
+    """Submit a body as HTTP and the command line do, and decode accepted publications as the stream does."""
     id_field = "id" if media_type in ("application/json", *JSON_LINES_TYPES) else None
 
     def run(data: bytes) -> None:
-        sent = Submission(data, media_type, id_field=id_field)
+        submission = Submission(data, media_type, id_field=id_field)
         with suppress(TidingsError):
-            validate(parse_submission(sent), _schema())  # type: ignore[arg-type]
-        for each in validate(parse_submission(sent), None):
-            if not isinstance(each, InputError):
-                kind_of(each.media_type).check(each.body, each.media_type)
-                highlight_publication(each)
+            validate(parse_submission(submission), _schema())  # type: ignore[arg-type]
+        for publication in validate(parse_submission(submission), None):
+            if not isinstance(publication, InputError):
+                kind_of(publication.media_type).check(publication.body, publication.media_type)
+                highlight_publication(publication)
 
     return run
 
 
 def publish_binary(data: bytes) -> None:
-    """A CloudEvent in the binary mode: lines of headers, an empty field, the body."""
+    """Submit a CloudEvent in binary mode: lines of headers, an empty field, the body."""
     lines, body = fields_of(data, 2)
     raw = [tuple(line.split(b":", 1)) for line in lines.split(b"\n") if b":" in line]
     headers = Headers(raw=[(name.strip().lower(), value.strip()) for name, value in raw])
-    sent = Submission(body, headers.get("content-type", ""), attributes=read_header_attributes(headers))
-    for each in validate(parse_submission(sent), None):
-        if not isinstance(each, InputError):
-            kind_of(each.media_type).check(each.body, each.media_type)
+    submission = Submission(body, headers.get("content-type", ""), attributes=read_header_attributes(headers))
+    for publication in validate(parse_submission(submission), None):
+        if not isinstance(publication, InputError):
+            kind_of(publication.media_type).check(publication.body, publication.media_type)
 
 
 def compare_documents(data: bytes) -> None:
-    """Both decoders of XML: the columns hold what the definition says, and both refuse the same bytes."""
+    """Compare the XML batch decoder with the reference decoder: same atoms, same rejects."""
     bodies = data.split(b"\0\0\0") if b"\0\0\0" in data else [data]
     nodes = [_document(body) for body in bodies]
-    between = b"]]></a>-->"
-    buffer = np.frombuffer(between + b"".join(body + between for body in bodies), np.uint8)
+    separator = b"]]></a>-->"
+    buffer = np.frombuffer(separator + b"".join(body + separator for body in bodies), np.uint8)
     sizes = np.array([len(body) for body in bodies], np.int64)
-    ends = np.cumsum(sizes + len(between))
-    found = decode_documents(buffer, ends - sizes, ends, TagPaths(), xml_decoder.DEFAULT)
-    refused = [number for number, node in enumerate(nodes) if node is None]
-    assert [number for number, _ in found.rejects] == refused, "one decoder refuses what the other accepts"
+    ends = np.cumsum(sizes + len(separator))
+    decoded = decode_documents(buffer, ends - sizes, ends, TagPaths(), xml_decoder.DEFAULT)
+    rejected = [number for number, node in enumerate(nodes) if node is None]
+    assert [number for number, _ in decoded.rejects] == rejected, "one decoder rejects what the other accepts"
     expected = atoms_of(nodes)
     for number in range(len(bodies)):
-        assert _rows(found.atoms, number) == _rows(expected, number), "the decoders see different atoms"
+        assert _rows(decoded.atoms, number) == _rows(expected, number), "the decoders return different atoms"
 
 
 def _document(body: bytes) -> object:
@@ -201,30 +201,30 @@ def _document(body: bytes) -> object:
 
 
 def _rows(atoms: Atoms, number: int) -> list[tuple[str, str, int]]:
-    found = []
+    rows = []
     for at in range(atoms.starts[number], atoms.starts[number + 1]):
         start = int(atoms.payload[at])
         value = atoms.text[start : start + atoms.length[at]].tobytes().decode()
-        found.append((atoms.paths[atoms.path[at]], value, int(atoms.parent[at])))
-    return found
+        rows.append((atoms.paths[atoms.path[at]], value, int(atoms.parent[at])))
+    return rows
 
 
 def compare_events(data: bytes) -> None:
-    """The columns of JSON events hold what the strict decoder says."""
+    """Compare the JSON batch decoder with the strict decoder."""
     same_as_definition(data.split(b"\n"))
 
 
 def compare_lines(data: bytes) -> None:
-    """The kernel that splits lines finds those that Python finds."""
-    found = split_lines(np.frombuffer(data, np.uint8))
-    ours = [data[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    """Compare the kernel that splits lines with Python."""
+    split = split_lines(np.frombuffer(data, np.uint8))
+    ours = [data[start:end] for start, end in zip(split.starts, split.ends, strict=True)]
     theirs = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     assert [line.strip() for line in ours] == [line.strip() for line in theirs if line.strip(b" \t\r")]
-    assert found.breaks == data.count(b"\n")
+    assert split.breaks == data.count(b"\n")
 
 
 def graph_of(media_type: str) -> Run:
-    """A graph, and the same after it was written as N-Triples and read again."""
+    """Decode a graph, and compare it with the result of writing and reading N-Triples."""
 
     def run(data: bytes) -> None:
         graph = rdf_decoder.decode(data, media_type, "http://example.org/base")
@@ -235,7 +235,7 @@ def graph_of(media_type: str) -> Run:
 
 
 def poll_feed(data: bytes) -> None:
-    """A feed as it is polled: the header's media type, a field separator, the body."""
+    """Parse a polled feed: media type of the header, separator, body."""
     media_type, body = fields_of(data, 2)
     items_of(body, text_of(media_type), "http://example.org/f", refused=lambda _: None)
 
@@ -250,7 +250,7 @@ def read_metadata_schema(data: bytes) -> None:
 
 
 def read_reference(suffix: str, on: str) -> Run:
-    """A file of reference data, as it is read for events (`symbol`) or documents (`//stock/symbol`)."""
+    """Read a file of reference data for events (`symbol`) or documents (`//stock/symbol`)."""
     path = Path(tempfile.mkdtemp(prefix="tidings-fuzz-")) / f"table{suffix}"
     reference = Reference("table", str(path), "symbol", on, ())
 
@@ -267,9 +267,9 @@ def _parquet() -> Iterator[bytes]:
         {"symbol": [1], "l": [[1, 2]], "s": [{"x": 1.5}]},
     ):
         for compression in ("none", "snappy"):
-            written = io.BytesIO()
-            pq.write_table(pa.table(columns), written, compression=compression)
-            yield written.getvalue()
+            buffer = io.BytesIO()
+            pq.write_table(pa.table(columns), buffer, compression=compression)
+            yield buffer.getvalue()
 
 
 def decode_strictly(data: bytes) -> None:
@@ -278,7 +278,7 @@ def decode_strictly(data: bytes) -> None:
 
 
 def recognise(data: bytes) -> None:
-    """What the console takes a pasted text for, and how it shows a publication of that kind."""
+    """Detect the media type of pasted text in the console, and highlight a publication of that type."""
     text = text_of(data)
     highlight_publication(Publication("x", sniff_media_type(text), data), ["/price"])
 

@@ -1,4 +1,4 @@
-"""Which modules of Tidings the samples of the targets run through."""
+"""Lists the modules of Tidings that the samples of the targets execute."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 from types import FrameType
 
 import tidings
-from fuzz.execution import FEW, warm_up
+from fuzz.execution import SAMPLES, warm_up
 from fuzz.registry import TARGETS
 
 ROOT = Path(tidings.__file__).parent
 
 
 def reached() -> Iterator[str]:
-    """The modules, relative to the package, in which a function ran."""
-    seen: set[str] = set()
+    """Yield the modules, relative to the package, in which a function ran."""
+    files: set[str] = set()
 
-    def note(frame: FrameType, event: str, _: object) -> None:
+    def record(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
-            seen.add(frame.f_code.co_filename)
+            files.add(frame.f_code.co_filename)
 
     for target in TARGETS.values():
         warm_up(target)
-        for sample in target.seeds[:FEW]:
-            sys.setprofile(note)
+        for sample in target.seeds[:SAMPLES]:
+            sys.setprofile(record)
             try:
                 target.run(sample)
             except target.accepts:
                 continue
             finally:
                 sys.setprofile(None)
-    for name in sorted(seen):
+    for name in sorted(files):
         if name.startswith(str(ROOT)):
             yield Path(name).relative_to(ROOT).as_posix()
 

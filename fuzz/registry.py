@@ -11,4 +11,4 @@ TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (*publication_targets.TARGETS, *language_targets.TARGETS, *web_targets.TARGETS)
 }
-"""Each parser that takes bytes or text from outside."""
+"""Targets for all parsers of untrusted bytes or text."""

@@ -1,4 +1,4 @@
-"""Running targets in processes of their own, and gathering what they found."""
+"""Runs targets in separate processes and collects their findings."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from fuzz.guided import explore
 from fuzz.mutation import inputs
 from fuzz.target import Target
 
-MOST_CRASHES = 5
-"""After so many dead processes a target is left, as each may be the same failure."""
+MAX_CRASHES = 5
+"""Crashed processes after which a target is stopped, as each may be the same failure."""
 
 _MEANING = {
     signal.SIGPROF: "more than {cpu:g} s of CPU time for one input",
     signal.SIGALRM: "one input blocked for more than {wall} s",
     signal.SIGABRT: "the process aborted",
     signal.SIGSEGV: "the process crashed",
-    signal.SIGKILL: "the process was killed, perhaps for its memory",
+    signal.SIGKILL: "the process was killed, possibly for lack of memory",
 }
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done with a target: CPU seconds, executions, and the files of inputs that failed."""
+    """Result of a target: CPU seconds, executions, and the files of failing inputs."""
 
     target: str
     engine: str
@@ -41,19 +41,19 @@ class Report:
 
 
 def run_mutations(target: Target, folder: Path, seed: int, seconds: float, most: int | None) -> Report:
-    """Blind mutations, in forks of this process: `most` inputs, or as many as fit into the CPU seconds."""
+    """Run blind mutations in forks of this process: `most` inputs, or as many as fit into the CPU seconds."""
 
     def start(attempt: int, left: float) -> int:
-        return _forked(lambda: _mutate(target, folder, seed + attempt, left, most))
+        return _fork(lambda: _mutate(target, folder, seed + attempt, left, most))
 
     return _run(target.name, "mutation", folder, start, seconds)
 
 
 def run_guided(target: Target, folder: Path, seed: int, seconds: float) -> Report:
-    """Atheris, in forks of this process, which has instrumented what it imported."""
+    """Run Atheris in forks of this process, which has instrumented its imports."""
 
     def start(attempt: int, left: float) -> int:
-        return _forked(lambda: explore(target, folder, seed + attempt, left), folder / "log")
+        return _fork(lambda: explore(target, folder, seed + attempt, left), folder / "log")
 
     return _run(target.name, "guided", folder, start, seconds)
 
@@ -69,8 +69,8 @@ def _run(name: str, engine: str, folder: Path, start: Callable[[int, float], int
         report.cpu += used.ru_utime + used.ru_stime
         if status == 0:
             break
-        save(folder, recorder.last, _death(status, folder))
-        if attempt + 1 == MOST_CRASHES or report.cpu >= seconds:
+        save(folder, recorder.last, _describe_crash(status, folder))
+        if attempt + 1 == MAX_CRASHES or report.cpu >= seconds:
             break
     report.executions = recorder.executions - first
     recorder.close()
@@ -78,20 +78,20 @@ def _run(name: str, engine: str, folder: Path, start: Callable[[int, float], int
     return report
 
 
-def _death(status: int, folder: Path) -> str:
+def _describe_crash(status: int, folder: Path) -> str:
     stacks = folder / "stacks"
-    told = stacks.read_text(errors="replace") if stacks.exists() else ""
+    trace = stacks.read_text(errors="replace") if stacks.exists() else ""
     if not os.WIFSIGNALED(status):
         log = folder / "log"
-        return f"exit status {os.waitstatus_to_exitcode(status)}\n\n{told}{log.read_text()[-4_000:] if log.exists() else ''}"
+        return f"exit status {os.waitstatus_to_exitcode(status)}\n\n{trace}{log.read_text()[-4_000:] if log.exists() else ''}"
     signum = signal.Signals(os.WTERMSIG(status))
     meaning = _MEANING.get(signum, "the process died").format(
         cpu=execution.CPU_SECONDS, wall=execution.WALL_SECONDS
     )
-    return f"{signum.name}: {meaning}\n\n{told}"
+    return f"{signum.name}: {meaning}\n\n{trace}"
 
 
-def _forked(work: Callable[[], None], log: Path | None = None) -> int:
+def _fork(work: Callable[[], None], log: Path | None = None) -> int:
     pid = os.fork()
     if pid:
         return pid

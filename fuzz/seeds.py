@@ -1,4 +1,4 @@
-"""Inputs to start from, taken from the examples and the tests of this repository."""
+"""Seed inputs from the examples and tests of this repository."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ EXAMPLES, TESTS = ROOT / "examples", ROOT / "tests"
 
 
 def files(pattern: str) -> tuple[bytes, ...]:
-    """The content of the examples whose names match a pattern."""
-    found = tuple(path.read_bytes() for path in sorted(EXAMPLES.glob(pattern)))
-    assert found, f"no example matches {pattern}"
-    return found
+    """Return the content of the examples whose names match a pattern."""
+    contents = tuple(path.read_bytes() for path in sorted(EXAMPLES.glob(pattern)))
+    assert contents, f"no example matches {pattern}"
+    return contents
 
 
 def cases(path: str) -> tuple[bytes, ...]:
-    """The inputs of a file of cases: lines that begin with `> `, those that follow each other together."""
+    """Return the inputs of a file of cases: each is a block of consecutive lines that begin with `> `."""
     text = (TESTS / path).read_text(encoding="utf-8")
     blocks = re.findall(r"(?:^> .*\n?)+", text, re.MULTILINE)
     assert blocks, f"no cases in {path}"
@@ -25,8 +25,8 @@ def cases(path: str) -> tuple[bytes, ...]:
 
 
 def literals(path: str, pattern: str) -> tuple[bytes, ...]:
-    """The byte strings of a test module that match a pattern."""
+    """Return the byte strings of a test module that match a pattern."""
     text = (TESTS / path).read_text(encoding="utf-8")
-    found = re.findall(r'b"((?:[^"\\\n]|\\.)*)"|b\'((?:[^\'\\\n]|\\.)*)\'', text)
-    bodies = [(a or b).encode().decode("unicode_escape").encode("latin-1", "ignore") for a, b in found]
+    matches = re.findall(r'b"((?:[^"\\\n]|\\.)*)"|b\'((?:[^\'\\\n]|\\.)*)\'', text)
+    bodies = [(a or b).encode().decode("unicode_escape").encode("latin-1", "ignore") for a, b in matches]
     return tuple(body for body in bodies if re.search(pattern.encode(), body))

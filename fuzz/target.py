@@ -1,4 +1,4 @@
-"""A fuzz target: one parser, the inputs to start from, and the errors it may raise."""
+"""A fuzz target: a parser, its seed inputs, and the errors it may raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.errors import TidingsError
 Run = Callable[[bytes], object]
 
 SEPARATOR = b"\0"
-"""Between the fields of an input for a parser that takes several."""
+"""Separator of the fields of an input for parsers with several arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Target:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as text. Lone surrogates are allowed: JSON can carry them, and so can a command line."""
+    """Decode bytes to text. Lone surrogates are allowed, as in JSON and on a command line."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -32,7 +32,7 @@ def text_of(data: bytes) -> str:
 
 
 def fields_of(data: bytes, count: int) -> list[bytes]:
-    """The fields of an input, as many as asked for; those that are missing are empty."""
+    """Split an input into `count` fields; missing ones are empty."""
     parts = data.split(SEPARATOR, count - 1)
     return parts + [b""] * (count - len(parts))
 
@@ -42,12 +42,12 @@ def texts_of(data: bytes, count: int) -> list[str]:
 
 
 def of_text(parse: Callable[[str], object]) -> Run:
-    """Run a parser of text."""
+    """Return a target function for a parser of text."""
     return lambda data: parse(text_of(data))
 
 
 def joined(*parts: str | bytes) -> bytes:
-    """A seed of several fields."""
+    """Return a seed of several fields."""
     return SEPARATOR.join(part.encode() if isinstance(part, str) else part for part in parts)
 
 

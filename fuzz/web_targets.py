@@ -1,4 +1,4 @@
-"""Targets: what comes over the network beside publications, and what operators and subscribers type."""
+"""Targets: network input other than publications, and text typed by operators and subscribers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, encoded, fields_of, joined, of_text, text_of, texts_of
 from tidings import cloud_events
-from tidings.api.authentication import _read_password, is_same_origin
+from tidings.api.authentication import _read_password
+from tidings.api.csrf import is_same_origin
 from tidings.api.feeds import _is_cached
 from tidings.api.metadata.replication import _parse_rules
 from tidings.api.middleware import _resolve_absolute_target
@@ -132,7 +133,7 @@ FEED = Feed("t", "http://example.org/", "d", "en", 60, ("http://example.org/hub"
 
 
 def send_call(data: bytes) -> None:
-    """A call of XML-RPC; what is wrong with it is a fault, which can be written."""
+    """Parse an XML-RPC call; an invalid one is a fault that can be rendered."""
     media_type, body = fields_of(data, 2)
     try:
         parse_call(body, text_of(media_type))
@@ -140,31 +141,33 @@ def send_call(data: bytes) -> None:
         render_fault(problem)
 
 
-def sanitise(data: bytes) -> None:
-    """No element that runs, no handler of events and no other scheme is left, however the HTML is written."""
+def sanitize_markup(data: bytes) -> None:
+    """Sanitize HTML: no active elements, event handlers or other schemes may remain."""
     text = text_of(data)
-    for each in _elements(sanitize.sanitize_html(text)):
-        assert each.tag not in FORBIDDEN and not any(name.startswith("on") for name in each.attrib), each.tag
+    for element in _elements(sanitize.sanitize_html(text)):
+        assert element.tag not in FORBIDDEN and not any(name.startswith("on") for name in element.attrib), (
+            element.tag
+        )
         for name in ("href", "src", "cite"):
-            scheme = urlsplit(each.get(name, "")).scheme
+            scheme = urlsplit(element.get(name, "")).scheme
             assert scheme in ("", *SCHEMES), scheme
     plain_text(text)
-    for made in (
+    for convert in (
         sanitize.replace_invalid_characters,
         sanitize.to_line,
         escape_html,
         sanitize.safe_link,
     ):
-        made(text)
+        convert(text)
 
 
 def _elements(markup: str) -> Iterator[Any]:
-    made = html.fromstring(f"<div>{markup}</div>")
-    return (each for each in made.iter() if isinstance(each.tag, str))
+    root = html.fromstring(f"<div>{markup}</div>")
+    return (element for element in root.iter() if isinstance(element.tag, str))
 
 
 def write_opml(data: bytes) -> None:
-    """Names and addresses of feeds come from anybody: the list stays XML."""
+    """Render arbitrary names and addresses of feeds: the list must be well-formed XML."""
     title, *rest = texts_of(data, 5)
     etree.fromstring(
         render_opml(sanitize.to_line(title), NOW, [(sanitize.to_line(rest[0]), sanitize.to_line(rest[1]))])
@@ -173,19 +176,19 @@ def write_opml(data: bytes) -> None:
 
 def read_date(data: bytes) -> None:
     text = text_of(data)
-    found = instant(text)
-    if found is not None:
-        assert instant(written(found)) == found, "a date that is written reads back as another"
+    parsed = instant(text)
+    if parsed is not None:
+        assert instant(written(parsed)) == parsed, "a formatted date parses as another date"
     date_term(text)
-    said = parse_instant(text)
-    if said is not None:
-        assert parse_instant(show_instant(said)) == said
+    moment = parse_instant(text)
+    if moment is not None:
+        assert parse_instant(show_instant(moment)) == moment
     for name in ("dateTime", "date", "integer", "decimal", "double", "boolean"):
         meaning(literal(text, XSD + name))
 
 
 def read_headers(data: bytes) -> None:
-    """Headers of answers and requests: Link, Retry-After, Accept, If-None-Match, If-Modified-Since, Authorization."""
+    """Parse headers of responses and requests: Link, Retry-After, Accept, If-None-Match, If-Modified-Since, Authorization."""
     link, retry, accept, tags, since, authorization = texts_of(data, 6)
     find_hub(HttpResponse(200, "http://example.org/f", None, {"link": link}, b""), FEED)
     parse_retry_after({"retry-after": retry}, NOW)
@@ -197,7 +200,7 @@ def read_headers(data: bytes) -> None:
 
 
 def read_url(data: bytes) -> None:
-    """Addresses as people type them: of feeds, webhooks, providers and services."""
+    """Parse addresses of feeds, webhooks, providers and services, as users type them."""
     url = text_of(data)
     strip_credentials(url)
     for read in (split_login, checked_peer, checked_service, _is_inside):
@@ -208,12 +211,12 @@ def read_url(data: bytes) -> None:
 def _is_inside(url: str) -> bool:
     try:
         return is_private(split_host(url)[0])
-    except ValueError:  # a name and not an address: it is resolved first
+    except ValueError:  # a host name, which is resolved first
         return False
 
 
 def read_records(data: bytes) -> None:
-    """What peers and repositories send each other, as JSON."""
+    """Parse JSON records that peers and repositories exchange."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
@@ -232,23 +235,23 @@ def read_records(data: bytes) -> None:
 
 
 def read_message(data: bytes) -> None:
-    """A message of a Kafka topic that is the log of providers."""
+    """Parse a message of a Kafka topic that is the log of providers."""
     key, what, media_type, value = fields_of(data, 4)
     headers = [(OPERATION_HEADER, what or None), (MEDIA_TYPE_HEADER, media_type or None)]
     from_message(SimpleNamespace(headers=lambda: headers, key=lambda: key, value=lambda: value), 1)  # type: ignore[arg-type]
 
 
 def follow(data: bytes) -> None:
-    """A stream of server-sent events, as the client reads it."""
-    following = NotificationStream(0, None, None, RetryPolicy())
+    """Parse a stream of server-sent events, as the client does."""
+    stream = NotificationStream(0, None, None, RetryPolicy())
     for line in text_of(data).split("\n"):
-        following.feed_line(line)
+        stream.feed_line(line)
 
 
 def read_request(data: bytes) -> None:
-    """The head of a request: path, query, origin and host, as any client may send them."""
+    """Parse the head of a request: path, query, origin and host."""
     path, query, origin, host = fields_of(data, 4)
-    path = path.decode("ascii", "ignore").encode()  # the server refuses others before
+    path = path.decode("ascii", "ignore").encode()  # the server rejects others earlier
     headers = [(b"origin", origin), (b"host", host)]
     scope = {
         "type": "http",
@@ -263,7 +266,7 @@ def read_request(data: bytes) -> None:
 
 
 def read_bodies(data: bytes) -> None:
-    """Bodies of requests that are read by hand: watches of objects, rules of a repository, documents a line."""
+    """Parse request bodies with parsers of our own: object watches, rules of a repository, documents per line."""
     for read in (_parse_watch, _parse_rules, read_document_line):
         try:
             read(data)
@@ -272,13 +275,13 @@ def read_bodies(data: bytes) -> None:
 
 
 def read_snapshot(data: bytes) -> None:
-    """A line of a snapshot, as a provider hands it to another."""
+    """Parse a line of a snapshot that one provider sends to another."""
     try:
         line = json.loads(data)
     except (ValueError, RecursionError):
         return
     if isinstance(line, dict):
-        for read in (_parse_header, lambda given: _parse_document(given, metadata_schema())):
+        for read in (_parse_header, lambda record: _parse_document(record, metadata_schema())):
             try:
                 read(line)
             except TidingsError:
@@ -300,8 +303,8 @@ def read_settings() -> Run:
     return run
 
 
-def summarise(data: bytes) -> None:
-    """What a feed reader is told of a publication that is in the journal, whatever its bytes are."""
+def summarize(data: bytes) -> None:
+    """Summarize a publication of the journal for feeds, for any bytes."""
     kind, body = fields_of(data, 2)
     media_type = text_of(kind)
     if media_type in media_types():
@@ -311,14 +314,14 @@ def summarise(data: bytes) -> None:
 
 
 def read_facts(data: bytes) -> None:
-    """What a feed says about when to ask for it again."""
+    """Parse a feed's hints for the polling interval."""
     period, often, hour, day = texts_of(data, 4)
     update_interval(period, often), parse_hours([hour]), parse_days([day])
 
 
 def _targets() -> Iterator[Target]:
     yield Target("xml-rpc", send_call, (joined("text/xml", CALL), joined("text/xml; charset=latin-1", CALL)))
-    yield Target("html", sanitise, HTML)
+    yield Target("html", sanitize_markup, HTML)
     yield Target("discovery", lambda data: discover_feeds(data, "http://example.org/p/"), HTML)
     yield Target("opml", write_opml, (joined("My feeds", "One & two", "http://example.org/?a=1&b=2"),))
     yield Target("dates", read_date, DATES)
@@ -356,7 +359,7 @@ def _targets() -> Iterator[Target]:
         encoded(("edges=5, depth=1_000", "depth=3")),
     )
     yield Target("settings", read_settings(), SETTINGS)
-    yield Target("summary", summarise, tuple(joined(kind, body) for kind, body in _bodies()))
+    yield Target("summary", summarize, tuple(joined(kind, body) for kind, body in _bodies()))
 
 
 def _bodies() -> Iterator[tuple[str, bytes]]:

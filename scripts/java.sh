@@ -1,10 +1,10 @@
-# Spark needs Java 17 or newer: find it, install it where that is ours to do, or say what to type.
+# Spark needs Java 17 or newer: find it, install it as root on Debian, or print the command to install it.
 
-java_command() { # the same one Spark will start
+java_command() { # the one that Spark starts
   if [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME/bin/java"; else echo java; fi
 }
 
-java_major() { # 17, 21 ...; nothing where there is no Java that runs
+java_major() { # prints 17, 21 ...; nothing if no Java runs
   { "$(java_command)" -version 2>&1 || true; } | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
 }
 
@@ -21,7 +21,7 @@ ensure_java() {
   fi
 }
 
-java_package() { # the name of it differs between releases, and an old release's default is Java 11
+java_package() { # names differ between releases, and the default of old releases is Java 11
   local package
   for package in openjdk-17-jre-headless openjdk-21-jre-headless; do
     if apt-cache show "$package" >/dev/null 2>&1; then echo "$package"; return; fi

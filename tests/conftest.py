@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis generates, and an environment without somebody's own settings."""
+"""Shared fixtures, profiles of Hypothesis, and an environment without the developer's settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from tests.support.guesses import Guesses, counted
+from tests.support.guesses import Guesses, count_guesses
 from tests.support.packages import Unavailable
 from tests.support.processes.terminal import Terminal
 from tests.support.servers.kafka_broker import Broker, find_java, running_broker
@@ -23,10 +23,10 @@ from tests.support.stores.ready_stores import Places, migrated_anew, open_ready
 from tidings.spark.session import open_session
 from tidings.store import store
 
-# The first example of a test may compile a kernel or start Spark: how long one takes says nothing.
+# The first example of a test may compile a kernel or start Spark, so the duration of an example means nothing.
 _COMMON = {
     "deadline": None,
-    "derandomize": False,  # each run looks elsewhere; a failure prints how to see it again
+    "derandomize": False,  # each run generates other examples; a failure prints how to reproduce it
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
@@ -36,20 +36,20 @@ settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 
-# A process has its commands made once. The runner of tests would make them for each call, a tenth of a second long.
+# Build the command tree once in a process. The runner of typer builds it for each call, which takes 0.1 s.
 typer.testing._get_command = cache(typer.testing._get_command)
 
-# Each client of httpx reads the certificates of all authorities, a twentieth of a second long; tests ask this machine.
+# Each client of httpx reads all CA certificates, which takes 0.05 s; tests only send requests to this machine.
 httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)
 
-# A new store begins with fifty tables: 33 ms on SQLite, 146 ms on PostgreSQL, as a copy 5 and 30.
+# A new store creates fifty tables: 33 ms on SQLite, 146 ms on PostgreSQL; a copy takes 5 and 30 ms.
 store.open_database = open_ready
 
 
 KEPT = ("TIDINGS_BENCH_CACHE",)
-"""Variables that say where large files are: no settings."""
+"""Variables with the folders of large files; they are not settings."""
 
-OWN = {
+OWN_GROUPS = {
     "test_masters.py": "masters",
     "test_service_parts.py": "parts",
     "test_stream_commands.py": "terminal",
@@ -58,33 +58,33 @@ OWN = {
     "test_service_faults.py": "kills",
     "benchmarks": "benchmarks",
 }
-"""Files and folders whose tests do not use the session of the others: which group they are in instead."""
+"""Groups of the files and folders whose tests do not use the shared Spark session."""
 
 QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
-"""A test has a few rows and plans of its own: to compile Java for each of their projections, and to plan anew after
-each exchange, is most of the work. Commands of the docs run with what everybody has.
+"""A test has few rows and its own plans: compiling Java for each projection, and planning again after each exchange,
+would be most of the work. Commands of the docs run with the defaults.
 """
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, tests that share a Spark session stay together; those that start their own, too.
+    """Keep tests that share a Spark session in one worker, and those that start their own in another.
 
-    Before pytest-xdist looks at groups: it would not see them, and each worker had a session of its own.
+    This runs before pytest-xdist reads the groups. Otherwise each worker would start its own session.
     """
     for item in items:
         if "session" in item.fixturenames:  # type: ignore[attr-defined]
             item.add_marker("spark")
         if item.get_closest_marker("spark"):
-            own = OWN.get(item.path.name) or OWN.get(item.path.parent.name)
-            item.add_marker(pytest.mark.xdist_group(own or "session"))
+            group = OWN_GROUPS.get(item.path.name) or OWN_GROUPS.get(item.path.parent.name)
+            item.add_marker(pytest.mark.xdist_group(group or "session"))
 
 
-# Nothing that is imported and collected is garbage, and each worker would walk through all of it again and again.
+# Imported and collected objects are no garbage; without this, each worker would scan all of them again and again.
 gc.disable()
 
 
@@ -105,26 +105,26 @@ def session_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def session(session_log: Path) -> Iterator[SparkSession]:
-    """Two cores, so that tasks really run side by side; the catalogue is not used, so there is nothing to reset.
+    """A session with two cores, so that tasks run in parallel. Tests do not use the catalogue, so no reset is needed.
 
-    Tests that need another master start a process of their own.
+    Tests that need another master start their own process.
     """
-    opened = open_session("local[2]", log=session_log, **QUICK)
-    yield opened
-    opened.stop()
+    spark = open_session("local[2]", log=session_log, **QUICK)
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture(scope="session")
 def terminal() -> Iterator[Terminal]:
-    """Commands that start Spark share its process; tests that use it are of the group of this name."""
-    opened = Terminal()
-    yield opened
-    opened.close()
+    """A process that commands with Spark share; its tests are in the group `terminal`."""
+    shared = Terminal()
+    yield shared
+    shared.close()
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """A real one, for all tests that this process runs: to make one takes as long as fifty tests."""
+    """A real PostgreSQL server for all tests of this process: starting it takes as long as fifty tests."""
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
@@ -134,22 +134,22 @@ def postgres_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def postgres_places(postgres_server: Server) -> Iterator[Places]:
-    """Where stores are on that server; who asks for new ones has them taken back when a test is over."""
+    """Databases on that server; those that a test creates are released after it."""
     places = Places(postgres_server)
     yield places
     places.close()
 
 
 @pytest.fixture
-def stores_made_anew() -> Iterator[None]:
-    """For tests of how a new store is made: by migrations, not as a copy."""
+def migrated_stores() -> Iterator[None]:
+    """Create stores by migrations, not as copies, for tests of creating stores."""
     with migrated_anew():
         yield
 
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[Broker]:
-    """A real one, for all tests of the group `kafka`: to make one takes seconds."""
+    """A real broker for all tests of the group `kafka`: starting it takes seconds."""
     try:
         java = find_java()
     except Unavailable as missing:
@@ -160,13 +160,14 @@ def kafka_broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def guesses(monkeypatch: pytest.MonkeyPatch) -> Guesses:
-    """How much is guessed from now on."""
-    return counted(monkeypatch)
+    """Counts of the comparisons and explanations that errors cause from now on."""
+    return count_guesses(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests see the defaults, whatever the person who runs them has set."""
+def default_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove environment variables of the developer, so that tests see the defaults."""
     others = ("SPARK_REMOTE", "SPARK_HOME", "OTEL_EXPORTER_OTLP_ENDPOINT")
-    for name in [*(each for each in os.environ if each.startswith("TIDINGS_") and each not in KEPT), *others]:
+    own = (name for name in os.environ if name.startswith("TIDINGS_") and name not in KEPT)
+    for name in [*own, *others]:
         monkeypatch.delenv(name, raising=False)

@@ -1,11 +1,11 @@
-/* What the three programs share: tables of integers from files, a clock, and the conversation with the harness.
+/* Shared by the three programs: tables of integers from files, a clock, and the protocol of the harness.
 
-   A program is asked a line at a time and answers each line with a line of JSON:
+   A program reads one command per line and answers each with a line of JSON:
 
-       load FILE     take the subscriptions      {"seconds": 0.04, "bytes": 20000000}
-       give FILE     take events                 {"events": 100000}
-       match         match them all              {"seconds": 0.02, "matches": 1800000}
-       counts FILE   write how many subscriptions each event matched, as int32
+       load FILE     load the subscriptions      {"seconds": 0.04, "bytes": 20000000}
+       give FILE     load events                 {"events": 100000}
+       match         match all events            {"seconds": 0.02, "matches": 1800000}
+       counts FILE   write the number of matches of each event, as int32
 
    Words are separated by a tab. Seconds are CPU time. A program defines load, give and match below. */
 
@@ -20,10 +20,10 @@ typedef struct {
     int32_t *cell; /* row after row */
 } Table;
 
-/* Build the index. How many bytes matching needs. */
+/* Build the index; return the number of bytes that matching needs. */
 static int64_t load(Table subscriptions);
 
-/* Bring events into the form that matching likes. */
+/* Convert events into the form for matching. */
 static void give(Table events);
 
 /* Match all events given; found[i] becomes the number of subscriptions that event i satisfies. Each program also
@@ -33,7 +33,7 @@ static void match(int32_t *found);
 
 static int32_t *answers;
 
-/* Memory on a boundary of 64 bytes, a little longer than asked for: vectors may read past the end. */
+/* Allocate memory aligned to 64 bytes, with extra space at the end, because vectors may read past it. */
 static void *room(size_t bytes)
 {
     void *found = aligned_alloc(64, (bytes + 191) / 64 * 64);

@@ -1,6 +1,6 @@
 """The limit: C programs written by hand for one workload each, as a measure of what one core of the machine can do.
 
-Compiled for the machine they run on, into a folder that is gone afterwards; without gcc they are not here.
+They are compiled for this machine into a temporary folder, and unavailable without gcc.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Cells = npt.NDArray[np.int32]
 
 
 class LimitEngine(Engine):
-    """A program of this folder in a process of its own, asked as `driver.h` says."""
+    """A program of this folder in a separate process, with the protocol of `driver.h`."""
 
     name = "limit (C)"
     role = "limit"
@@ -87,7 +87,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def compiled(program: str, flags: tuple[str, ...] = FLAGS) -> Path:
-    """The program, compiled once in a run."""
+    """Compile a program, once per run."""
     gcc = shutil.which("gcc")
     if gcc is None:
         raise Unavailable("no gcc")
@@ -120,4 +120,4 @@ FORMS: dict[str, Callable[[Subscriptions], Cells]] = {
     "equalities": _equalities,
     "intervals": _intervals,
 }
-"""How a program likes its subscriptions. Events are a table of all their values for each."""
+"""Subscriptions in the form of each program. Events are a table of all their values for each."""

@@ -1,12 +1,12 @@
 /* The limit for E: five equalities out of ten attributes with 200 values each.
 
-   The ten attributes are split into four groups: {0 1 2} {3 4 5} {6 7} {8 9}. Whichever five a subscription speaks of,
-   two of them fall into one group. So the eight pairs within groups are enough: for each there is a table of
-   200 x 200 buckets, and each subscription stands in one bucket of one table, of those it may stand in the emptiest.
-   An event looks into eight buckets, and compares the other three values of what it finds there.
+   The ten attributes are split into four groups: {0 1 2} {3 4 5} {6 7} {8 9}. Of the five attributes of a
+   subscription, two are in one group. So the eight pairs within groups are enough: for each there is a table of
+   200 x 200 buckets, and each subscription is in one bucket of one table, the emptiest of those that are possible.
+   An event reads eight buckets, and the other three values of their entries are compared.
 
-   Events are taken thirty-two at a time: first the bounds of all their buckets are fetched, then the buckets, so that
-   the processor waits for many of them at once.
+   Events are processed thirty-two at a time: first the bounds of all their buckets are fetched, then the buckets, so
+   that the processor waits for many of them at once.
 
    Subscriptions have ten columns: attribute, value, attribute, value, ...; events the ten values. */
 
@@ -19,7 +19,7 @@ static const int other[PAIRS] = {1, 2, 2, 4, 5, 5, 7, 9};
 
 typedef struct {
     uint32_t number;
-    uint8_t attribute[3], value[3]; /* what is left to compare */
+    uint8_t attribute[3], value[3]; /* the other tests */
     uint8_t unused[2];
 } Entry; /* 12 bytes */
 
@@ -33,7 +33,7 @@ static inline uint32_t bucket(int pair, int a, int b)
     return pair * BUCKETS + a * VALUES + b;
 }
 
-/* The emptiest of the buckets this subscription may stand in. */
+/* Return the emptiest of the buckets that are possible for this subscription. */
 static uint32_t place(const int32_t *row, const uint32_t *size, int *chosen)
 {
     int value[ATTRIBUTES];
@@ -73,7 +73,7 @@ static int64_t load(Table table)
         int chosen = 0;
         where[i] = place(table.cell + 2 * ASKED * i, first + 2, &chosen);
         pair[i] = chosen;
-        first[where[i] + 2]++; /* two places on: filling moves each start to where it belongs */
+        first[where[i] + 2]++; /* two places on: filling moves each start to its place */
     }
     for (int b = 1; b <= PAIRS * BUCKETS; b++)
         first[b + 1] += first[b];

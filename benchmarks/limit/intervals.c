@@ -1,12 +1,12 @@
 /* The limit for H: ten intervals out of twenty attributes, each 0.3 of a domain of 1,000,000 wide.
 
-   Each attribute's domain is cut into 32 cells. For each cell there is a bitmap: which subscriptions' intervals touch
-   it (those that do not speak of the attribute touch every cell). The AND of the twenty bitmaps of an event's cells has
-   all subscriptions it may satisfy, and a few more: those are compared exactly.
+   Each attribute's domain is divided into 32 cells. For each cell there is a bitmap of the subscriptions whose intervals
+   overlap it (those without a test of the attribute overlap every cell). The AND of the twenty bitmaps of an event's
+   cells contains all subscriptions that it satisfies, and a few more, so candidates are compared exactly.
 
-   A million bits are too many to stay in the cache. So subscriptions come in tiles of 4096, whose bitmaps do, and a
-   tile serves a thousand events before the next one's turn. Within a tile the AND runs over 512 bits at a time and
-   stops after fourteen attributes if nothing is left by then.
+   A million bits do not fit into the cache. So subscriptions are grouped in tiles of 4096, whose bitmaps fit, and a
+   tile is matched with a thousand events before the next one. Within a tile the AND runs over 512 bits at a time and
+   stops after fourteen attributes if no bit is left.
 
    Subscriptions have thirty columns: attribute, low, high, ...; events twenty values. */
 
@@ -32,7 +32,7 @@ static inline int cell(int32_t value)
     return (int64_t)value * CELLS / DOMAIN;
 }
 
-static void take(int64_t i, const int32_t *row)
+static void load_row(int64_t i, const int32_t *row)
 {
     for (int a = 0; a < ATTRIBUTES; a++) {
         low[i][a] = 0;
@@ -55,7 +55,7 @@ static int64_t load(Table table)
     low = room(rows * sizeof *low);
     high = room(rows * sizeof *high);
     for (int64_t i = 0; i < rows; i++)
-        take(i, table.cell + 3 * ASKED * i);
+        load_row(i, table.cell + 3 * ASKED * i);
     return tiles * sizeof *bitmaps + 2 * rows * sizeof *low;
 }
 

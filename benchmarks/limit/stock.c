@@ -1,8 +1,8 @@
 /* The limit for S: symbol = ... and price > ... and open < ... and high > ... and volume > ...
 
-   Subscriptions of one symbol stand together, and each of the four bounds is a column of its own. An event looks at
-   the subscriptions of its symbol, sixteen at a time: four comparisons leave a mask, and the numbers of those that
-   passed are packed together. While one event is compared, the columns of the eighth after it are fetched.
+   Subscriptions of one symbol are adjacent, and each of the four bounds is a column. An event is compared with the
+   subscriptions of its symbol, sixteen at a time: four comparisons give a mask, and the numbers of the matching ones
+   are compressed. While one event is compared, the columns for the eighth event after it are prefetched.
 
    Subscriptions have the columns symbol, price, open, high, volume; events symbol, price, open, high, low, close,
    volume. */
@@ -15,7 +15,7 @@
 enum { PRICE, OPEN, HIGH, VOLUME, BOUNDS };
 enum { AHEAD = 8, LINE = 16 /* integers in a cache line */ };
 
-static int32_t symbols, *first; /* subscriptions of symbol s stand at first[s] .. first[s + 1] - 1 */
+static int32_t symbols, *first; /* subscriptions of symbol s are first[s] .. first[s + 1] - 1 */
 static int32_t *bound[BOUNDS], *number;
 static int64_t events;
 static int32_t (*event)[1 + BOUNDS];
@@ -31,7 +31,7 @@ static int64_t load(Table table)
     for (int b = 0; b < BOUNDS; b++)
         bound[b] = room(4 * rows);
     for (int64_t i = 0; i < rows; i++)
-        first[table.cell[5 * i] + 2]++; /* two places on: filling moves each start to where it belongs */
+        first[table.cell[5 * i] + 2]++; /* two places on: filling moves each start to its place */
     for (int s = 1; s <= symbols; s++)
         first[s + 1] += first[s];
     for (int64_t i = 0; i < rows; i++) {
@@ -53,7 +53,7 @@ static void give(Table table)
     for (int64_t i = 0; i < events; i++) {
         for (int b = 0; b <= BOUNDS; b++)
             event[i][b] = table.cell[table.columns * i + column[b]];
-        if (event[i][0] >= symbols) /* nobody asks for it: the run after the last symbol is empty */
+        if (event[i][0] >= symbols) /* no subscription tests it: the run after the last symbol is empty */
             event[i][0] = symbols;
     }
 }

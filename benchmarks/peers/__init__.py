@@ -1,4 +1,4 @@
-"""Other people's engines for the same job. What a module imports from there is told to use one core first."""
+"""Engines of other projects for the same task. Libraries are limited to one core before they are imported."""
 
 import os
 

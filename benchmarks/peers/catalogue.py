@@ -1,4 +1,4 @@
-"""Every peer, fresh: engines are built once and thrown away."""
+"""All peers. Each call creates new engines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchmarks.peers.zen_rules import Zen
 JOINS: tuple[type[Engine], ...] = (DuckDB, Polars, Spark)
 RULES: tuple[type[Engine], ...] = (Clips, Zen, Cel)
 PROGRAMS: tuple[type[Engine], ...] = (EventRuler, LuceneMonitor, Quamina)
-"""These are fetched and compiled when they are first asked for."""
+"""These are downloaded and compiled on first use."""
 
 
 def peers() -> list[Engine]:
-    """Databases, rule libraries of PyPI, and the publish/subscribe engines of other languages."""
+    """Create engines: databases, rule libraries from PyPI, publish/subscribe engines in other languages."""
     return [peer() for peer in JOINS + RULES + PROGRAMS]

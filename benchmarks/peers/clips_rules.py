@@ -5,11 +5,11 @@
       (clause0 (owner ?owner) (q0 ?a0) (l1 ?l1&:(<= ?l1 ?a1)))
       => (found ?owner))
 
-The network hashes its memories by what is compared by equality, so an event is joined with the clauses of its symbol
-only. A rule for each subscription, the other way to write it, matches faster with some thousands of subscriptions, but
-ten thousand rules take as long to build as half a million facts.
+The network hashes its memories by equality tests, so an event is joined only with the clauses of its symbol. A rule for
+each subscription is the alternative: it matches faster with some thousands of subscriptions, but ten thousand rules
+take as long to build as half a million facts.
 
-Facts are asserted by functions in CLIPS and events retracted by a rule there. A fact that Python gets hold of is never
+Facts are asserted by functions in CLIPS, and events are retracted by a rule. A fact that is passed to Python is never
 freed (clipspy 1.0.6), and matching then gets slower with every event.
 """
 
@@ -21,8 +21,8 @@ import clips
 import numpy as np
 
 from benchmarks.engine import Counts, Engine
-from benchmarks.peers.intervals import MOST, intervals
-from benchmarks.peers.relations import Counting, Wide, relations
+from benchmarks.peers.intervals import MOST, to_intervals
+from benchmarks.peers.relations import Counting, Wide, to_relations
 from benchmarks.workloads import Events, Subscriptions
 from tests.support.packages import Unavailable
 
@@ -33,10 +33,10 @@ class Clips(Engine):
     name = "CLIPS"
 
     def prepare(self, subscriptions: Subscriptions) -> None:
-        self._asked = intervals(subscriptions, MOST)
-        form = relations(self._asked)
+        self._intervals = to_intervals(subscriptions, MOST)
+        form = to_relations(self._intervals)
         if isinstance(form, Counting):
-            raise Unavailable("a rule for each shape, and the shapes are too many")
+            raise Unavailable("too many shapes: each needs a rule")
         self._wide = form
         self._facts = list(_facts(form))
 
@@ -50,13 +50,17 @@ class Clips(Engine):
         del self._facts
 
     def give(self, events: Events) -> None:
-        rows = self._wide.events(self._asked.asked(events))["events"].drop_columns("id").to_pylist()
+        rows = (
+            self._wide.events(self._intervals.select_attributes(events))["events"]
+            .drop_columns("id")
+            .to_pylist()
+        )
         self._events = [[NIL if value is None else value for value in row.values()] for row in rows]
 
     def match(self) -> list[list[int]]:
-        return [self._one(event) for event in self._events]
+        return [self._match_event(event) for event in self._events]
 
-    def _one(self, event: list[int | clips.Symbol]) -> list[int]:
+    def _match_event(self, event: list[int | clips.Symbol]) -> list[int]:
         self._environment.call("publish", *event)
         self._environment.run()
         owners = self._found.copy()
@@ -68,7 +72,7 @@ class Clips(Engine):
 
 
 def _facts(wide: Wide) -> Iterator[tuple[str, list[int]]]:
-    """For each clause the function that takes it, and its values."""
+    """Yield for each clause the function that asserts it, and its values."""
     slots = [_slots(wide, shape) for shape in range(len(wide.shapes))]
     columns = {name: column.tolist() for name, column in wide.columns.items()}
     for row, shape in enumerate(wide.shape.tolist()):
@@ -76,7 +80,7 @@ def _facts(wide: Wide) -> Iterator[tuple[str, list[int]]]:
 
 
 def _slots(wide: Wide, shape: int) -> list[str]:
-    """What a clause of this shape has: its owner, what it compares by equality, all bounds."""
+    """Return the slots of clauses of a shape: the owner, equality tests, all bounds."""
     equal = [f"q{at}" for at, here in zip(wide.equal, wide.shapes[shape], strict=True) if here]
     return ["owner", *equal, *(name for name in wide.columns if name[0] in "lu")]
 
@@ -93,7 +97,7 @@ def _constructs(wide: Wide) -> Iterator[str]:
 
 
 def _template(name: str, function: str, slots: list[str]) -> Iterator[str]:
-    """A kind of fact, and a function that asserts one."""
+    """Yield a template of facts, and a function that asserts such a fact."""
     declared = " ".join(f"(slot {slot})" for slot in slots)
     variables = " ".join(f"?{slot}" for slot in slots)
     filled = " ".join(f"({slot} ?{slot})" for slot in slots)

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.engine import Counts, Engine
-from benchmarks.peers.intervals import intervals
-from benchmarks.peers.relations import relations
+from benchmarks.peers.intervals import to_intervals
+from benchmarks.peers.relations import to_relations
 from benchmarks.workloads import Events, Subscriptions
 
 
@@ -18,8 +18,8 @@ class DuckDB(Engine):
     def prepare(self, subscriptions: Subscriptions) -> None:
         self._connection = duckdb.connect()
         self._connection.execute("set threads = 1")
-        self._asked = intervals(subscriptions)
-        self._relations = relations(self._asked)
+        self._intervals = to_intervals(subscriptions)
+        self._relations = to_relations(self._intervals)
 
     def build(self) -> None:
         before = self._memory()
@@ -29,7 +29,7 @@ class DuckDB(Engine):
 
     def give(self, events: Events) -> None:
         self._count = len(events)
-        for name, data in self._relations.events(self._asked.asked(events)).items():
+        for name, data in self._relations.events(self._intervals.select_attributes(events)).items():
             self._load(name, data)
 
     def match(self) -> pa.Table:
@@ -42,8 +42,8 @@ class DuckDB(Engine):
         return self._nbytes
 
     def _memory(self) -> int:
-        found = self._connection.execute("select sum(memory_usage_bytes) from duckdb_memory()").fetchall()
-        return int(found[0][0])
+        rows = self._connection.execute("select sum(memory_usage_bytes) from duckdb_memory()").fetchall()
+        return int(rows[0][0])
 
     def _load(self, name: str, data: pa.Table) -> None:
         self._connection.register("incoming", data)

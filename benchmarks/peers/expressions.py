@@ -1,4 +1,4 @@
-"""Subscriptions as expressions of a rule language, events as the dictionaries such a language takes."""
+"""Subscriptions as expressions of a rule language, events as dictionaries for such a language."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from benchmarks.workloads import Events
 
 Event = dict[str, str | int]
 MISSING = -UNBOUNDED
-"""The number that an event lacks, where a language wants one: an expression asks for something greater."""
+"""Replaces missing numbers where a language requires a value: expressions test for greater ones."""
 
 
-def expressions(asked: Intervals) -> Iterator[str]:
-    """One for each subscription, its clauses in parentheses: `(f0 == "v17" && f1 >= 20134)`."""
-    clauses = list(_clauses(asked))
-    bounds = np.searchsorted(asked.owner, np.arange(asked.size + 1)).tolist()
+def expressions(intervals: Intervals) -> Iterator[str]:
+    """Return one expression per subscription, with clauses in parentheses: `(f0 == "v17" && f1 >= 20134)`."""
+    clauses = list(_clauses(intervals))
+    bounds = np.searchsorted(intervals.owner, np.arange(intervals.size + 1)).tolist()
     return (" || ".join(clauses[first:last]) for first, last in pairwise(bounds))
 
 
-def _clauses(asked: Intervals) -> Iterator[str]:
-    equal = asked.equal[asked.attribute].tolist()
-    columns = (equal, asked.attribute.tolist(), asked.low.tolist(), asked.high.tolist())
+def _clauses(intervals: Intervals) -> Iterator[str]:
+    equal = intervals.equal[intervals.attribute].tolist()
+    columns = (equal, intervals.attribute.tolist(), intervals.low.tolist(), intervals.high.tolist())
     tests = [_test(*each) for each in zip(*columns, strict=True)]
-    for begin, end in pairwise(asked.starts.tolist()):
+    for begin, end in pairwise(intervals.starts.tolist()):
         yield f"({' && '.join(tests[begin:end])})"
 
 
@@ -37,11 +37,11 @@ def _test(equal: bool, attribute: int, low: int, high: int) -> str:
     return lower if high == UNBOUNDED else f"f{attribute} <= {high} && {lower}"
 
 
-def dictionaries(asked: Intervals, events: Events) -> list[Event]:
-    """What is only compared by equality as strings, the rest as numbers."""
-    mine, equal = asked.asked(events), asked.equal.tolist()
-    attribute, value = mine.attribute.tolist(), mine.value.tolist()
+def dictionaries(intervals: Intervals, events: Events) -> list[Event]:
+    """Convert events: attributes with only equality tests become strings, all others numbers."""
+    selected, equal = intervals.select_attributes(events), intervals.equal.tolist()
+    attribute, value = selected.attribute.tolist(), selected.value.tolist()
     return [
         {f"f{attribute[at]}": f"v{value[at]}" if equal[attribute[at]] else value[at] for at in range(*run)}
-        for run in pairwise(mine.starts.tolist())
+        for run in pairwise(selected.starts.tolist())
     ]

@@ -1,9 +1,9 @@
-"""The form that peers are given: every test a closed interval, attributes that nobody asks about left out.
+"""Input form of peers: every test is a closed interval, and attributes without tests are left out.
 
     symbol = 'S0017' and price > 20133        →        symbol in [17, 17], price in [20134, UNBOUNDED]
 
-Attributes are numbered anew, the most selective one first: engines that work through fields in the order of their names
-(event-ruler) or tests in the order they are written (CLIPS, expressions) then do the least work.
+Attributes are renumbered, the most selective one first: engines that process fields in the order of names (event-ruler)
+or tests in written order (CLIPS, expressions) then do the least work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.matching.compiler.plan import Relation
 
 UNBOUNDED = 1 << 62
 MOST = 1_000_000
-"""Clauses that are given to engines which take kilobytes for each."""
+"""Limit of clauses for engines that use kilobytes per clause."""
 
 LOWER = (Relation.EQ, Relation.GE, Relation.GT, Relation.BETWEEN)
 UPPER = (Relation.EQ, Relation.LE, Relation.LT, Relation.BETWEEN)
@@ -29,8 +29,8 @@ UPPER = (Relation.EQ, Relation.LE, Relation.LT, Relation.BETWEEN)
 class Intervals:
     """Clause c is `starts[c]:starts[c + 1]`: `attribute[t]` within `low[t]` and `high[t]`, for `owner[c]`.
 
-    `equal[a]` says that only equality is asked of an attribute, so that its values may be anything that can be told
-    apart. `number` has the new number of each of the workload's attributes, -1 for those nobody asks about.
+    `equal[a]` is set if an attribute has only equality tests, so that its values need no order. `number` has the new
+    number of each of the workload's attributes, -1 for those without tests.
     """
 
     attributes: tuple[Attribute, ...]
@@ -49,11 +49,11 @@ class Intervals:
 
     @property
     def clause(self) -> Integers:
-        """The clause each test belongs to."""
+        """Return the clause of each test."""
         return np.repeat(np.arange(self.clauses), np.diff(self.starts))
 
-    def asked(self, events: Events) -> Events:
-        """The events, with the attributes that somebody asks about, in order."""
+    def select_attributes(self, events: Events) -> Events:
+        """Return the events with only the tested attributes, in order."""
         attribute = self.number[events.attribute]
         kept = np.flatnonzero(attribute >= 0)
         kept = kept[np.lexsort((attribute[kept], events.rows[kept]))]
@@ -61,8 +61,8 @@ class Intervals:
         return Events(self.attributes, starts, attribute[kept].astype(np.int32), events.value[kept])
 
 
-def intervals(subscriptions: Subscriptions, most: int | None = None) -> Intervals:
-    """The subscriptions in that form; Unavailable where an engine would not have the memory for so many clauses."""
+def to_intervals(subscriptions: Subscriptions, most: int | None = None) -> Intervals:
+    """Convert subscriptions; raise Unavailable if an engine would run out of memory with so many clauses."""
     if most is not None and subscriptions.clauses > most:
         raise Unavailable(f"not tried with more than {most:,} clauses, for lack of memory")
     low, high = _bounds(subscriptions)
@@ -90,7 +90,7 @@ def intervals(subscriptions: Subscriptions, most: int | None = None) -> Interval
 def _bounds(subscriptions: Subscriptions) -> tuple[Integers, Integers]:
     relation = subscriptions.relation
     if not np.isin(relation, (*LOWER, *UPPER)).all():
-        raise Unavailable("the drivers know intervals and equalities only")
+        raise Unavailable("the drivers support intervals and equalities only")
     low = np.where(np.isin(relation, LOWER), subscriptions.low, -UNBOUNDED) + (relation == Relation.GT)
     upper = np.where(relation == Relation.BETWEEN, subscriptions.high, subscriptions.low)
     high = np.where(np.isin(relation, UPPER), upper, UNBOUNDED) - (relation == Relation.LT)
@@ -98,16 +98,16 @@ def _bounds(subscriptions: Subscriptions) -> tuple[Integers, Integers]:
 
 
 def _most_selective_first(subscriptions: Subscriptions) -> Integers:
-    """The attributes asked about: one that is compared by equality tells more the more values it is compared with."""
+    """Order the tested attributes: equality is more selective the more values an attribute is compared with."""
     attribute, equal = subscriptions.attribute, subscriptions.relation == Relation.EQ
     count = len(subscriptions.attributes)
-    asked = np.bincount(attribute, minlength=count)
+    tests = np.bincount(attribute, minlength=count)
     pairs = np.unique(np.column_stack((attribute[equal], subscriptions.low[equal])), axis=0)
     values = np.bincount(pairs[:, 0], minlength=count)
-    tells = asked + np.bincount(attribute[equal], minlength=count) * np.log2(np.maximum(values, 1))
-    return np.argsort(-tells, kind="stable")[: np.count_nonzero(asked)]
+    selectivity = tests + np.bincount(attribute[equal], minlength=count) * np.log2(np.maximum(values, 1))
+    return np.argsort(-selectivity, kind="stable")[: np.count_nonzero(tests)]
 
 
 def _check_once(tests: Integers) -> None:
     if (tests[1:] == tests[:-1]).any():
-        raise Unavailable("the drivers know one test an attribute only, and a clause has two")
+        raise Unavailable("the drivers support one test per attribute and clause, and a clause has two")

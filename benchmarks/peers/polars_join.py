@@ -1,8 +1,8 @@
 """Polars: a join for each combination of equalities, then a filter by the ranges; on one core, by its streaming engine.
 
-Where no clause has an equality (intervals only), every event is a filter over all clauses: measured, that is several
-times faster than `join_where` (an IE-join on two of the twenty conditions) and than a filtered cross join. Where the
-clauses are of too many shapes, tests are joined and counted as in the other databases.
+If no clause has an equality (intervals only), every event is a filter over all clauses. In measurements that is several
+times faster than `join_where` (an IE-join on two of the twenty conditions) and than a filtered cross join. If clauses
+have too many shapes, tests are joined and counted as in the other databases.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.engine import Counts, Engine
-from benchmarks.peers.intervals import intervals
-from benchmarks.peers.relations import Counting, Tables, Wide, relations
+from benchmarks.peers.intervals import to_intervals
+from benchmarks.peers.relations import Counting, Tables, Wide, to_relations
 from benchmarks.workloads import Events, Subscriptions
 
 
@@ -25,24 +25,24 @@ class Polars(Engine):
     name = "Polars join"
 
     def prepare(self, subscriptions: Subscriptions) -> None:
-        self._asked = intervals(subscriptions)
-        self._relations = relations(self._asked)
-        self._several = self._asked.clauses > self._asked.size
+        self._intervals = to_intervals(subscriptions)
+        self._relations = to_relations(self._intervals)
+        self._several = self._intervals.clauses > self._intervals.size
 
     def build(self) -> None:
         form = self._relations
         if isinstance(form, Counting):
-            self._plan: _Counted | _Filtered | _Joined = _Counted(form.tables)
+            self._plan: _CountPlan | _FilterPlan | _JoinPlan = _CountPlan(form.tables)
         else:
-            self._plan = _Joined(form) if form.equal else _Filtered(form)
+            self._plan = _JoinPlan(form) if form.equal else _FilterPlan(form)
 
     def give(self, events: Events) -> None:
         self._count = len(events)
-        self._events = _frame(self._relations.events(self._asked.asked(events))["events"])
+        self._events = _frame(self._relations.events(self._intervals.select_attributes(events))["events"])
 
     def match(self) -> pl.DataFrame:
-        found = self._plan.match(self._events)
-        return found.unique() if self._several else found
+        matches = self._plan.match(self._events)
+        return matches.unique() if self._several else matches
 
     def counts(self, answer: pl.DataFrame) -> Counts:
         return np.bincount(answer["event"].to_numpy(), minlength=self._count)
@@ -57,8 +57,8 @@ def _frame(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
-class _Joined:
-    """One join a shape. All are collected together."""
+class _JoinPlan:
+    """One join per shape, all collected together."""
 
     def __init__(self, wide: Wide) -> None:
         every = pl.DataFrame(wide.columns)
@@ -87,18 +87,18 @@ class _Joined:
         return joined.filter(*self._ranges).select(event="id", subscription="owner")
 
 
-class _Filtered:
-    """A filter an event."""
+class _FilterPlan:
+    """One filter per event."""
 
     def __init__(self, wide: Wide) -> None:
         self.frames = [pl.DataFrame(wide.columns)]
         self._bounds = [name for name in wide.columns if name != "owner"]
 
     def match(self, events: pl.DataFrame) -> pl.DataFrame:
-        return pl.concat([self._one(event) for event in events.to_dicts()])
+        return pl.concat([self._match_event(event) for event in events.to_dicts()])
 
-    def _one(self, event: dict[str, int | None]) -> pl.DataFrame:
-        """Whole columns are compared and their masks combined: faster than one filter of forty expressions."""
+    def _match_event(self, event: dict[str, int | None]) -> pl.DataFrame:
+        """Compare whole columns and combine the masks, which is faster than one filter of forty expressions."""
         clauses = self.frames[0]
         masks = (
             clauses[name] <= event[f"a{name[1:]}"]
@@ -106,14 +106,17 @@ class _Filtered:
             else clauses[name] >= event[f"a{name[1:]}"]
             for name in self._bounds
         )
-        found = clauses["owner"].filter(reduce(and_, masks))
+        matches = clauses["owner"].filter(reduce(and_, masks))
         return pl.DataFrame(
-            {"event": pl.repeat(event["id"], len(found), dtype=pl.Int32, eager=True), "subscription": found}
+            {
+                "event": pl.repeat(event["id"], len(matches), dtype=pl.Int32, eager=True),
+                "subscription": matches,
+            }
         )
 
 
-class _Counted:
-    """Tests that hold, counted."""
+class _CountPlan:
+    """Satisfied tests, counted per clause."""
 
     def __init__(self, tables: Tables) -> None:
         self.frames = [_frame(tables[name]) for name in ("equal", "ranged", "clauses")]
@@ -122,14 +125,14 @@ class _Counted:
         equal, ranged, clauses = (frame.lazy() for frame in self.frames)
         same = events.lazy().join(equal, left_on=("attribute", "value"), right_on=("attribute", "low"))
         within = events.lazy().join(ranged, on="attribute").filter(pl.col("value").is_between("low", "high"))
-        held = pl.concat([each.select("id", "clause") for each in (same, within)])
-        counted = held.group_by("id", "clause").agg(needed=pl.len().cast(pl.Int32))
-        found = counted.join(clauses, on=("clause", "needed"))
-        return found.select(event="id", subscription="owner").collect(engine="streaming")
+        satisfied = pl.concat([each.select("id", "clause") for each in (same, within)])
+        counted = satisfied.group_by("id", "clause").agg(needed=pl.len().cast(pl.Int32))
+        matches = counted.join(clauses, on=("clause", "needed"))
+        return matches.select(event="id", subscription="owner").collect(engine="streaming")
 
 
 def _ranges(wide: Wide) -> list[pl.Expr]:
-    """One at least: a filter of none is refused."""
+    """Return at least one condition: Polars rejects an empty filter."""
     lower = [pl.col(f"a{at}") >= pl.col(f"l{at}") for at in wide.ranged if f"l{at}" in wide.columns]
     upper = [pl.col(f"a{at}") <= pl.col(f"u{at}") for at in wide.ranged if f"u{at}" in wide.columns]
     return lower + upper or [pl.lit(True)]

@@ -1,14 +1,14 @@
-"""Subscriptions and events as tables, matching as a join: the forms a careful user of a database would write.
+"""Subscriptions and events as tables, matching as a join, in forms that a careful database user would write.
 
-Where subscriptions have few combinations of equalities over not too many attributes, a clause is a row with a column
-for each attribute (`Wide`). The clauses of all combinations are in one table; a column that a clause does not ask about
-holds NOT_ASKED, and the events are given once for each combination:
+If subscriptions have few combinations of equalities over a limited number of attributes, a clause is a row with a
+column for each attribute (`Wide`). The clauses of all combinations are in one table. A column without a test in a
+clause holds NO_TEST, and the events are repeated for each combination:
 
     from events e cross join shapes h
-    join subscriptions s on s.q0 = case when h.q0 then e.a0 else NOT_ASKED end and e.a1 >= s.l1
+    join subscriptions s on s.q0 = case when h.q0 then e.a0 else NO_TEST end and e.a1 >= s.l1
 
-Otherwise a test is a row, and a clause matches an event when as many of its tests hold as it has (`Counting`). Values
-are integers of 32 bits, strings their numbers in a dictionary: the joins are about a third faster so.
+Otherwise a test is a row, and a clause matches an event if all its tests hold, by their count (`Counting`). Values are
+32-bit integers, and strings their numbers in a dictionary, which makes the joins about a third faster.
 """
 
 from __future__ import annotations
@@ -24,62 +24,62 @@ from benchmarks.workloads import Events, Integers
 from tests.support.packages import Unavailable
 
 SHAPES, COLUMNS = 1000, 100
-"""More combinations of equalities, or more attributes, are not put into columns."""
+"""Limits of combinations of equalities and of attributes for a table with columns."""
 
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
-MISSING = NOT_ASKED = LEAST + 1
-"""A value that an event lacks lies below every bound that is asked for, and above the one of who does not ask."""
+MISSING = NO_TEST = LEAST + 1
+"""A missing value is below every bound of a test, and above the bound of a clause without a test."""
 
 Values = npt.NDArray[np.int32]
 Tables = dict[str, pa.Table]
 
 
-def relations(asked: Intervals) -> Wide | Counting:
-    if len(asked.attributes) > COLUMNS:
-        return Counting(asked)
-    wide = Wide(asked)
-    return wide if len(wide.shapes) <= SHAPES else Counting(asked)
+def to_relations(intervals: Intervals) -> Wide | Counting:
+    if len(intervals.attributes) > COLUMNS:
+        return Counting(intervals)
+    wide = Wide(intervals)
+    return wide if len(wide.shapes) <= SHAPES else Counting(intervals)
 
 
 def narrowed(values: Integers) -> Values:
-    """Values in 32 bits; what is unbounded becomes the least and the most there is."""
+    """Convert values to 32 bits; unbounded ones become the minimum and maximum."""
     bounded = np.abs(values) != UNBOUNDED
     if (np.abs(values[bounded]) > MOST - 1).any():
-        raise Unavailable("the joins are written for values of 32 bits")
+        raise Unavailable("the joins only support values of 32 bits")
     return np.clip(values, LEAST, MOST).astype(np.int32)
 
 
 class Wide:
-    """A row for each clause. `q<a>` is what attribute a must be equal to, `l<a>` and `u<a>` are its bounds."""
+    """A row for each clause. `q<a>` is the value required of attribute a, `l<a>` and `u<a>` are its bounds."""
 
-    def __init__(self, asked: Intervals) -> None:
-        self._asked, self._several = asked, asked.clauses > asked.size
-        count = np.bincount(asked.attribute, minlength=len(asked.attributes))
-        self.always: npt.NDArray[np.bool_] = count == asked.clauses
-        self.columns: dict[str, Values] = {"owner": asked.owner.astype(np.int32)}
-        for at in range(len(asked.attributes)):
-            self.columns |= self._column(at, np.flatnonzero(asked.attribute == at))
-        self.equal: list[int] = np.flatnonzero(asked.equal).tolist()
-        self.ranged: list[int] = np.flatnonzero(~asked.equal).tolist()
+    def __init__(self, intervals: Intervals) -> None:
+        self._intervals, self._several = intervals, intervals.clauses > intervals.size
+        count = np.bincount(intervals.attribute, minlength=len(intervals.attributes))
+        self.always: npt.NDArray[np.bool_] = count == intervals.clauses
+        self.columns: dict[str, Values] = {"owner": intervals.owner.astype(np.int32)}
+        for at in range(len(intervals.attributes)):
+            self.columns |= self._column(at, np.flatnonzero(intervals.attribute == at))
+        self.equal: list[int] = np.flatnonzero(intervals.equal).tolist()
+        self.ranged: list[int] = np.flatnonzero(~intervals.equal).tolist()
         self.shapes, self.shape = self._shapes()
 
     def _column(self, at: int, tests: Integers) -> dict[str, Values]:
-        asked, clauses = self._asked, self._asked.clause[tests]
-        low, high = narrowed(asked.low[tests]), narrowed(asked.high[tests])
-        if asked.equal[at]:
-            return {f"q{at}": _filled(asked.clauses, NOT_ASKED, clauses, low)}
+        intervals, clauses = self._intervals, self._intervals.clause[tests]
+        low, high = narrowed(intervals.low[tests]), narrowed(intervals.high[tests])
+        if intervals.equal[at]:
+            return {f"q{at}": _filled(intervals.clauses, NO_TEST, clauses, low)}
         columns = {}
         if not self.always[at] or (low > LEAST).any():
-            columns[f"l{at}"] = _filled(asked.clauses, LEAST, clauses, np.maximum(low, MISSING + 1))
+            columns[f"l{at}"] = _filled(intervals.clauses, LEAST, clauses, np.maximum(low, MISSING + 1))
         if not self.always[at] or (high < MOST).any():
-            columns[f"u{at}"] = _filled(asked.clauses, MOST, clauses, high)
+            columns[f"u{at}"] = _filled(intervals.clauses, MOST, clauses, high)
         return columns
 
     def _shapes(self) -> tuple[npt.NDArray[np.bool_], Integers]:
-        """The combinations of attributes that are compared by equality, and the one each clause has."""
+        """Return the combinations of attributes with equality tests, and the combination of each clause."""
         compared = np.column_stack(
-            [np.zeros((self._asked.clauses, 0), np.bool_)]
-            + [self.columns[f"q{at}"] != NOT_ASKED for at in self.equal]
+            [np.zeros((self._intervals.clauses, 0), np.bool_)]
+            + [self.columns[f"q{at}"] != NO_TEST for at in self.equal]
         )
         packed = np.packbits(compared, axis=1)
         _, first, shape = np.unique(packed, axis=0, return_index=True, return_inverse=True)
@@ -95,7 +95,7 @@ class Wide:
 
     @property
     def query(self) -> str:
-        """Pairs of an event and a subscription. The hint is a comment to those who do not know it."""
+        """Return the query for pairs of event and subscription. Databases that do not know the hint ignore it."""
         cross = " cross join shapes h" if len(self.shapes) > 1 else ""
         return (
             f"select /*+ BROADCAST(s), BROADCAST(h) */ {'distinct ' * self._several}"
@@ -107,7 +107,7 @@ class Wide:
         equal = [
             f"s.q{at} = e.a{at}"
             if self.always[at]
-            else f"s.q{at} = case when h.q{at} then e.a{at} else {NOT_ASKED} end"
+            else f"s.q{at} = case when h.q{at} then e.a{at} else {NO_TEST} end"
             for at in self.equal
         ]
         lower = [f"e.a{at} >= s.l{at}" for at in self.ranged if f"l{at}" in self.columns]
@@ -115,12 +115,12 @@ class Wide:
         return equal + lower + upper
 
     def events(self, events: Events) -> Tables:
-        """A row for each event, null for what it lacks; MISSING where that must not hinder who does not ask."""
+        """Return a row for each event: missing values are null, or MISSING where clauses may have no test."""
         columns: dict[str, Any] = {"id": _numbers(len(events))}
-        for at in range(len(self._asked.attributes)):
+        for at in range(len(self._intervals.attributes)):
             present, values = events.column(at)
             column = pa.array(narrowed(values), mask=~present)
-            kept = self._asked.equal[at] or self.always[at]
+            kept = self._intervals.equal[at] or self.always[at]
             columns[f"a{at}"] = column if kept else column.fill_null(MISSING)
         return {"events": pa.table(columns)}
 
@@ -128,19 +128,23 @@ class Wide:
 class Counting:
     """A row for each test."""
 
-    def __init__(self, asked: Intervals) -> None:
-        self._several = asked.clauses > asked.size
+    def __init__(self, intervals: Intervals) -> None:
+        self._several = intervals.clauses > intervals.size
         tests = pa.table(
             {
-                "clause": asked.clause.astype(np.int32),
-                "attribute": asked.attribute.astype(np.int32),
-                "low": narrowed(asked.low),
-                "high": narrowed(asked.high),
+                "clause": intervals.clause.astype(np.int32),
+                "attribute": intervals.attribute.astype(np.int32),
+                "low": narrowed(intervals.low),
+                "high": narrowed(intervals.high),
             }
         )
-        equal = asked.low == asked.high
-        needed = np.diff(asked.starts).astype(np.int32)
-        clauses = {"clause": _numbers(asked.clauses), "owner": asked.owner.astype(np.int32), "needed": needed}
+        equal = intervals.low == intervals.high
+        needed = np.diff(intervals.starts).astype(np.int32)
+        clauses = {
+            "clause": _numbers(intervals.clauses),
+            "owner": intervals.owner.astype(np.int32),
+            "needed": needed,
+        }
         self.tables: Tables = {
             "equal": tests.filter(pa.array(equal)),
             "ranged": tests.filter(pa.array(~equal)),
@@ -149,13 +153,13 @@ class Counting:
 
     @property
     def query(self) -> str:
-        held = " union all ".join(
+        satisfied = " union all ".join(
             "select /*+ BROADCAST(t) */ e.id, t.clause "
             f"from events e join {table} t on e.attribute = t.attribute and {test}"
             for table, test in (("equal", "e.value = t.low"), ("ranged", "e.value between t.low and t.high"))
             if self.tables[table].num_rows
         )
-        counted = f"select id, clause, count(*) as held from ({held}) x group by id, clause"
+        counted = f"select id, clause, count(*) as held from ({satisfied}) x group by id, clause"
         return (
             f"select {'distinct ' * self._several}h.id as event, c.owner as subscription "
             f"from ({counted}) h join clauses c on h.clause = c.clause and h.held = c.needed"

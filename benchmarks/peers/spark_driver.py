@@ -1,8 +1,8 @@
-"""The process that `spark_join` talks to: tables from Parquet files into memory, queries over them.
+"""Process controlled by `spark_join`: loads tables from Parquet files into memory and runs queries.
 
-table <name> <file>    take a table, instead of the one of that name
-match <query>          run a query; its rows go to a sink that drops them, for collecting would cost more than finding
-count <query>          how many subscriptions the query finds for each event
+table <name> <file>    load a table, replacing the one of that name
+match <query>          run a query into a sink that drops rows: collecting would cost more than matching
+count <query>          count the subscriptions that the query finds for each event
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.driver.memory": "8g",  # a broadcast table of millions of rows
     "spark.sql.shuffle.partitions": "1",  # one core, one partition
     "spark.sql.adaptive.enabled": "false",  # the query says what to broadcast
-    "spark.sql.broadcastTimeout": "3600",  # whoever asks is less patient
+    "spark.sql.broadcastTimeout": "3600",  # the harness has a shorter limit
 }
 NANOSECONDS = 1e9
 
@@ -58,7 +58,7 @@ class Driver:
         return {"event": [row["event"] for row in rows], "count": [row["found"] for row in rows]}
 
     def _last_job_seconds(self) -> float:
-        """CPU time of the last job's tasks, as Spark keeps it for its web page. A broadcast is a job before it."""
+        """Return the CPU time of the last job's tasks from Spark's status store. A broadcast is an earlier job."""
         context = self._session.sparkContext._jsc.sc()
         context.listenerBus().waitUntilEmpty()
         store = context.statusStore()
@@ -68,7 +68,7 @@ class Driver:
 
 
 def _items(sequence: Any) -> list[Any]:
-    """A list of Scala's as one of Python's."""
+    """Convert a Scala sequence to a list."""
     return [sequence.apply(at) for at in range(sequence.size())]
 
 
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def _own_output() -> TextIO:
-    """Standard output for answers only: whatever Spark or Java print goes to standard error."""
+    """Reserve standard output for answers: output of Spark and Java goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return answers
@@ -92,7 +92,7 @@ def _session() -> SparkSession:
     builder = SparkSession.builder.master("local[1]").appName("benchmarks")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    options = " ".join(use_archive(find_java()))  # it starts faster, and runs as ever
+    options = " ".join(use_archive(find_java()))  # only the start is faster
     builder = builder.config("spark.driver.extraJavaOptions", options)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -1,7 +1,7 @@
-"""Spark SQL: the subscriptions broadcast, the events streamed past them, in one task at a time.
+"""Spark SQL: subscriptions are broadcast and joined with the events, in one task at a time.
 
-It runs in a process of its own (`spark_driver`), so that a query that takes too long ends with it. The seconds are
-those of the tasks' own threads: starting the session, planning and making the broadcast table are not counted.
+It runs in a separate process (`spark_driver`), so that a query that takes too long can be killed. The seconds are those
+of the tasks' threads: starting the session, planning and building the broadcast table are not counted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.child import Child
 from benchmarks.engine import Counts, Engine
-from benchmarks.peers.intervals import intervals
-from benchmarks.peers.relations import Counting, Tables, Wide, relations
+from benchmarks.peers.intervals import to_intervals
+from benchmarks.peers.relations import Counting, Tables, Wide, to_relations
 from benchmarks.workloads import Events, Subscriptions
 from tests.support.packages import Unavailable
 
@@ -37,19 +37,22 @@ class Spark(Engine):
     def prepare(self, subscriptions: Subscriptions) -> None:
         if shutil.which("java") is None:
             raise Unavailable("no java on the PATH")
-        self._asked = intervals(subscriptions)
-        self._relations = _wide(relations(self._asked))
+        self._intervals = to_intervals(subscriptions)
+        self._relations = _wide(to_relations(self._intervals))
         self._folder = Path(tempfile.mkdtemp(prefix="tidings-bench-"))
         self._child = Child(DRIVER, PROJECT)
-        self._warm(subscriptions)
-        self._files = self._written(self._relations.tables)
+        self._warm_up(subscriptions)
+        self._files = self._write_tables(self._relations.tables)
 
-    def _warm(self, subscriptions: Subscriptions) -> None:
-        """Run the query over one clause and no event: a session's first query loads classes for seconds."""
+    def _warm_up(self, subscriptions: Subscriptions) -> None:
+        """Run the query over one clause and no event: the first query of a session loads classes for seconds."""
         nothing = np.zeros(0, np.int64)
         events = Events(subscriptions.attributes, np.zeros(1, np.int64), nothing.astype(np.int32), nothing)
-        tables = {**self._relations.tables, **self._relations.events(self._asked.asked(events))}
-        for name, path in self._written({name: table[:1] for name, table in tables.items()}).items():
+        tables = {
+            **self._relations.tables,
+            **self._relations.events(self._intervals.select_attributes(events)),
+        }
+        for name, path in self._write_tables({name: table[:1] for name, table in tables.items()}).items():
             self._ask("table", name, path)
         self._ask("match", self._relations.query)
 
@@ -59,16 +62,18 @@ class Spark(Engine):
 
     def give(self, events: Events) -> None:
         self._count = len(events)
-        for name, path in self._written(self._relations.events(self._asked.asked(events))).items():
+        for name, path in self._write_tables(
+            self._relations.events(self._intervals.select_attributes(events))
+        ).items():
             self._ask("table", name, path)
 
     def match(self) -> None:
         self._seconds = float(self._ask("match", self._relations.query)["seconds"])
 
     def counts(self, answer: None) -> Counts:
-        found = self._ask("count", self._relations.query)
+        result = self._ask("count", self._relations.query)
         counts = np.zeros(self._count, np.int64)
-        counts[found["event"]] = found["count"]
+        counts[result["event"]] = result["count"]
         return counts
 
     def seconds(self) -> float:
@@ -84,7 +89,7 @@ class Spark(Engine):
         assert self._child
         return self._child.ask(*words)
 
-    def _written(self, tables: Tables) -> dict[str, Path]:
+    def _write_tables(self, tables: Tables) -> dict[str, Path]:
         assert self._folder
         paths = {name: self._folder / f"{name}.parquet" for name in tables}
         for name, table in tables.items():

@@ -39,7 +39,7 @@ def _compile_go(source: Path, folder: Path) -> None:
     go, name = find_tool("go"), source.name
     shutil.copytree(source, folder, dirs_exist_ok=True)
     environment = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-    run_tool([go, "mod", "download"], f"Go could not fetch what {name} needs", folder, environment)
+    run_tool([go, "mod", "download"], f"Go could not download the modules of {name}", folder, environment)
     run_tool([go, "build", "-o", folder / name, "."], f"Go could not build {name}", folder, environment)
 
 

@@ -1,4 +1,4 @@
-"""Like ads: boolean expressions of 1 to 56 predicates over 122 attributes, put together from shared subexpressions.
+"""After ads: boolean expressions of 1 to 56 predicates over 122 attributes, composed of shared subexpressions.
 
 An advertiser's expression is
 
@@ -24,7 +24,7 @@ from tidings.matching.compiler.plan import Relation
 
 THEMES = 10
 OFFER = THEMES
-"""The number of the theme the alternatives are of."""
+"""Number of the theme of the alternatives."""
 SIZES = np.array([11] * THEMES + [12])
 """Attributes of each theme."""
 ATTRIBUTES = tuple(Attribute(f"ad{at:03d}") for at in range(SIZES.sum()))
@@ -34,11 +34,11 @@ LONGEST = 4
 ALTERNATIVES = 4
 NUMBERS = 1000
 NUMERIC = np.arange(len(ATTRIBUTES)) % 3 == 0
-"""These are numbers from 0 to 999 and compared by intervals, the others one of a few values, by equality."""
+"""Attributes with numbers from 0 to 999 and interval tests; the others have few values and equality tests."""
 
 
 class Pool(NamedTuple):
-    """Parts: number p has the tests `starts[p]:starts[p + 1]`; those of theme t are p = t * POOL and on."""
+    """Parts: part p has the tests `starts[p]:starts[p + 1]`; those of theme t start at p = t * POOL."""
 
     starts: Integers
     attribute: Integers
@@ -51,7 +51,7 @@ def ads(subscriptions: int, events: int, seed: int = 10) -> Workload:
     values = np.where(NUMERIC, NUMBERS, rng.integers(20, 500, len(ATTRIBUTES)))
     pool = _pool(rng, values)
     clauses, owner = _clauses(rng, subscriptions)
-    return Workload("ads", _asked(pool, clauses, owner, subscriptions), _published(rng, values, events))
+    return Workload("ads", _subscriptions(pool, clauses, owner, subscriptions), _events(rng, values, events))
 
 
 def _pool(rng: np.random.Generator, values: Integers) -> Pool:
@@ -67,14 +67,14 @@ def _pool(rng: np.random.Generator, values: Integers) -> Pool:
 
 
 def _value(rng: np.random.Generator, values: Integers, attribute: Integers) -> Integers:
-    """A value of each of these attributes: any of the numbers; of a few values, the low ones more often."""
+    """Draw a value for each attribute: numbers uniformly; of few values, the low ones more often."""
     share = rng.random(len(attribute))
     number, name = share * values[attribute], (values[attribute] + 1.0) ** share - 1
     return np.where(NUMERIC[attribute], number, name).astype(np.int64)
 
 
 def _clauses(rng: np.random.Generator, rows: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int32]]:
-    """For each clause its part of each theme, or -1 for none; and the expression it is of."""
+    """Return for each clause its part of each theme, or -1 for none, and its expression."""
     themes = 1 + rng.binomial(THEMES - 1, rng.beta(1.5, 3, rows))
     offers = np.where(rng.random(rows) < 1 / 3, rng.integers(2, ALTERNATIVES + 1, rows), 0)
     part = (np.arange(len(SIZES)) * POOL + zipf(rng, POOL, (rows, len(SIZES)))).astype(np.int16)
@@ -88,7 +88,7 @@ def _clauses(rng: np.random.Generator, rows: int) -> tuple[npt.NDArray[np.int16]
     return clauses, owner
 
 
-def _asked(
+def _subscriptions(
     pool: Pool, clauses: npt.NDArray[np.int16], owner: npt.NDArray[np.int32], size: int
 ) -> Subscriptions:
     lengths = np.where(clauses >= 0, np.diff(pool.starts)[clauses], 0).sum(axis=1)
@@ -106,8 +106,8 @@ def _asked(
     )
 
 
-def _published(rng: np.random.Generator, values: Integers, rows: int) -> Events:
-    """Events that give four fifths of the attributes, each event its own."""
+def _events(rng: np.random.Generator, values: Integers, rows: int) -> Events:
+    """Generate events, each with a random four fifths of the attributes."""
     cells = np.tile(np.arange(len(ATTRIBUTES)), rows)
     value = _value(rng, values, cells).reshape(rows, len(ATTRIBUTES))
     return table(ATTRIBUTES, value, rng.random(value.shape) < 0.8)

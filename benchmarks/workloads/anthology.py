@@ -1,7 +1,7 @@
-"""Real documents: the papers of the ACL Anthology of two years, each an XML document.
+"""Real documents: two years of papers of the ACL Anthology, each an XML document.
 
-The archive is looked for beside the checkout, as `../shared/data/acl-anthology-2020-2021.tar.gz`: collections as XML,
-with papers in volumes. It is no part of the project; without it there is no such workload.
+The archive is expected beside the checkout, as `../shared/data/acl-anthology-2020-2021.tar.gz`: collections as XML,
+with papers in volumes. It is not part of the project; without it the workload is skipped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from benchmarks.workloads.xpaths import xpaths
 NAME = "anthology"
 ARCHIVE = Path(__file__).parents[3] / "shared" / "data" / "acl-anthology-2020-2021.tar.gz"
 LONGEST = 100
-"""Characters of a value that a subscription asks for."""
+"""Maximum length of a value in a subscription."""
 
 
 def anthology(subscriptions: int, archive: Path, seed: int = 7) -> DocumentWorkload:
-    """All papers, and so many subscriptions whose values are taken from them."""
+    """Return all papers, and subscriptions with values from them."""
     papers = read(archive)
     texts = xpaths(subscriptions, [leaves(paper) for paper in papers], seed)
     return DocumentWorkload(NAME, texts, Documents.of(papers))
@@ -33,10 +33,10 @@ def anthology(subscriptions: int, archive: Path, seed: int = 7) -> DocumentWorkl
 
 @cache
 def read(archive: Path) -> tuple[bytes, ...]:
-    """The papers as documents, in an order by chance: the first thousand are like all others."""
-    found = list(_papers(archive))
-    random.Random(1).shuffle(found)
-    return tuple(found)
+    """Return the papers as documents in random order, so that the first thousand are typical."""
+    papers = list(_papers(archive))
+    random.Random(1).shuffle(papers)
+    return tuple(papers)
 
 
 def _papers(archive: Path) -> Iterator[bytes]:
@@ -50,13 +50,13 @@ def _papers(archive: Path) -> Iterator[bytes]:
 
 
 def leaves(paper: bytes) -> list[Leaf]:
-    """What a subscription may ask of a paper: attributes, and elements with text of their own, if it is short."""
+    """Return the values of a paper for subscriptions: attributes, and elements with short text of their own."""
     root = etree.fromstring(paper)
-    found = [Leaf(0, (root.tag, f"@{name}"), value) for name, value in root.items()]
+    candidates = [Leaf(0, (root.tag, f"@{name}"), value) for name, value in root.items()]
     for branch, child in enumerate(root.iterchildren(etree.Element), 1):
         for element in child.iter(etree.Element):
-            found += _of_element(branch, element)
-    return [leaf for leaf in found if _is_fit(leaf.value)]
+            candidates += _of_element(branch, element)
+    return [leaf for leaf in candidates if _is_fit(leaf.value)]
 
 
 def _of_element(branch: int, element: etree._Element) -> Iterator[Leaf]:

@@ -1,4 +1,4 @@
-"""Subscriptions in columns, as an index takes them: one block where all have one shape, else test by test."""
+"""Subscriptions in columns, for an index: one block if all have one shape, otherwise test by test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.workloads.forms import Subscriptions
 
 RELATIONS = 16
-"""More than there are relations: a test's token is its attribute's number times this, plus the relation."""
+"""More than the number of relations: a test's token is its attribute's number times this, plus the relation."""
 
 
 def compiled(subscriptions: Subscriptions, first: int) -> Compiled:
@@ -41,23 +41,23 @@ def compiled(subscriptions: Subscriptions, first: int) -> Compiled:
     return Compiled(table, (ClauseBlock(shape, operands, subscriptions.owner),), (), ())
 
 
-def _irregular_tests(asked: Subscriptions) -> Iterator[IrregularTest]:
-    """The tests of each attribute and relation. What a clause has twice of a sort is two tests."""
-    clause = np.repeat(np.arange(asked.clauses, dtype=np.int32), np.diff(asked.starts))
-    token = asked.attribute.astype(np.int64) * RELATIONS + asked.relation
+def _irregular_tests(subscriptions: Subscriptions) -> Iterator[IrregularTest]:
+    """Yield the tests by attribute and relation. Two tests of one sort in a clause are separate tests."""
+    clause = np.repeat(np.arange(subscriptions.clauses, dtype=np.int32), np.diff(subscriptions.starts))
+    token = subscriptions.attribute.astype(np.int64) * RELATIONS + subscriptions.relation
     order = np.lexsort((clause, token))
     again = _repetitions(token[order], clause[order])
     for which in range(int(again.max(initial=-1)) + 1):
-        mine = order[again == which]
-        for places in np.split(mine, np.flatnonzero(np.diff(token[mine])) + 1):
-            attribute = asked.attributes[asked.attribute[places[0]]]
-            relation = Relation(int(asked.relation[places[0]]))
-            operands = _operands(attribute, relation, asked.low[places], asked.high[places])
+        repeated = order[again == which]
+        for places in np.split(repeated, np.flatnonzero(np.diff(token[repeated])) + 1):
+            attribute = subscriptions.attributes[subscriptions.attribute[places[0]]]
+            relation = Relation(int(subscriptions.relation[places[0]]))
+            operands = _operands(attribute, relation, subscriptions.low[places], subscriptions.high[places])
             yield IrregularTest(_shape(attribute, relation), operands, clause[places])
 
 
 def _repetitions(token: Integers, clause: Integers) -> Integers:
-    """How often each test's sort came before in the same clause; both are sorted."""
+    """Count for each test the earlier tests of its sort in the same clause; both inputs are sorted."""
     new = np.ones(len(token), bool)
     new[1:] = (np.diff(token) != 0) | (np.diff(clause) != 0)
     place = np.arange(len(token))
@@ -81,7 +81,7 @@ def _numbers(values: Integers) -> Numbers:
 
 
 def _table(size: int, first: int) -> pa.Table:
-    """Ids, subscribers and texts as a table. A text nobody reads in a benchmark is left empty."""
+    """Build the table of ids, subscribers and texts. Texts are empty, as benchmarks do not read them."""
     ids = pc.binary_join_element_wise("s", pc.cast(np.arange(first, first + size), pa.string()), "")
     constant = {"subscriber": "somebody", "language": "predicates", "text": ""}
     columns = {name: pa.repeat(value, size) for name, value in constant.items()}

@@ -1,8 +1,8 @@
-"""Many objects for Spark: a regular campus in which each change concerns few, however large it is.
+"""Many objects for Spark: a regular campus in which each change affects few subscribers, for any size.
 
 Of ten objects six are students, two are courses and two are pieces of material. Each course has 22 attendants and one
-piece of material; pieces of material are in groups of four, in which each builds on the next two, in a circle: a change
-of one is a change of all four, and of their courses. So there are five references to an object.
+piece of material. Pieces of material are in groups of four, in which each builds on the next two, in a cycle: a change
+of one is a change of all four, and of their courses. So there are five references per object.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidings.objects.readers.plantuml_reader import read_plantuml
 
 ATTENDANTS, GROUP, BUILT_ON = 22, 4, 2
 WATCHING = 12
-"""One student in so many watches an object, any of all."""
+"""One of this many students watches an object, of any class."""
 
 STRIDE = 7919
-"""A prime: objects that are changed or watched one after the other do not lie beside each other."""
+"""A prime: consecutive changed or watched objects are not adjacent."""
 
 MODEL = """
 class Student <<subscriber>> {
@@ -39,11 +39,11 @@ LearningMaterial "*" --> "*" Course : usedIn <<propagates>>
 LearningMaterial "*" --> "*" LearningMaterial : buildsOn <<propagates {towards = source, LATER}>>
 """.replace("LATER", "source_column = later, target_column = earlier")
 CLASSES = {"Student": "student", "Course": "course", "LearningMaterial": "learning_material"}
-"""And their tables."""
+"""Classes and their tables."""
 
 
-class One(NamedTuple):
-    """An object."""
+class ObjectId(NamedTuple):
+    """Class and key of an object."""
 
     cls: str
     key: int
@@ -51,7 +51,7 @@ class One(NamedTuple):
 
 @dataclass(frozen=True)
 class Campus:
-    """So many objects, of which so many are updated. Keys begin with 0."""
+    """Numbers of objects and of updated objects. Keys begin with 0."""
 
     objects: int
     changes: int
@@ -66,7 +66,7 @@ class Campus:
 
     @property
     def courses(self) -> int:
-        """And as many pieces of material."""
+        """Return the number of courses, which is also that of pieces of material."""
         return self.objects // 5
 
     @property
@@ -81,29 +81,29 @@ class Campus:
     def watches(self) -> int:
         return len(CLASSES) + self.students // WATCHING
 
-    def object(self, number: int) -> One:
-        """Students come first, then courses, then material."""
+    def object(self, number: int) -> ObjectId:
+        """Return an object by number: students first, then courses, then material."""
         if number < self.students:
-            return One("Student", number)
+            return ObjectId("Student", number)
         beyond = number - self.students
-        return One("LearningMaterial" if beyond >= self.courses else "Course", beyond % self.courses)
+        return ObjectId("LearningMaterial" if beyond >= self.courses else "Course", beyond % self.courses)
 
-    def changed(self) -> list[One]:
-        """In the order in which they are updated."""
+    def changed(self) -> list[ObjectId]:
+        """Return the updated objects in order."""
         return [self.object((at * STRIDE + 1) % self.objects) for at in range(self.changes)]
 
-    def reached(self, one: One) -> list[One]:
+    def reached(self, one: ObjectId) -> list[ObjectId]:
         if one.cls != "LearningMaterial":
             return [one]
         group = range(one.key - one.key % GROUP, one.key - one.key % GROUP + GROUP)
-        return [One(cls, key) for cls in ("LearningMaterial", "Course") for key in group]
+        return [ObjectId(cls, key) for cls in ("LearningMaterial", "Course") for key in group]
 
-    def told(self, one: One) -> set[int]:
-        """The students who should know, by the rules above and not by any query."""
+    def expected_subscribers(self, one: ObjectId) -> set[int]:
+        """Return the expected subscribers, from the rules above and not by a query."""
         reached = self.reached(one)
-        found = {student for each in reached for student in self._watchers.get(each, ())}
-        found |= {1 + at for at, cls in enumerate(CLASSES) if any(each.cls == cls for each in reached)}
-        return found | {
+        subscribers = {student for each in reached for student in self._watchers.get(each, ())}
+        subscribers |= {1 + at for at, cls in enumerate(CLASSES) if any(each.cls == cls for each in reached)}
+        return subscribers | {
             (3 * each.key + turn * STRIDE) % self.students
             for each in reached
             if each.cls == "Course"
@@ -111,14 +111,14 @@ class Campus:
         }
 
     @cached_property
-    def _watchers(self) -> dict[One, list[int]]:
-        found: dict[One, list[int]] = {}
+    def _watchers(self) -> dict[ObjectId, list[int]]:
+        watchers: dict[ObjectId, list[int]] = {}
         for at in range(self.students // WATCHING):
-            found.setdefault(self.object(at * STRIDE % self.objects), []).append(at * WATCHING)
-        return found
+            watchers.setdefault(self.object(at * STRIDE % self.objects), []).append(at * WATCHING)
+        return watchers
 
     def tables(self, session: SparkSession) -> dict[str, DataFrame]:
-        """All objects, links and watches, as they are before anything changes."""
+        """Return all objects, links and watches before the changes."""
         sizes = zip(CLASSES.values(), (self.students, self.courses, self.courses), strict=True)
         objects = {
             name: session.range(size).select("id", F.lit("old").alias("title")) for name, size in sizes
@@ -133,14 +133,14 @@ class Campus:
         }
 
     def _attends(self, session: SparkSession) -> DataFrame:
-        course, turn = _apart(ATTENDANTS)
+        course, turn = _split_row_number(ATTENDANTS)
         student = (3 * course + turn * STRIDE) % self.students
         return session.range(self.courses * ATTENDANTS).select(
             student.alias("student_id"), course.alias("course_id")
         )
 
     def _builds_on(self, session: SparkSession) -> DataFrame:
-        later, turn = _apart(BUILT_ON)
+        later, turn = _split_row_number(BUILT_ON)
         earlier = later - later % GROUP + (later % GROUP + 1 + turn) % GROUP
         return session.range(self.courses * BUILT_ON).select(later.alias("later"), earlier.alias("earlier"))
 
@@ -157,7 +157,7 @@ class Campus:
         return watching.union(everything)
 
     def log(self, session: SparkSession) -> DataFrame:
-        """Each update gives another title: table, op, before, after, pos."""
+        """Return the log of updates, each of a title: table, op, before, after, pos."""
         cls, key = self._object((F.col("id") * STRIDE + 1) % self.objects)
         tables = F.create_map(*(F.lit(word) for pair in CLASSES.items() for word in pair))
         before, after = (
@@ -170,7 +170,7 @@ class Campus:
         )
 
     def _object(self, number: Column) -> tuple[Column, Column]:
-        """`object`, for Spark."""
+        """Return `object` as Spark columns."""
         beyond = number - self.students
         cls = (
             F.when(beyond < 0, "Student").when(beyond < self.courses, "Course").otherwise("LearningMaterial")
@@ -178,6 +178,6 @@ class Campus:
         return cls, F.when(beyond < 0, number).otherwise(beyond % self.courses)
 
 
-def _apart(turns: int) -> tuple[Column, Column]:
-    """A number of a range as the object that it belongs to, and which of its turns it is."""
+def _split_row_number(turns: int) -> tuple[Column, Column]:
+    """Split a row number into the object that it belongs to, and its turn."""
     return F.floor(F.col("id") / turns), F.col("id") % turns

@@ -1,4 +1,4 @@
-"""Documents and XPath subscriptions, as engines are given them: bytes in one buffer, texts in Arrow arrays."""
+"""Documents and XPath subscriptions in the form for engines: bytes in one buffer, texts in Arrow arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchmarks.workloads.runs import Integers, starts_of
 
 BLOCK_BYTES = 2 << 20
-"""Decoded and matched at once: a block that stays in the processor's cache."""
+"""Size of a block that is decoded and matched at once: it fits into the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Documents:
         return replace(self, starts=self.starts[:count], ends=self.ends[:count])
 
     def bodies(self) -> list[bytes]:
-        """One by one, as a parser takes them."""
+        """Return the documents one by one, for a parser."""
         data = self.buffer.tobytes()
         return [data[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def blocks(self, most: int = BLOCK_BYTES) -> Iterator[Documents]:
-        """All of them in parts of about so many bytes."""
+        """Split the documents into blocks of about `most` bytes."""
         cuts = np.flatnonzero(np.diff(self.starts // most, prepend=-1))
         for first, last in zip(cuts, [*cuts[1:], len(self)], strict=True):
             yield replace(self, starts=self.starts[first:last], ends=self.ends[first:last])
@@ -51,8 +51,8 @@ class Documents:
 class Texts:
     """XPath subscriptions, each with its linear path predicates.
 
-    Those of text i are `starts[i]:starts[i + 1]` of `linear`, which numbers their linear paths: equal numbers stand
-    for equal paths.
+    The predicates of text i are `starts[i]:starts[i + 1]` of `linear`, which has the numbers of their linear paths:
+    equal numbers mean equal paths.
     """
 
     chunks: tuple[pa.Array, ...]
@@ -75,25 +75,25 @@ class Texts:
         return Texts(kept, starts, self.linear[: starts[-1]])
 
     def parts(self, most: int) -> Iterator[pa.ChunkedArray]:
-        """In parts of so many, so that not all have to be compiled at once."""
+        """Split the texts into parts of `most`, so that not all have to be compiled at once."""
         whole = pa.chunked_array(self.chunks, pa.string())
         for first in range(0, len(self), most):
             yield whole[first : first + most]
 
     @property
     def predicates(self) -> int:
-        """How many linear path predicates there are in all."""
+        """Return the total number of linear path predicates."""
         return len(self.linear)
 
     @cached_property
     def linear_paths(self) -> int:
-        """How many different linear paths they have."""
+        """Return the number of different linear paths."""
         return len(np.unique(self.linear))
 
 
 @dataclass(frozen=True)
 class DocumentWorkload:
-    """What `Workload` is for events."""
+    """Counterpart of `Workload` for documents."""
 
     name: str
     subscriptions: Texts

@@ -19,7 +19,7 @@ from tidings.values import Kind
 
 @dataclass(frozen=True)
 class Attribute:
-    """A numeric attribute, or with `names` one whose integers stand for those strings."""
+    """A numeric attribute, or with `names` one whose integers are codes of those strings."""
 
     name: str
     names: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Events:
         return replace(self, starts=starts, attribute=self.attribute[:end], value=self.value[:end])
 
     def column(self, at: int) -> tuple[npt.NDArray[np.bool_], Integers]:
-        """Attribute number `at` over all events: which have it, and its values (0 where they do not)."""
+        """Return which events have attribute number `at`, and its values (0 where it is missing)."""
         here, present, value = (
             self.attribute == at,
             np.zeros(len(self), np.bool_),
@@ -65,12 +65,12 @@ class Events:
 
     @cached_property
     def rows(self) -> Integers:
-        """The event each value belongs to."""
+        """Return the event of each value."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     @cached_property
     def atoms(self) -> Atoms:
-        """As a decoder hands them over: the atoms of one event after another, strings as places in a text."""
+        """Return atoms as a decoder does: event after event, strings as positions in a text."""
         kinds = np.array(
             [AtomKind.STRING if a.names else AtomKind.INTEGER for a in self.attributes], np.uint8
         )
@@ -101,7 +101,7 @@ class Events:
 
 
 def table(attributes: tuple[Attribute, ...], values: Integers, present: Any = None) -> Events:
-    """Events from a table with a column for each attribute; `present` says which of its cells count."""
+    """Build events from a table with a column for each attribute; `present` marks the cells that exist."""
     if present is None:
         present = np.ones(values.shape, np.bool_)
     columns = np.nonzero(present)[1].astype(np.int32)
@@ -109,7 +109,7 @@ def table(attributes: tuple[Attribute, ...], values: Integers, present: Any = No
 
 
 def _laid_out(names: Sequence[str], text: bytearray) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Append the names to a text; where each begins and how long it is."""
+    """Append the names to a text; return their positions and lengths."""
     encoded = [name.encode() for name in names]
     lengths = np.array([len(each) for each in encoded], np.int32)
     places = len(text) + starts_of(lengths)[:-1]

@@ -1,7 +1,7 @@
-"""Workloads as columns: what subscriptions ask for and what events say, as flat arrays of integers.
+"""Workloads as columns: tests of subscriptions and values of events, as flat arrays of integers.
 
-Everything is generated from a seed in NumPy, so that millions of subscriptions are ready in seconds and every engine is
-given the same ones in the form it likes best: compiled blocks, plans, texts, columns for a join.
+Everything is generated from a seed in NumPy, so that millions of subscriptions are ready in seconds and every engine
+gets the same ones in the form that suits it: compiled blocks, plans, texts, columns for a join.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Subscriptions:
     """Clauses one after another, each a run of tests, each owned by one of `size` subscriptions.
 
     The tests of clause c are `starts[c]:starts[c + 1]`. Test t holds when the event's value of
-    `attributes[attribute[t]]` stands in `relation[t]` to `low[t]` (BETWEEN: lies within `low[t]` and `high[t]`).
+    `attributes[attribute[t]]` has the `relation[t]` to `low[t]` (BETWEEN: is within `low[t]` and `high[t]`).
     A subscription matches when all tests of one of its clauses hold; `owner` never decreases.
     """
 
@@ -64,31 +64,31 @@ class Subscriptions:
         return len(self.owner)
 
     def part(self, rows: slice) -> Subscriptions:
-        """The subscriptions of a slice, numbered anew from 0."""
+        """Return the subscriptions of a slice, renumbered from 0."""
         first, last, step = rows.indices(self.size)
         if step != 1:
             raise ValueError(f"a part is a run of subscriptions, not every {step}th")
         last = max(first, last)
         begin, end = np.searchsorted(self.owner, (first, last)).tolist()
         starts = self.starts[begin : end + 1]
-        held = slice(int(starts[0]), int(starts[-1]))
+        tests = slice(int(starts[0]), int(starts[-1]))
         return replace(
             self,
             starts=starts - starts[0],
-            attribute=self.attribute[held],
-            relation=self.relation[held],
-            low=self.low[held],
-            high=self.high[held],
+            attribute=self.attribute[tests],
+            relation=self.relation[tests],
+            low=self.low[tests],
+            high=self.high[tests],
             owner=self.owner[begin:end] - np.int32(first),
             size=last - first,
         )
 
     def compiled(self, first: int = 0) -> Compiled:
-        """As an index takes them; their ids are `s<number>`, counted from `first`."""
+        """Compile for an index, with ids `s<number>`, counted from `first`."""
         return compiled(self, first)
 
     def columns(self) -> tuple[TestColumn, ...] | None:
-        """The tests one by one as columns over all subscriptions, if all have one clause of one shape."""
+        """Return the tests as columns over all subscriptions, if all have one clause of one shape."""
         lengths = np.diff(self.starts)
         if self.clauses != self.size or not self.size or (lengths != lengths[0]).any():
             return None
@@ -105,18 +105,18 @@ class Subscriptions:
         )
 
     def plans(self) -> Iterator[tuple[str, Plan]]:
-        """One by one, for the algorithms in plain Python."""
+        """Yield plans one by one, for the algorithms in plain Python."""
         for row, clauses in enumerate(self._by_subscription()):
             yield f"s{row}", Plan(tuple(tuple(_test(*test) for test in clause) for clause in clauses))
 
     def texts(self) -> Iterator[str]:
-        """In the predicate language."""
+        """Yield texts in the predicate language."""
         for clauses in self._by_subscription():
             texts = [" and ".join([_text(*test) for test in clause]) for clause in clauses]
             yield texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
 
     def _by_subscription(self) -> Iterator[list[list[tuple[Attribute, int, int, int]]]]:
-        """For each subscription its clauses, for each clause its tests. Taken from the columns a chunk at a time."""
+        """Yield the clauses of each subscription, with their tests. Columns are read a chunk at a time."""
         for first in range(0, self.size, CHUNK):
             part = self.part(slice(first, first + CHUNK))
             columns = (part.relation.tolist(), part.low.tolist(), part.high.tolist())
@@ -153,7 +153,7 @@ def conjunctions(
     low: npt.ArrayLike,
     high: npt.ArrayLike | None = None,
 ) -> Subscriptions:
-    """Subscriptions of one clause each, `lengths[i]` tests in clause i; the tests flattened row by row."""
+    """Build subscriptions of one clause each, `lengths[i]` tests in clause i; tests are flattened row by row."""
     lower = np.ascontiguousarray(low, np.int64).ravel()
     return Subscriptions(
         attributes,

@@ -1,4 +1,4 @@
-"""Graphs and feeds as they are written: the publications of paper 002's workload in each syntax, and feeds of news."""
+"""Serialised graphs and feeds: the publications of paper 002's workload in each syntax, and news feeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.graphs.model import Graph
 from tidings.graphs.rdf.multipart import n_triples
 
 ITEMS = 15
-"""Of a feed: so many most sites show."""
+"""Items of a feed, as on most sites."""
 
 _SYNTAXES = {
     "N-Triples": ("application/n-triples", ox.RdfFormat.N_TRIPLES),
@@ -37,8 +37,8 @@ _WORDS = (
 )
 
 
-class Written(NamedTuple):
-    """Documents of one syntax; `syntax` is pyoxigraph's name of it, None for feeds, which it does not read."""
+class DocumentSet(NamedTuple):
+    """Documents in one syntax; `syntax` is its name in pyoxigraph, None for feeds, which it does not parse."""
 
     name: str
     media_type: str
@@ -46,27 +46,27 @@ class Written(NamedTuple):
     syntax: ox.RdfFormat | None = None
 
 
-def written(graphs: tuple[Graph, ...], feeds: int, seed: int = 3) -> list[Written]:
-    """Graphs in every syntax, and so many feeds in two."""
+def graph_documents(graphs: tuple[Graph, ...], feeds: int, seed: int = 3) -> list[DocumentSet]:
+    """Serialise graphs in every syntax, and generate feeds in two formats."""
     plain = tuple(map(n_triples, graphs))
-    found = [
-        Written(name, media_type, tuple(_as(body, syntax) for body in plain), syntax)
+    document_sets = [
+        DocumentSet(name, media_type, tuple(_serialize(body, syntax) for body in plain), syntax)
         for name, (media_type, syntax) in _SYNTAXES.items()
     ]
     for name, (media_type, write) in _FEEDS.items():
         rng = np.random.default_rng(seed)
-        found.append(Written(name, media_type, tuple(write(rng).encode() for _ in range(feeds))))
-    return found
+        document_sets.append(DocumentSet(name, media_type, tuple(write(rng).encode() for _ in range(feeds))))
+    return document_sets
 
 
-def _as(body: bytes, syntax: ox.RdfFormat) -> bytes:
+def _serialize(body: bytes, syntax: ox.RdfFormat) -> bytes:
     quads = (quad.triple for quad in ox.parse(body, format=ox.RdfFormat.N_TRIPLES))
-    done = ox.serialize(quads, format=syntax, prefixes={"e": EXAMPLE})
-    assert done is not None
-    return done
+    serialized = ox.serialize(quads, format=syntax, prefixes={"e": EXAMPLE})
+    assert serialized is not None
+    return serialized
 
 
-def _said(rng: np.random.Generator, words: int) -> str:
+def _text(rng: np.random.Generator, words: int) -> str:
     return " ".join(rng.choice(_WORDS, words))
 
 
@@ -81,10 +81,10 @@ def _rss(rng: np.random.Generator) -> str:
 def _rss_item(rng: np.random.Generator) -> str:
     number = int(rng.integers(10**9))
     return (
-        f"<item><title>{_said(rng, 6)}</title><link>http://example.org/{number}</link>"
+        f"<item><title>{_text(rng, 6)}</title><link>http://example.org/{number}</link>"
         f"<guid>http://example.org/{number}</guid><pubDate>Wed, 01 May 2024 12:{number % 60:02}:00 +0200</pubDate>"
-        f"<category>{_said(rng, 1)}</category><category>{_said(rng, 1)}</category>"
-        f"<description>&lt;p&gt;{_said(rng, 60)}&lt;/p&gt;</description></item>"
+        f"<category>{_text(rng, 1)}</category><category>{_text(rng, 1)}</category>"
+        f"<description>&lt;p&gt;{_text(rng, 60)}&lt;/p&gt;</description></item>"
     )
 
 
@@ -99,10 +99,10 @@ def _atom(rng: np.random.Generator) -> str:
 def _atom_entry(rng: np.random.Generator) -> str:
     number = int(rng.integers(10**9))
     return (
-        f'<entry><title>{_said(rng, 6)}</title><link href="http://example.org/{number}"/>'
+        f'<entry><title>{_text(rng, 6)}</title><link href="http://example.org/{number}"/>'
         f"<id>http://example.org/{number}</id><updated>2024-05-01T12:{number % 60:02}:00Z</updated>"
-        f'<author><name>Ann</name></author><category term="{_said(rng, 1)}"/><category term="{_said(rng, 1)}"/>'
-        f'<summary>{_said(rng, 10)}</summary><content type="html">&lt;p&gt;{_said(rng, 60)}&lt;/p&gt;</content></entry>'
+        f'<author><name>Ann</name></author><category term="{_text(rng, 1)}"/><category term="{_text(rng, 1)}"/>'
+        f'<summary>{_text(rng, 10)}</summary><content type="html">&lt;p&gt;{_text(rng, 60)}&lt;/p&gt;</content></entry>'
     )
 
 

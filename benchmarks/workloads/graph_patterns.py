@@ -1,4 +1,4 @@
-"""Subscriptions to graphs as columns: one row each, made into patterns or GQL texts only when asked for."""
+"""Subscriptions to graphs as columns: one row each, converted to patterns or GQL texts on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.graphs.patterns.pattern_tree import Constraint, ConstraintKind, Pat
 
 EXAMPLE = "http://example.org/"
 VALUE = "value"
-"""The property of the number that each node of a publication has, if values are asked for."""
+"""Property of the number of each node of a publication, if subscriptions test values."""
 
 NONE = -1
 """In a column: no edge, no constraint, no core."""
@@ -25,16 +25,16 @@ EdgeCodes = list[tuple[int, int, int]]
 
 @lru_cache(maxsize=1 << 16)
 def named(kind: str, number: int) -> Term:
-    """`n7` is node 7, `p7` property 7, `c7` class 7."""
+    """Return the IRI of a node (`n7`), property (`p7`) or class (`c7`)."""
     return iri(f"{EXAMPLE}{kind}{number}")
 
 
 @dataclass(frozen=True)
 class GraphSubscriptions:
-    """Row i is subscription i. Edges are written with the places of their ends among the row's nodes.
+    """Subscriptions, one per row. Edges refer to their ends by position among the row's nodes.
 
-    A row may have fewer edges than others: its last labels are `NONE`. `core` says which publications a subscription
-    was made to match.
+    A row may have fewer edges than others: its last labels are `NONE`. `core` tells which publications a subscription
+    is made to match.
     """
 
     nodes: Ints
@@ -58,7 +58,7 @@ class GraphSubscriptions:
         return GraphSubscriptions(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     def edges(self, row: int) -> EdgeCodes:
-        """Place, label, place."""
+        """Return the edges of a row: position, label, position."""
         columns = (each[row].tolist() for each in (self.source, self.label, self.target))
         return [edge for edge in zip(*columns, strict=True) if edge[1] != NONE]
 
@@ -85,7 +85,7 @@ class GraphSubscriptions:
         return map(self.text, range(len(self)))
 
     def text(self, row: int) -> str:
-        """The same as a text in GQL."""
+        """Return a row as a GQL text."""
         ends = [f"?x{place}" if free else f"e:n{node}" for place, (node, free) in enumerate(self._nodes(row))]
         edges = [f"({ends[s]}, e:p{label}, {ends[t]})" for s, label, t in self.edges(row)]
         constraints = ""
@@ -102,7 +102,7 @@ class GraphSubscriptions:
 
 @dataclass(frozen=True)
 class GraphWorkload:
-    """What `Workload` is for events: publication i was made for the subscriptions of core `i % cores`."""
+    """Counterpart of `Workload` for graphs: publication i matches the subscriptions of core `i % cores`."""
 
     name: str
     subscriptions: GraphSubscriptions
@@ -111,5 +111,5 @@ class GraphWorkload:
     taxonomy: Graph
 
     def made_to_match(self, publication: int) -> Ints:
-        """The rows of the subscriptions that match a publication; others do only if they name no node at all."""
+        """Return the rows made to match a publication; others match only if they name no node at all."""
         return np.flatnonzero(self.subscriptions.core == publication % self.cores)

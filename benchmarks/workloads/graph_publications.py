@@ -1,6 +1,6 @@
-"""Publications of graphs. Their first halves come again in others, so that many match the same subscriptions.
+"""Publications of graphs. Their first halves recur in others, so that many match the same subscriptions.
 
-If values are asked for, each node has a number; if classes are, a class without any below, of a tree of 121.
+If subscriptions test values, each node has a number; if they test classes, each has a leaf of a tree of 121 classes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidings.graphs.model import RDFS, TYPE, XSD, Edge, Graph, iri, literal
 
 VALUES = 1000
 BRANCHES, INNER, LEAVES = 3, 40, 81
-"""The tree of classes: class 0 above 1, 2 and 3, class 1 above 4, 5 and 6, ...; below the first 40 there are others."""
+"""The tree of classes: class 0 above 1, 2 and 3, class 1 above 4, 5 and 6, ...; the first 40 are inner nodes."""
 
 
 @dataclass(frozen=True)
 class Core:
-    """A publication, of which the first half comes again in others."""
+    """A publication whose first half recurs in others."""
 
     table: Table1
     number: int
@@ -36,7 +36,7 @@ class Core:
         return cls(table, number, random_places(rng, size, 1), first)
 
     def nodes(self, at: int) -> Ints:
-        """Of publication `at`: those of the core, then others that only it has."""
+        """Return the nodes of publication `at`: those of the core, then its own."""
         place = np.arange(self.table.publication.nodes)
         of = np.where(place < self.table.core, self.number, at)
         return COMMON_NODES + of * self.table.publication.nodes + place
@@ -47,12 +47,12 @@ class Core:
         return list(zip(source[pair].tolist(), labels.tolist(), target[pair].tolist(), strict=True))
 
     def inner(self) -> EdgeCodes:
-        """The edges between nodes of the core."""
+        """Return the edges between nodes of the core."""
         core = self.table.core
         return [edge for edge in self.edges(self.first) if edge[0] < core and edge[2] < core]
 
     def publication(self, rng: np.random.Generator, at: int) -> Graph:
-        """The same edges, but those that lead to or from new nodes have new labels."""
+        """Generate a publication: the same edges, with new labels at edges of new nodes."""
         source, target = self.table.publication.ends()
         renewed = np.maximum(source, target) >= self.table.core
         first = np.where(renewed, rng.integers(0, self.table.labels, self.first.shape), self.first)
@@ -82,7 +82,7 @@ def class_of(node: Ints | int) -> Ints | int:
 
 
 def class_above(number: Ints | int) -> Ints | int:
-    """The class above another; the first has none above it but itself."""
+    """Return the parent class; the root is its own parent."""
     return np.maximum(0, (number - 1) // BRANCHES)
 
 

@@ -8,17 +8,17 @@ from benchmarks.workloads.graph_draws import Size
 
 PUBLICATION, SUBSCRIPTION = Size(35, 90), Size(5, 35)
 COMMON_NODES = 50
-"""Of the big graph that overlapping subscriptions are subgraphs of. They are numbered first."""
+"""Nodes of the big graph that contains the overlapping subscriptions. They have the first numbers."""
 
 MOST_CORES = 10
 
 
 @dataclass(frozen=True)
 class Table1:
-    """The paper's parameters, how many labels there are, and how many ask for values and classes.
+    """The paper's parameters, the number of labels, and the shares of tests of values and classes.
 
     `matched`, `overlap` and `with_variables` are shares of all subscriptions; `values` and `classes` are shares of
-    those with variables, which ask one of them for a number or a class. Each published node has one more edge for it.
+    those with variables, which test one variable for a number or a class. Each published node has an extra edge for it.
     """
 
     publication: Size = PUBLICATION
@@ -35,26 +35,33 @@ class Table1:
     def __post_init__(self) -> None:
         for size in (self.publication, self.subscription):
             if size.nodes < 2 or size.edges < size.nodes - 1:
-                raise ValueError(f"{size} is no path: it takes two nodes, and an edge to each but the first")
+                raise ValueError(
+                    f"{size} is no path: a path has at least two nodes, and an edge to each but the first"
+                )
             if size.parallel > self.labels:
-                raise ValueError(f"{size} needs {size.parallel} labels, and there are {self.labels}")
+                raise ValueError(f"{size} needs {size.parallel} labels, but there are only {self.labels}")
         if self.core < self.subscription.nodes:
-            raise ValueError(f"{self.subscription} is no part of the first half of {self.publication}")
+            raise ValueError(f"{self.subscription} does not fit into the first half of {self.publication}")
         if self.variables > self.subscription.nodes:
             raise ValueError(f"{self.subscription} has no {self.variables} nodes")
 
     @property
     def core(self) -> int:
-        """How many nodes of a publication are those of its core."""
+        """Return the number of core nodes of a publication."""
         return -(-self.publication.nodes // 2)
 
     @property
-    def for_each(self) -> int:
-        """How many subscriptions match a publication."""
+    def matches_per_publication(self) -> int:
+        """Return the number of subscriptions that match a publication."""
         return round(self.matched * self.subscriptions)
 
     def cores(self, publications: int) -> int:
-        """Not so many that those made for them are more than those that are to overlap."""
+        """Return the number of cores, limited so that their subscriptions do not exceed the overlapping ones."""
         return max(
-            1, min(publications, MOST_CORES, int(self.overlap * self.subscriptions) // max(1, self.for_each))
+            1,
+            min(
+                publications,
+                MOST_CORES,
+                int(self.overlap * self.subscriptions) // max(1, self.matches_per_publication),
+            ),
         )

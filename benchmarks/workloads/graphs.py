@@ -3,23 +3,23 @@
     SELECT * WHERE (e:n1, e:p17, ?x1) (?x1, e:p4, e:n9) (e:n9, e:p52, ?x3) ...
 
 A graph of k nodes and m edges is a path through all k nodes, and m - k + 1 edges between pairs of them drawn at random.
-A publication is one; so is a subscription that has nothing in common with others. Those that overlap are subgraphs of
-one big graph, and those that match are subgraphs of a publication. Then some nodes become variables.
+Publications are such graphs, and so are subscriptions without overlap. Overlapping subscriptions are subgraphs of one
+big graph, and matching ones are subgraphs of a publication. Then some nodes become variables.
 
 **Size.** Table 1 gives subscriptions 5 nodes and 35 edges. Five nodes make 20 ordered pairs, so there must be several
 edges from one node to another, with different labels: here up to three. A publication of 35 nodes and 90 edges has no
-five nodes with 35 edges between them, so the few subscriptions that are made to match take all the edges there are,
-about five. Figure 9(e) speaks of 4 to 8 edges; `FIGURE_9E` is its upper end, and there those that match are not so
-much smaller than the others. Table 1's is the default: the paper has all parameters but the varied one from the table.
+five nodes with 35 edges between them, so the few subscriptions that are made to match take all existing edges, about
+five. Figure 9(e) has 4 to 8 edges; `FIGURE_9E` is its upper end, where matching subscriptions are not so much smaller
+than the others. Table 1 gives the default: in the paper all parameters but the varied one are from the table.
 
-**Labels.** The paper does not say how many there are. There must be at least as many as edges from one node to another,
-or two of them would be alike. How many there are decides how often an edge between two variables is matched by
-chance, and so how many subscriptions the first stage of G-ToPSS reaches, and how early a search for structures
-gives up. The default, 100, is our choice: as many as a few vocabularies for metadata have together.
+**Labels.** The paper does not give their number. There must be at least as many as edges from one node to another, or
+two edges would be equal. The number decides how often an edge between two variables matches by chance, and so how many
+subscriptions the first stage of G-ToPSS reaches, and how early a search for structures ends. The default, 100, is our
+choice: as many as a few vocabularies for metadata have together.
 
 **Many publications.** The paper matches one. Here publications have *cores* in common: the first half of their nodes,
-and the edges between those. Subscriptions are subgraphs of a core, so that each publication matches the asked share of
-them, however many publications are asked for; the other half is new in each.
+and the edges between those. Subscriptions are subgraphs of a core, so that each publication matches the given
+share of them, for any number of publications. The other half is new in each.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ FIGURE_9E = Size(5, 8)
 
 
 def graphs(table: Table1, publications: int, seed: int = 2) -> GraphWorkload:
-    """Subscriptions and publications. The same seed makes the same ones."""
+    """Generate subscriptions and publications, reproducibly from a seed."""
     rng = np.random.default_rng(seed)
     cores = [Core.drawn(rng, table, number) for number in range(table.cores(publications))]
-    published = tuple(cores[at % len(cores)].publication(rng, at) for at in range(publications))
+    published_graphs = tuple(cores[at % len(cores)].publication(rng, at) for at in range(publications))
     unused = COMMON_NODES + max(publications, len(cores)) * table.publication.nodes
-    asked = subscriptions(rng, table, cores, unused)
+    patterns = subscriptions(rng, table, cores, unused)
     name = f"graphs, subscriptions of {table.subscription.nodes} nodes and {table.subscription.edges} edges"
     return GraphWorkload(
-        name, asked, published, len(cores), tree_of_classes() if table.classes else Graph(())
+        name, patterns, published_graphs, len(cores), tree_of_classes() if table.classes else Graph(())
     )

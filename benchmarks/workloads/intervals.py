@@ -12,22 +12,22 @@ from benchmarks.workloads.runs import Integers
 from tidings.matching.compiler.plan import Relation
 
 ATTRIBUTES = tuple(Attribute(f"x{at:02d}") for at in range(20))
-ASKED = 10
+TESTS = 10
 DOMAIN = 1_000_000
 WIDTH = 300_000
 CELLS = 1000
-"""Skewed positions fall into so many cells of the domain, some of them far more popular than others."""
+"""Cells of the domain for skewed positions, some far more popular than others."""
 
 
 def intervals(subscriptions: int, events: int, skewed: bool = False, seed: int = 8) -> Workload:
-    """Ten intervals; events give all twenty attributes. An interval holds with probability 0.3.
+    """Generate subscriptions with ten intervals, each with probability 0.3; events have all twenty attributes.
 
         x01 between 311004 and 611004 and x04 between 27 and 300027 and ...
 
-    `skewed` gives each attribute popular positions, which values take and intervals lie around by Zipf's law.
+    With `skewed`, values and the centres of intervals follow Zipf's law over the positions of each attribute.
     """
     rng = np.random.default_rng(seed)
-    attribute = chosen(rng, subscriptions, ASKED, len(ATTRIBUTES))
+    attribute = chosen(rng, subscriptions, TESTS, len(ATTRIBUTES))
     popular = np.array([rng.permutation(CELLS) for _ in ATTRIBUTES])
     if skewed:
         centre = _positions(rng, popular, attribute)
@@ -37,12 +37,12 @@ def intervals(subscriptions: int, events: int, skewed: bool = False, seed: int =
         low = rng.integers(0, DOMAIN - WIDTH, attribute.shape)
         value = rng.integers(0, DOMAIN, (events, len(ATTRIBUTES)))
     relation = np.full(attribute.shape, Relation.BETWEEN, np.int8)
-    lengths = np.full(subscriptions, ASKED)
-    asked = conjunctions(ATTRIBUTES, lengths, attribute, relation, low, low + WIDTH)
-    return Workload("intervals, Zipf" if skewed else "intervals", asked, table(ATTRIBUTES, value))
+    lengths = np.full(subscriptions, TESTS)
+    clauses = conjunctions(ATTRIBUTES, lengths, attribute, relation, low, low + WIDTH)
+    return Workload("intervals, Zipf" if skewed else "intervals", clauses, table(ATTRIBUTES, value))
 
 
 def _positions(rng: np.random.Generator, popular: Integers, attribute: npt.NDArray[np.int16]) -> Integers:
-    """A value for each of these attributes: in a popular cell more often, anywhere within it."""
+    """Draw a value for each attribute, in popular cells more often, uniform within a cell."""
     cell = popular[attribute, zipf(rng, CELLS, attribute.shape)]
     return cell * (DOMAIN // CELLS) + rng.integers(0, DOMAIN // CELLS, attribute.shape)

@@ -1,4 +1,4 @@
-"""Leaves: values of documents, and the ways in which a subscription can lead to each."""
+"""Leaves: values of documents, and the paths by which a subscription can refer to each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Leaf(NamedTuple):
-    """A value: in which child of the document element it stands (0: none), its steps, whether it is text alone."""
+    """A value: the number of its child of the document element (0: none), its steps, whether it is only text."""
 
     branch: int
     steps: tuple[str, ...]
@@ -17,7 +17,7 @@ class Leaf(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """Steps with or without wildcards: as they follow a path (`//last`), as they begin one (`.//last`)."""
+    """Steps with or without wildcards, after a path (`//last`) and at the start of one (`.//last`)."""
 
     after: str
     first: str
@@ -28,10 +28,10 @@ NO_STEPS = Variant("", "", 0)
 
 
 class Choice(NamedTuple):
-    """A leaf as subscriptions ask for it: the step to its branch, if it stands in one, and the steps from there on.
+    """A leaf for subscriptions: the step to its branch, if it is in one, and the following steps.
 
-    Variants stand at their code: two bits for each step, one for `*` and one for `//`. `alike` are the literals of all
-    leaves at the same steps.
+    The index of a variant is its code: two bits for each step, one for `*` and one for `//`. `alike` has the literals
+    of all leaves at the same steps.
     """
 
     branch: int
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
 
 class Choices:
-    """Makes them; what they have in common is kept once."""
+    """Factory of choices, which share their common parts."""
 
     def __init__(self) -> None:
         self._variants: dict[tuple[str, ...], tuple[Variant, ...]] = {}
@@ -91,5 +91,5 @@ def _step(name: str, code: int) -> str:
 
 
 def quoted(value: str) -> str:
-    """A literal of XPath, which has no way to write both quotes in one."""
+    """Return a literal of XPath, which cannot contain both kinds of quotes."""
     return f"'{value}'" if '"' in value else f'"{value}"'

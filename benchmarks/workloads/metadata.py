@@ -1,8 +1,8 @@
 """Section 4 of paper 001: documents as in figure 1, and rules of the four types of figure 10.
 
-Each document has a cycle provider and what is known of its computer. Rules of the types OID, PATH and JOIN are such
-that the provider of each document is matched by exactly one rule, and each rule matches one provider at most. Of the
-rules of the type COMP, a given share matches each document.
+Each document has a cycle provider and information about its computer. With rules of the types OID, PATH and JOIN, the
+provider of each document matches exactly one rule, and each rule matches at most one provider. Of the rules of type
+COMP, a given share matches each document.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _SPARQL = {
 
 @dataclass(frozen=True)
 class Rules:
-    """A rule base of one type, and documents that go with it. `share` of the rules match each, if they are COMP."""
+    """A rule base of one type, and matching documents. Each matches a `share` of the rules of type COMP."""
 
     type: Type
     size: int
@@ -85,29 +85,29 @@ class Rules:
 
     @property
     def matched(self) -> int:
-        """How many rules match a document."""
+        """Return the number of rules that match a document."""
         return round(self.share * self.size) if self.type is Type.COMP else 1
 
     def names(self) -> Iterator[str]:
         return (f"r{number}" for number in range(self.size))
 
     def texts(self) -> dict[str, str]:
-        """The rules by name, in the rule language."""
+        """Return the rules by name, in the rule language."""
         return {f"r{number}": _RULES[self.type].format(number) for number in range(self.size)}
 
     def queries(self) -> Iterator[str]:
-        """The same in SPARQL, over the triples as they are: without the schema, numbers are texts there."""
+        """Return the rules in SPARQL, over the original triples: without the schema, numbers are texts there."""
         prefixes = f"PREFIX s: <{NAMESPACE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"
         return (f"{prefixes} {_SPARQL[self.type].format(number)}" for number in range(self.size))
 
     def document(self, number: int, port: int = 5874) -> DocumentSource:
-        """The document that the rule of this number matches."""
+        """Return the document that the rule with this number matches."""
         value = self.matched if self.type is Type.COMP else 0
         body = _DOCUMENT.format(port=port, value=value, memory=number)
         return DocumentSource(f"{DOCUMENTS}{number}.rdf", body.encode(), RDF_XML)
 
     def documents(self, count: int, seed: int = 1) -> list[DocumentSource]:
-        """So many documents, spread over the rule base: with each seed others, in another order."""
+        """Return documents spread over the rule base; each seed gives others in another order."""
         most = max(self.size, count) if self.type is Type.COMP else self.size
         chosen = np.random.default_rng(seed).permutation(most)[:count]
         return [self.document(int(number)) for number in chosen]

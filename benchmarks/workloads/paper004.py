@@ -29,13 +29,15 @@ def paper004(subscriptions: int, events: int, p: float = 0.5, seed: int = 4) -> 
     relation[:, 3:][ordered] = sides[ordered]
     bound = rng.integers(0, VALUES, (subscriptions, 6))
     attribute = np.nonzero(present)[1]
-    asked = conjunctions(ATTRIBUTES, present.sum(axis=1), attribute, relation[present], bound[present])
+    clauses = conjunctions(ATTRIBUTES, present.sum(axis=1), attribute, relation[present], bound[present])
     values = rng.integers(0, VALUES, (events, 6))
-    return Workload(f"paper 004, p = {p:g}", asked, table(ATTRIBUTES, values, rng.random((events, 6)) < 0.5))
+    return Workload(
+        f"paper 004, p = {p:g}", clauses, table(ATTRIBUTES, values, rng.random((events, 6)) < 0.5)
+    )
 
 
 def _never_empty(rng: np.random.Generator, rows: int) -> npt.NDArray[np.bool_]:
-    """Which attributes a subscription has; one without any is drawn again."""
+    """Draw the attributes of subscriptions; one without any is drawn again."""
     present = rng.random((rows, 6)) < 0.5
     while len(empty := np.flatnonzero(~present.any(axis=1))):
         present[empty] = rng.random((len(empty), 6)) < 0.5

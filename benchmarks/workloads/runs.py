@@ -9,12 +9,12 @@ Integers = npt.NDArray[np.int64]
 
 
 def starts_of(lengths: npt.ArrayLike) -> Integers:
-    """Where each run begins, and where the last one ends."""
+    """Return the start of each run, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
 def places(starts: Integers, runs: npt.NDArray[np.integer]) -> Integers:
-    """The places of what stands in these runs, run after run."""
+    """Return the positions of the elements of these runs, run after run."""
     lengths = np.diff(starts)[runs]
     begins = starts_of(lengths)
     return np.arange(begins[-1]) + np.repeat(starts[runs] - begins[:-1], lengths)

@@ -12,7 +12,7 @@ from tidings.matching.compiler.plan import Relation
 
 FIELDS = ("symbol", "price", "open", "high", "low", "close", "volume")
 TESTS = {0: Relation.EQ, 1: Relation.GT, 2: Relation.LT, 3: Relation.GT, 6: Relation.GT}
-"""The fields a subscription speaks of, and how."""
+"""Fields tested by a subscription, and the relations."""
 
 VOLUMES = 1_000_000
 SPREAD = 0.02
@@ -27,26 +27,26 @@ def stock(
     seed: int = 3,
     name: str = "",
 ) -> Workload:
-    """One equality of 5,000 symbols and four ranges; quotes of seven fields.
+    """Generate subscriptions with one equality of 5,000 symbols and four ranges; quotes have seven fields.
 
         symbol = 'S0017' and price > 20133 and open < 19876 and high > 20210 and volume > 431187
 
-    Prices (in cents) spread by two percent around each symbol's own. `ease` moves all bounds by so many spreads
-    towards matching: 0 lets 9% of a symbol's subscriptions match, higher values more. `skewed` draws symbols by Zipf's
-    law, in subscriptions and in quotes: popular ones are asked for and quoted more often.
+    Prices (in cents) spread by two percent around each symbol's own. `ease` moves all bounds towards
+    matching by that many spreads: with 0, 9% of a symbol's subscriptions match, with higher values more. `skewed` draws
+    symbols by Zipf's law, in subscriptions and in quotes.
     """
     rng = np.random.default_rng(seed)
     names = tuple(f"S{code:04d}" for code in range(symbols))
     attributes = (Attribute("symbol", names), *(Attribute(name) for name in FIELDS[1:]))
     level = rng.integers(1000, 50000, symbols)
-    asked_for = drawn(rng, symbols, subscriptions, skewed)
-    asked = _asked(attributes, _bounds(rng, asked_for, level[asked_for], ease))
+    subscribed = drawn(rng, symbols, subscriptions, skewed)
+    clauses = _subscriptions(attributes, _bounds(rng, subscribed, level[subscribed], ease))
     quoted = drawn(rng, symbols, events, skewed)
     title = name or ("stock, Zipf" if skewed else "stock")
-    return Workload(title, asked, _quotes(rng, attributes, quoted, level[quoted]))
+    return Workload(title, clauses, _quotes(rng, attributes, quoted, level[quoted]))
 
 
-def _asked(attributes: tuple[Attribute, ...], bounds: Integers) -> Subscriptions:
+def _subscriptions(attributes: tuple[Attribute, ...], bounds: Integers) -> Subscriptions:
     rows = len(bounds)
     attribute, relation = np.tile(list(TESTS), (rows, 1)), np.tile(list(TESTS.values()), (rows, 1))
     return conjunctions(attributes, np.full(rows, len(TESTS)), attribute, relation, bounds)

@@ -23,15 +23,15 @@ from benchmarks.workloads.stock import TESTS, stock
 
 NAME = "stock documents"
 MANY = 10.0
-"""Matches a document at a million subscriptions, where nothing else is said: table 5.2's share."""
+"""Default of matches per document with a million subscriptions: the share of table 5.2."""
 
 EASE = {0.1: -1.811, 1.0: -1.124, MANY: -0.261, 100.0: 1.289}
-"""How easy bounds must be for so many matches a document at a million subscriptions: with 10,000 documents these are
-the 1,000 to 1,000,000 notifications of table 5.1."""
+"""Ease of bounds by matches per document with a million subscriptions: with 10,000 documents these are the 1,000 to
+1,000,000 notifications of table 5.1."""
 
 
-class Both(NamedTuple):
-    """The same quotes and subscriptions as documents and texts, and in columns, for the definition."""
+class StockWorkloads(NamedTuple):
+    """The same quotes and subscriptions as documents and texts, and in columns for the reference matching."""
 
     documents: DocumentWorkload
     columns: Workload
@@ -39,22 +39,22 @@ class Both(NamedTuple):
 
 def stock_documents(
     subscriptions: int, documents: int, matches: float = MANY, symbols: int = 5000, seed: int = 3
-) -> Both:
-    """So many subscriptions and documents. `matches` is one of `EASE`: of a million, so many match a document."""
+) -> StockWorkloads:
+    """Generate subscriptions and documents. `matches` is a key of `EASE`: matches per document and million."""
     columns = stock(subscriptions, documents, symbols, EASE[matches], seed=seed, name=title(matches))
     texts, quotes = _texts(columns.subscriptions), _documents(columns.events)
-    return Both(DocumentWorkload(columns.name, texts, quotes), columns)
+    return StockWorkloads(DocumentWorkload(columns.name, texts, quotes), columns)
 
 
 def title(matches: float) -> str:
     return f"{NAME}, {matches:g} in a million match"
 
 
-def _texts(asked: Subscriptions) -> Texts:
-    symbol, price, opening, high, volume = asked.low.reshape(-1, len(TESTS)).T
+def _texts(subscriptions: Subscriptions) -> Texts:
+    symbol, price, opening, high, volume = subscriptions.low.reshape(-1, len(TESTS)).T
     texts = pc.binary_join_element_wise(
         '/stock/symbol/text() = "',
-        _names(asked.attributes[0], symbol),
+        _names(subscriptions.attributes[0], symbol),
         '" AND /stock/price/text() > ',
         _money(price),
         " AND /stock/open/text() < ",
@@ -65,8 +65,8 @@ def _texts(asked: Subscriptions) -> Texts:
         _whole(volume),
         "",
     )
-    starts = np.arange(len(asked) + 1) * len(TESTS)
-    return Texts((texts,), starts, np.tile(np.arange(len(TESTS)), len(asked)))
+    starts = np.arange(len(subscriptions) + 1) * len(TESTS)
+    return Texts((texts,), starts, np.tile(np.arange(len(TESTS)), len(subscriptions)))
 
 
 def _documents(quotes: Events) -> Documents:
@@ -94,7 +94,7 @@ def _whole(values: Integers) -> pa.Array:
 
 
 def _money(cents: Integers) -> pa.Array:
-    """Cents as people write them: -257 is -2.57."""
+    """Format cents: -257 becomes -2.57."""
     cents = np.ascontiguousarray(cents)
     sign = pc.if_else(pa.array(cents < 0), "-", "")
     whole = pc.binary_join_element_wise(sign, _whole(np.abs(cents) // 100), "")

@@ -1,8 +1,8 @@
-"""Section 5 of paper 000: students, courses and learning material, who watches what, and the objects that are updated.
+"""Section 5 of paper 000: students, courses, learning material, watches, and updated objects.
 
-The paper tells how many there are of each (P, C, L), which share of the persons watches an object (EO) and which a
-class (EC), and that 40% of all objects are updated. How many courses a person attends and how many use a piece of
-material it does not: here it is four and two. Each course has the same number of attendants, whatever the size.
+The paper gives the numbers of each (P, C, L), the shares of persons that watch an object (EO) or a class (EC), and that
+40% of all objects are updated. It does not give how many courses a person attends and how many use a piece of material:
+here these are four and two. Each course has the same number of attendants for any size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ used_in = Table(
 
 @subscriber
 class Student(Base):
-    """Persons, of whom P are there."""
+    """Persons (P)."""
 
     __tablename__ = "student"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -51,7 +51,7 @@ class Student(Base):
 
 
 class Course(Base):
-    """C of them."""
+    """Courses (C)."""
 
     __tablename__ = "course"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -59,7 +59,7 @@ class Course(Base):
 
 
 class LearningMaterial(Base):
-    """L of them."""
+    """Pieces of learning material (L)."""
 
     __tablename__ = "learning_material"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -71,15 +71,15 @@ CLASSES = (Student, Course, LearningMaterial)
 Pairs = Sequence[tuple[int, int]]
 
 
-class One(NamedTuple):
-    """An object."""
+class ObjectId(NamedTuple):
+    """Class and key of an object."""
 
     cls: type[Base]
     key: int
 
 
-class Watching(NamedTuple):
-    """A person watches an object, or a class."""
+class PersonWatch(NamedTuple):
+    """A person's watch of an object, or of a class."""
 
     person: int
     cls: type[Base]
@@ -88,7 +88,7 @@ class Watching(NamedTuple):
 
 @dataclass(frozen=True)
 class University:
-    """How much there is of everything. Keys begin with 1; the same numbers give the same objects and watches."""
+    """Numbers of objects and watches. Keys begin with 1; the same numbers give the same objects and watches."""
 
     persons: int = 400
     courses: int = 80
@@ -99,12 +99,14 @@ class University:
 
     def __post_init__(self) -> None:
         assert self.persons % self.courses == 0, "all courses have the same number of attendants"
-        assert (ATTENDED - 1) * self.persons // self.courses < self.courses, "nobody attends a course twice"
+        assert (ATTENDED - 1) * self.persons // self.courses < self.courses, (
+            "a person attends a course only once"
+        )
         assert USED_IN * self.material <= self.courses
 
     @classmethod
     def of_the_paper(cls, times: int, objects: float, classes: float) -> University:
-        """The paper's 400, 80 and 32, so many times, with its two shares of the persons."""
+        """Scale the paper's 400, 80 and 32 by `times`, with its two shares of persons."""
         persons = cls.persons * times
         return cls(
             persons,
@@ -114,13 +116,13 @@ class University:
             round(classes * persons),
         )
 
-    def objects(self) -> list[One]:
+    def objects(self) -> list[ObjectId]:
         sizes = zip(CLASSES, (self.persons, self.courses, self.material), strict=True)
-        return [One(cls, key) for cls, size in sizes for key in range(1, size + 1)]
+        return [ObjectId(cls, key) for cls, size in sizes for key in range(1, size + 1)]
 
     @cached_property
     def attends(self) -> Pairs:
-        """(person, course). Each round of as many persons as there are courses goes through them in other steps."""
+        """Pairs (person, course). Each group of as many persons as courses has another step between its courses."""
         placed = self._rng(0).permutation(self.persons)
         return [
             (person + 1, int(place + turn * (1 + place // self.courses)) % self.courses + 1)
@@ -130,41 +132,41 @@ class University:
 
     @cached_property
     def used_in(self) -> Pairs:
-        """(material, course)."""
+        """Pairs (material, course)."""
         courses = self._rng(1).permutation(self.courses)[: self.material * USED_IN]
         return [(at // USED_IN + 1, int(course) + 1) for at, course in enumerate(courses)]
 
     @cached_property
-    def watches(self) -> list[Watching]:
-        """Persons who watch an object, any of all, and others who watch a class, in turn one of the three."""
+    def watches(self) -> list[PersonWatch]:
+        """Watches of random objects, and of the three classes in turn, each by another person."""
         rng, everything = self._rng(2), self.objects()
         persons = iter((rng.permutation(self.persons) + 1).tolist())
         chosen = rng.integers(len(everything), size=self.object_watches).tolist()
-        to_objects = [Watching(next(persons), *everything[at]) for at in chosen]
+        to_objects = [PersonWatch(next(persons), *everything[at]) for at in chosen]
         to_classes = [
-            Watching(next(persons), CLASSES[at % len(CLASSES)], None) for at in range(self.class_watches)
+            PersonWatch(next(persons), CLASSES[at % len(CLASSES)], None) for at in range(self.class_watches)
         ]
         return [*to_objects, *to_classes]
 
-    def updated(self) -> list[One]:
-        """40% of all objects, in any order."""
+    def updated(self) -> list[ObjectId]:
+        """Return 40% of all objects, in random order."""
         everything = self.objects()
         chosen = self._rng(3).permutation(len(everything))[: round(UPDATED * len(everything))]
         return [everything[at] for at in chosen]
 
-    def told(self, one: One) -> set[int]:
-        """The persons who should know, counted from the lists above and not by any of what is measured."""
+    def expected_subscribers(self, one: ObjectId) -> set[int]:
+        """Return the expected subscribers, from the lists above and not by a measured program."""
         reached = [one]
         if one.cls is LearningMaterial:
-            reached += [One(Course, course) for course in self._courses[one.key]]
-        found = {person for each in reached for person in self._watchers.get(each, ())}
-        found |= {person for each in reached for person in self._watchers.get(each._replace(key=0), ())}
-        return found | {
+            reached += [ObjectId(Course, course) for course in self._courses[one.key]]
+        subscribers = {person for each in reached for person in self._watchers.get(each, ())}
+        subscribers |= {person for each in reached for person in self._watchers.get(each._replace(key=0), ())}
+        return subscribers | {
             person for each in reached if each.cls is Course for person in self._attendants[each.key]
         }
 
     def usual_audience(self, cls: type[Base]) -> int:
-        """How many an object of a class tells if nobody watches itself, and nobody should know for two reasons."""
+        """Count the subscribers of an object that has no watches of its own and no subscriber for two reasons."""
         course = self.persons * ATTENDED // self.courses + self._watching(Course)
         if cls is Course:
             return course
@@ -173,7 +175,7 @@ class University:
         return self._watching(cls)
 
     def _watching(self, cls: type[Base]) -> int:
-        return len(self._watchers.get(One(cls, 0), ()))
+        return len(self._watchers.get(ObjectId(cls, 0), ()))
 
     @cached_property
     def _attendants(self) -> dict[int, list[int]]:
@@ -184,19 +186,19 @@ class University:
         return _grouped(self.used_in)
 
     @cached_property
-    def _watchers(self) -> dict[One, list[int]]:
-        """Those of a class by the key 0, which no object has."""
-        found: dict[One, list[int]] = {}
+    def _watchers(self) -> dict[ObjectId, list[int]]:
+        """Watchers by object; those of a class have the key 0, which no object has."""
+        watchers: dict[ObjectId, list[int]] = {}
         for each in self.watches:
-            found.setdefault(One(each.cls, each.key or 0), []).append(each.person)
-        return found
+            watchers.setdefault(ObjectId(each.cls, each.key or 0), []).append(each.person)
+        return watchers
 
     def _rng(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, purpose))
 
 
 def _grouped(pairs: Iterator[tuple[int, int]] | Pairs) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for one, other in pairs:
-        found.setdefault(one, []).append(other)
-    return found
+        groups.setdefault(one, []).append(other)
+    return groups

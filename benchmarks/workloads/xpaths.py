@@ -5,9 +5,9 @@
 A document gives paths and values. Two to ten predicates, seven on average, four of five of them equalities and at least
 two; a step is `//` instead of `/` one time in ten, and `*` instead of its name one time in ten.
 
-Half of the subscriptions take all predicates from one document, which they match. Of the others most take each from
-another document; some take all from one, but ask one branch for what stands in several: every predicate holds there,
-and only the branches tell that it is no match.
+Half of the subscriptions take all predicates from one document, which they match. Most of the others take each
+predicate from another document. Some take all from one document, but test in one branch what is in several: every
+predicate holds there, and only the branches show that it does not match.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ from benchmarks.workloads.runs import Integers, starts_of
 
 FEWEST, MOST = 2, 10
 SHARES = (0.4, 0.55, 0.7, 0.85, 1.0, 1.15, 1.3, 1.45, 1.6)
-"""How many predicates a subscription has, and how likely each number is beside the others: seven on average."""
+"""Relative probabilities of the numbers of predicates: seven on average."""
 
 EQUALITIES = 0.76
-"""How likely a predicate is one; with two at least in each subscription, four of five are."""
+"""Probability that a predicate is an equality; with at least two per subscription, four of five are."""
 WILD = 0.1
-"""How likely a step is `//`, and how likely `*`."""
+"""Probability of `//` in a step, and of `*`."""
 
 TEXT = 0.1
-"""How likely the text() of an element is asked for, where that is all there is in it."""
+"""Probability of a test of text(), for elements that contain only text."""
 
 PATH = 0.4
-"""How likely the last branch is not a predicate, but where the path leads to."""
+"""Probability that the last branch is the end of the path instead of a predicate."""
 
 OWN, CROSSED = 0.05, 0.05
-"""How many match the document they are from; how many ask one branch for what stands in several.
+"""Shares of subscriptions that match their document, and that test in one branch what is in several.
 
-In the paper every value is from some document, whichever: then hardly any subscription matches.
+In the paper every value is from a random document: then hardly any subscription matches.
 """
 
 CHUNK = 10_000
 BITS = 6
-"""Of a code: two for each step, and no leaf is more than three steps below its branch."""
+"""Bits of a code: two for each step, and no leaf is more than three steps below its branch."""
 
 AWAY = 100
-"""How far at most the bound of an inequality is from the number it is made from."""
+"""Maximum distance of the bound of an inequality from the number in the document."""
 
 PATHS = 1 << 20
-"""More than there are variants of steps: a linear path's number is put together from those of its parts."""
+"""More than the number of step variants: a linear path's number is composed of those of its parts."""
 
 
-class Asked(NamedTuple):
-    """One predicate: of which leaf, at which steps below its branch, what of the value."""
+class PathPredicate(NamedTuple):
+    """A predicate: its leaf, the steps below its branch, the condition on the value."""
 
     choice: Choice
     inner: Variant
     condition: str
 
 
-Branches = list[list[Asked]]
+Branches = list[list[PathPredicate]]
 
 
 def xpaths(count: int, documents: Sequence[Sequence[Leaf]], seed: int) -> Texts:
-    """So many subscriptions from the leaves of documents."""
-    kept = Choices()
-    draws = Draws([kept.of(leaves) for leaves in documents if len(leaves) >= MOST], seed)
+    """Generate `count` subscriptions from the leaves of documents."""
+    choices = Choices()
+    draws = Draws([choices.of(leaves) for leaves in documents if len(leaves) >= MOST], seed)
     chunks, lengths, linear = list[pa.Array](), list[int](), list[Integers]()
     for first in range(0, count, CHUNK):
-        made = [_written(*drawn, kept.root) for drawn in draws.of(min(CHUNK, count - first))]
+        made = [_format(*drawn, choices.root) for drawn in draws.of(min(CHUNK, count - first))]
         chunks.append(pa.array([text for text, _ in made], pa.string()))
         lengths += [len(numbers) for _, numbers in made]
         linear.append(np.array([number for _, numbers in made for number in numbers], np.int64))
@@ -80,26 +80,26 @@ def xpaths(count: int, documents: Sequence[Sequence[Leaf]], seed: int) -> Texts:
 
 
 class Draws:
-    """Subscriptions by chance."""
+    """Random subscriptions."""
 
     def __init__(self, documents: Sequence[Sequence[Choice]], seed: int) -> None:
         self._documents = documents
         self._random, self._rng = random.Random(seed), np.random.default_rng(seed)
 
     def of(self, count: int) -> Iterator[tuple[Branches, list[int], bool]]:
-        """For each its branches, codes for the steps to them, and whether the path leads on to the last."""
+        """Yield for each subscription its branches, codes of the steps to them, and whether the last ends the path."""
         lengths = self._rng.choice(range(FEWEST, MOST + 1), count, p=np.divide(SHARES, sum(SHARES)))
         wild = self._rng.random((count, 2 * MOST + 1, BITS)) < WILD
         codes = (wild @ (1 << np.arange(BITS))).tolist()
         for length, mine in zip(lengths.tolist(), codes, strict=True):
             kind = self._random.random()
             chosen = self._from_one(length) if kind < OWN + CROSSED else self._from_many(length)
-            asked = self._asked(chosen, mine)
-            branches = _by_branch(asked) if kind < OWN else _by_tag(asked)
+            predicates = self._predicates(chosen, mine)
+            branches = _by_branch(predicates) if kind < OWN else _by_tag(predicates)
             yield branches, mine[MOST:], self._random.random() < PATH
 
     def _from_one(self, length: int) -> list[Choice]:
-        """Half of them neighbours, so that some stand in one branch."""
+        """Choose leaves of one document, half of them neighbours, so that some are in one branch."""
         chance, half = self._random.random, length // 2
         document = self._documents[int(chance() * len(self._documents))]
         start = int(chance() * (len(document) - half))
@@ -113,21 +113,21 @@ class Draws:
         chosen = [documents[int(chance() * len(documents))] for _ in range(length)]
         return [document[int(chance() * len(document))] for document in chosen]
 
-    def _asked(self, chosen: Sequence[Choice], codes: Sequence[int]) -> list[Asked]:
-        """At least two are equalities: what asks for one popular name, and for nothing else, is found everywhere."""
+    def _predicates(self, chosen: Sequence[Choice], codes: Sequence[int]) -> list[PathPredicate]:
+        """Draw predicates with at least two equalities: a test of a single popular name would match everywhere."""
         chance = self._random.random
         equal = [chance() < EQUALITIES for _ in chosen]
         while sum(equal) < FEWEST:
             equal[int(chance() * len(equal))] = True
-        asked = []
+        predicates = []
         for choice, code, same in zip(chosen, codes, equal, strict=False):
             ways = choice.inner_text if choice.inner_text and chance() < TEXT else choice.inner
             condition = f"= {choice.literal}" if same else self._inequality(choice)
-            asked.append(Asked(choice, ways[code & (len(ways) - 1)], condition))
-        return asked
+            predicates.append(PathPredicate(choice, ways[code & (len(ways) - 1)], condition))
+        return predicates
 
     def _inequality(self, choice: Choice) -> str:
-        """One that holds for the value it is made from; where no other value is drawn, an equality."""
+        """Return an inequality that holds for the leaf's value; an equality if no other value is drawn."""
         chance = self._random.random
         if choice.number is not None:
             away = 1 + int(chance() * AWAY)
@@ -136,10 +136,10 @@ class Draws:
         return f"!= {other}" if other != choice.literal else f"= {other}"
 
 
-def _by_branch(asked: Sequence[Asked]) -> Branches:
-    """What stands in one branch of a document is asked for in one."""
+def _by_branch(predicates: Sequence[PathPredicate]) -> Branches:
+    """Group predicates by branch of the document."""
     branches: Branches = []
-    for each in asked:
+    for each in predicates:
         last = branches[-1][0].choice if branches else None
         if last and last.tag and last.branch == each.choice.branch and each.choice.tag:
             branches[-1].append(each)
@@ -148,10 +148,10 @@ def _by_branch(asked: Sequence[Asked]) -> Branches:
     return branches
 
 
-def _by_tag(asked: Sequence[Asked]) -> Branches:
-    """What stands in branches of one name is asked for in one, as long as its steps are not there yet."""
+def _by_tag(predicates: Sequence[PathPredicate]) -> Branches:
+    """Group predicates by name of the branch, unless the branch has the same steps already."""
     branches: Branches = []
-    for each in asked:
+    for each in predicates:
         tag, inner = each.choice.tag, each.choice.inner
         for branch in branches:
             if tag and branch[0].choice.tag == tag and all(a.choice.inner is not inner for a in branch):
@@ -162,22 +162,22 @@ def _by_tag(asked: Sequence[Asked]) -> Branches:
     return branches
 
 
-def _written(
-    branches: Branches, codes: Sequence[int], leads_on: bool, root: Sequence[Variant]
+def _format(
+    branches: Branches, codes: Sequence[int], ends_path: bool, root: Sequence[Variant]
 ) -> tuple[str, list[int]]:
-    """The text, and the numbers of its linear paths."""
+    """Return the text, and the numbers of its linear paths."""
     top, predicates, numbers = root[codes[-1] & 3], list[str](), list[int]()
     for branch, code in zip(branches, codes, strict=False):
         ways = branch[0].choice.to_branch
         to_branch = ways[code & 3] if ways else NO_STEPS
         numbers += [(top.number * PATHS + to_branch.number) * PATHS + each.inner.number for each in branch]
         predicates.append(_branch(branch, to_branch))
-    end = _leading_on(predicates.pop()) if leads_on else ""
+    end = _as_path_end(predicates.pop()) if ends_path else ""
     return top.after + (f"[{' and '.join(predicates)}]" if predicates else "") + end, numbers
 
 
-def _branch(branch: Sequence[Asked], to_branch: Variant) -> str:
-    """A branch as a predicate."""
+def _branch(branch: Sequence[PathPredicate], to_branch: Variant) -> str:
+    """Format a branch as a predicate."""
     if to_branch is NO_STEPS:
         return f"{branch[0].inner.first} {branch[0].condition}"
     if len(branch) == 1:
@@ -185,6 +185,6 @@ def _branch(branch: Sequence[Asked], to_branch: Variant) -> str:
     return f"{to_branch.first}[{' and '.join([f'{each.inner.first} {each.condition}' for each in branch])}]"
 
 
-def _leading_on(predicate: str) -> str:
-    """A predicate as the end of the path it was to stand at: `.//url` and `url` become `//url` and `/url`."""
+def _as_path_end(predicate: str) -> str:
+    """Convert a predicate to the end of its path: `.//url` and `url` become `//url` and `/url`."""
     return predicate[1:] if predicate.startswith(".//") else f"/{predicate}"

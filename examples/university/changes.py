@@ -1,9 +1,9 @@
-"""A program of the university. It knows nothing of triggers, subscribers or Tidings.
+"""A program of the university. It does not know triggers, subscribers or Tidings.
 
     python examples/university/changes.py sqlite:///university.db begin
     python examples/university/changes.py sqlite:///university.db change
 
-With postgresql://user@host/database instead it is the same. `tour.py` beside it shows who is told.
+It also accepts postgresql://user@host/database. `tour.py` shows who is notified.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from university import Base, Course, LearningMaterial, Lecturer, Student
 
 
 def begin(session: Session) -> None:
-    """Three students, two courses, two scripts: figure 2 of the paper."""
+    """Create three students, two courses and two scripts: figure 2 of the paper."""
     if inspect(session.connection()).has_table("course"):
-        sys.exit("there is a university in this database already: delete it, or say another database")
+        sys.exit("this database already contains a university: delete it, or use another database")
     Base.metadata.create_all(session.connection())
     lecturer = Lecturer(name="Ada", phone="4711")
     basics = Course(title="ProgrammingBasics", room="A1", lecturer=lecturer)
@@ -31,15 +31,15 @@ def begin(session: Session) -> None:
 
 
 def change(session: Session) -> None:
-    """A script gets a new title."""
+    """Change the title of a script."""
     script = session.query(LearningMaterial).filter_by(title="Script2").one()
     script.title = "Script2, second edition"
 
 
-def run(url: str, does: str) -> None:
+def run(url: str, action: str) -> None:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with Session(engine) as session, session.begin():
-        {"begin": begin, "change": change}[does](session)
+        {"begin": begin, "change": change}[action](session)
     engine.dispose()
 
 

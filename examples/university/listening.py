@@ -1,4 +1,4 @@
-"""The program of the university tells itself whom its changes concern: no triggers, and no tables but its own.
+"""The university's program as a listener on its own sessions: no triggers, and no tables of Tidings.
 
 python examples/university/listening.py                                        # in SQLite, in a new file here
 python examples/university/listening.py postgresql://user@localhost/university # in an empty database of PostgreSQL
@@ -18,20 +18,21 @@ from tidings.objects.notices import ObjectChange
 from tidings.objects.propagation import find_reasons
 
 WATCHES = (Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2), "Course"))
-"""S1 watches ProgrammingBasics, S2 all courses."""
+"""S1 watches ProgrammingBasics, S2 watches all courses."""
 
 
-def tell(noticed: list[ObjectChange]) -> None:
-    """Called after a commit, with all that it changed."""
-    for each in noticed:
-        say(each.change.kind.value, str(each.change.object), *sorted(each.change.attributes))
-        whys = find_reasons(each.change.object, each.propagation.steps, each.propagation.hits)
-        for who in sorted(whys, key=str):
-            for why in whys[who]:
-                say(f"  {who}:", why.render())
+def tell(changes: list[ObjectChange]) -> None:
+    """Print the changes of a commit, with their subscribers and reasons."""
+    for each in changes:
+        change, propagation = each.change, each.propagation
+        print_words(change.kind.value, str(change.object), *sorted(change.attributes))
+        reasons = find_reasons(change.object, propagation.steps, propagation.hits)
+        for subscriber in sorted(reasons, key=str):
+            for reason in reasons[subscriber]:
+                print_words(f"  {subscriber}:", reason.render())
 
 
-def say(*words: str) -> None:
+def print_words(*words: str) -> None:
     sys.stdout.write(" ".join(words) + "\n")
 
 

@@ -1,9 +1,9 @@
-"""All of it, one command after the other: the model, its picture, its triggers, watches, a change, and who is told.
+"""All steps, one command after the other: model, picture, triggers, watches, a change, and its notifications.
 
     python examples/university/tour.py                                        # in SQLite, in a new file here
     python examples/university/tour.py postgresql://user@localhost/university # in an empty database of PostgreSQL
 
-A password of PostgreSQL comes from PGPASSWORD or ~/.pgpass: Tidings keeps the address, and no passwords.
+PostgreSQL reads the password from PGPASSWORD or ~/.pgpass: Tidings stores the URL, but no passwords.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ STUDENTS = ("Student:1", "Student:2", "Student:3")
 
 
 def tidings(*words: str) -> None:
-    """A command as one would type it, and what it prints."""
-    say(f"$ tidings {shlex.join(words)}")
+    """Print and run a command."""
+    print_line(f"$ tidings {shlex.join(words)}")
     app(list(words), standalone_mode=False)
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -40,11 +40,11 @@ def tour(url: str) -> None:
     tidings("objects", "add", "university", "--model", MODEL, "--database", url)
     tidings("watch", "--as", "Student:S1", "Course:ProgrammingBasics")
     tidings("watch", "--as", "Student:S2", "Course")
-    say("(somebody updates a script in the application)")
+    print_line("(the application updates a script)")
     run(url, "change")
-    tidings("model", "tell")
-    for who in STUDENTS:
-        tidings("notifications", "--as", who)
+    tidings("model", "notify")
+    for student in STUDENTS:
+        tidings("notifications", "--as", student)
 
 
 if __name__ == "__main__":

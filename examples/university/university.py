@@ -9,7 +9,7 @@ from tidings import association, implicit, propagates, subscriber
 
 
 class Base(DeclarativeBase):
-    """What all classes of the university have in common."""
+    """Base of all classes of the university."""
 
 
 attends = Table(
@@ -28,7 +28,7 @@ used_in = Table(
 
 @subscriber
 class Student(Base):
-    """Is told about the courses that he attends."""
+    """A student, who is notified of changes of attended courses."""
 
     __tablename__ = "student"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -39,7 +39,7 @@ class Student(Base):
 
 
 class Lecturer(Base):
-    """Gives courses."""
+    """A lecturer, who gives courses."""
 
     __tablename__ = "lecturer"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -49,7 +49,7 @@ class Lecturer(Base):
 
 
 class Course(Base):
-    """Has attendants, material, and one lecturer."""
+    """A course with attendants, material, and one lecturer."""
 
     __tablename__ = "course"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -61,7 +61,7 @@ class Course(Base):
 
 
 class LearningMaterial(Base):
-    """Scripts and exercises: a change of one is a change of the courses that it is used in."""
+    """A script or an exercise: a change of it is also a change of the courses that use it."""
 
     __tablename__ = "learning_material"
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -99,16 +99,16 @@ class Constraints:
             return of_values(term, constraint.operands)
         return self._class_holds(constraint.asked, term, constraint.operands[0])
 
-    def _class_holds(self, asked: ConstraintKind, term: Term, of: Term) -> bool:
+    def _class_holds(self, kind: ConstraintKind, term: Term, of: Term) -> bool:
         places, below = (
             self._walk.taxonomy.classes_of(term, self._types.get(term, ())),
             self._walk.is_descendant,
         )
-        if asked in (ConstraintKind.AT_CLASS, ConstraintKind.NOT_AT_CLASS):
-            return (of in places) is (asked is ConstraintKind.AT_CLASS)
-        if asked in (ConstraintKind.BELOW, ConstraintKind.ABOVE):
+        if kind in (ConstraintKind.AT_CLASS, ConstraintKind.NOT_AT_CLASS):
+            return (of in places) is (kind is ConstraintKind.AT_CLASS)
+        if kind in (ConstraintKind.BELOW, ConstraintKind.ABOVE):
             places -= {of}
-        if asked in (ConstraintKind.BELOW, ConstraintKind.AT_OR_BELOW):
+        if kind in (ConstraintKind.BELOW, ConstraintKind.AT_OR_BELOW):
             return any(below(place, of) for place in places)
         return any(below(of, place) for place in places)
 

@@ -308,12 +308,12 @@ class GTopss:
         The paper's CheckConstraint returns with the answer for the first variable. All constraints must hold.
         """
         columns, rows = join_tables([Table(edge.columns(), reached.tables[edge]) for edge in held.edges])
-        asked = [(columns.index(held.stars[each.variable]), each) for each in held.pattern.constraints]
+        checks = [(columns.index(held.stars[each.variable]), each) for each in held.pattern.constraints]
         chosen = [columns.index(held.stars[name]) for name in selected(held.pattern)]
         return frozenset(
             tuple(row[at] for at in chosen)
             for row in rows
-            if all(constraints.hold(each, row[at]) for at, each in asked)
+            if all(constraints.hold(each, row[at]) for at, each in checks)
         )
 
     def size(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidings.errors import IdTaken
+from tidings.errors import IdConflict
 from tidings.metadata.resources import SUBJECT
 from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
 from tidings.metadata.rules.normal_form import JoinPredicate, variable_initial
@@ -104,7 +104,7 @@ class DependencyGraph:
     def add(self, name: str, atomics: Iterable[AtomicRule]) -> GraphChange:
         """Merge a decomposed rule into the graph, sharing existing atomic rules."""
         if name in self.ends:
-            raise IdTaken("there is a rule of this name", received=name)
+            raise IdConflict("there is a rule of this name", received=name)
         added: list[AtomicNode] = []
         ends = tuple(dict.fromkeys(self._merge(atomic, added) for atomic in atomics))
         self._use(ends)

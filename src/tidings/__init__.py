@@ -1,4 +1,4 @@
-"""Tidings tells the right people, once, as soon as something they asked about changes.
+"""Tidings: content-based publish/subscribe for structured data, on Apache Spark.
 
 The public names; everything else is private to its module. They are imported when first used, so that a program pays
 only for the parts it touches.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.client import AsyncClient, Client
-    from tidings.errors import InputError, NotTold, SetupError, StoreError, TidingsError
+    from tidings.errors import InputError, NotificationFailed, SetupError, StoreError, TidingsError
     from tidings.events.json_decoder import decode
     from tidings.events.schema.event_schema import EventSchema
     from tidings.events.schema.files import load as load_schema
@@ -31,7 +31,7 @@ _PLACES = {
     "InputError": "errors",
     "Limits": "objects.propagation",
     "Match": "model",
-    "NotTold": "errors",
+    "NotificationFailed": "errors",
     "Notification": "model",
     "Object": "objects.propagation",
     "Publication": "model",
@@ -63,8 +63,8 @@ __all__ = [
     "InputError",
     "Limits",
     "Match",
-    "NotTold",
     "Notification",
+    "NotificationFailed",
     "Object",
     "Publication",
     "Reason",

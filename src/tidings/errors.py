@@ -1,28 +1,28 @@
 """Errors and warnings, with their places in texts.
 
     TidingsError
-    ├── InputError                 input of a user or a publisher
-    │   ├── SubscriptionError      the text of a subscription
-    │   │   ├── SyntaxProblem      does not parse                      (column underlined)
-    │   │   │   └── NotSupported   valid in the language, but not supported in subscriptions
-    │   │   ├── CheckProblem       parses, but contradicts the schema  (column underlined)
-    │   │   └── TooLarge           would compile to more clauses than the limit
-    │   ├── PublicationError       the bytes of a publication
-    │   │   ├── DecodeProblem      not JSON, not an object, a number out of range ...
-    │   │   ├── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
-    │   │   └── BudgetExceeded     needs more time, memory or steps than one publication may use
-    │   ├── SchemaError            a schema or an extension of one
-    │   ├── IdTaken                an id that is already used for something else
-    │   ├── OverLimit              more of something than the limit allows
-    │   ├── Absent                 something named in a request does not exist
-    │   └── Gone                   it existed once: a reader has to start again
-    ├── NotAllowed                 the caller has no permission
-    ├── TooOften                   the caller exceeds a rate limit
-    ├── Overloaded                 the service is busy; the request can be retried
-    ├── StoreError                 the store cannot be reached, or has another version
-    ├── NotTold                    a change is committed, but its subscribers could not be notified
-    └── SetupError                 Java, Spark or a folder is missing
-        └── SlowStart              a Python process of Spark did not start in time; it can be retried
+    ├── InputError                  input of a user or a publisher
+    │   ├── SubscriptionError       the text of a subscription
+    │   │   ├── SyntaxProblem       does not parse                      (column underlined)
+    │   │   │   └── NotSupported    valid in the language, but not supported in subscriptions
+    │   │   ├── CheckProblem        parses, but contradicts the schema  (column underlined)
+    │   │   └── TooLarge            would compile to more clauses than the limit
+    │   ├── PublicationError        the bytes of a publication
+    │   │   ├── DecodeProblem       not JSON, not an object, a number out of range ...
+    │   │   ├── ConsistencyProblem  breaks rule R1, R2 or R3 of the event schema
+    │   │   └── BudgetExceeded      needs more time, memory or steps than one publication may use
+    │   ├── SchemaError             a schema or an extension of one
+    │   ├── IdConflict              an id that is already used for something else
+    │   ├── LimitExceeded           more of something than the limit allows
+    │   ├── NotFound                something named in a request does not exist
+    │   └── Gone                    it existed once: a reader has to start again
+    ├── NotAllowed                  the caller has no permission
+    ├── RateLimited                 the caller exceeds a rate limit
+    ├── Overloaded                  the service is busy; the request can be retried
+    ├── StoreError                  the store cannot be reached, or has another version
+    ├── NotificationFailed          a change is committed, but its subscribers could not be notified
+    └── SetupError                  Java, Spark or a folder is missing
+        └── SlowStart               a Python process of Spark did not start in time; it can be retried
 
 Each error has the same facts as fields: the API returns them and the command line draws them. A `TextWarning`
 is not an error: the text is accepted, and its author should know something about it.
@@ -249,15 +249,15 @@ class SchemaError(InputError):
     """A schema contradicts itself, or an extension is invalid."""
 
 
-class IdTaken(InputError):
+class IdConflict(InputError):
     """An id is already used for something else."""
 
 
-class OverLimit(InputError):
+class LimitExceeded(InputError):
     """More of something than the limit allows; `accepted` is the limit."""
 
 
-class Absent(InputError):
+class NotFound(InputError):
     """Something named in a request does not exist."""
 
 
@@ -271,7 +271,7 @@ class NotAllowed(TidingsError):
     exit_code = 2
 
 
-class TooOften(TidingsError):
+class RateLimited(TidingsError):
     """The caller exceeds a rate limit; `seconds` is how long to wait."""
 
     def __init__(self, what: str, *, seconds: int, **more: str | None) -> None:
@@ -287,7 +287,7 @@ class StoreError(TidingsError):
     """The store cannot be used."""
 
 
-class NotTold(TidingsError):
+class NotificationFailed(TidingsError):
     """Changes are committed, but notifying their subscribers failed; `noticed` are the changes."""
 
     def __init__(self, what: str, *, noticed: Sequence[object], **more: str | None) -> None:

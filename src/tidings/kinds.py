@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -65,6 +65,43 @@ class Part(NamedTuple):
 
     media_type: str
     body: bytes
+
+
+class Example(NamedTuple):
+    """The text of a subscription, and a description of it."""
+
+    text: str
+    asks: str
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageGuide:
+    """A subscription language as people meet it: in forms, in hints and in the titles of feeds.
+
+    `about` names the publications. `begins` and `prologue` are regular expressions without case: how texts begin, and
+    what titles of feeds leave out. Without `begins`, no hint leads to the language. `noun` completes the
+    hint "an XPath? the language is xpath". Texts that begin as those of an `is_distinctive` language can be nothing
+    else. `synonyms` are hints by other names for the language.
+    """
+
+    name: str
+    title: str
+    about: str
+    examples: Sequence[Example] = ()
+    noun: str = ""
+    begins: str | None = None
+    is_distinctive: bool = False
+    prologue: str | None = None
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+
+
+class Rehearsal(NamedTuple):
+    """Publications and subscriptions that match some of them: matching them compiles what is compiled on first use."""
+
+    language: str
+    texts: Sequence[str]
+    media_type: str
+    bodies: Sequence[bytes]
 
 
 class Explanation(NamedTuple):
@@ -222,6 +259,18 @@ class Kind(ABC):
     @abstractmethod
     def language(self, name: str) -> Language:
         """Return the compiler of one of `languages`. Called lazily: compilers are slow to import."""
+
+    def guide(self, name: str) -> LanguageGuide:
+        """Return the guide to one of `languages`: its title, examples and hints."""
+        return LanguageGuide(name, name, f"{self.name}s")
+
+    def generate_examples(self, name: str, schema: EventSchema) -> Iterable[Example]:
+        """Generate texts of one of `languages` from a schema that knows none of the names in the guide's examples."""
+        return ()
+
+    def rehearse(self) -> Rehearsal | None:
+        """Return publications and subscriptions to match ahead of the first real ones; None if nothing is compiled."""
+        return None
 
     @abstractmethod
     def decode(self, body: bytes, media_type: str, schema: EventSchema | None = None) -> Any:

@@ -109,6 +109,16 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+CONTENT_ID_BYTES = 16
+
+
+def content_id(body: bytes, audience: str | None = None) -> str:
+    """Return the id of a publication that has none: a digest of its content, the same in repeated work."""
+    label = b"" if audience is None else audience.encode("utf-8", "surrogatepass")
+    key = hashlib.blake2b(label, digest_size=32).digest() if label else b""
+    return hashlib.blake2b(body, digest_size=CONTENT_ID_BYTES, key=key).hexdigest()
+
+
 def notification_id(publication: str, subscription: str) -> str:
     """Return the id of a notification, which depends on the pair only: repeated work cannot notify twice."""
     pair = f"{len(publication)}:{publication}{subscription}".encode()

@@ -1,4 +1,4 @@
-"""The examples of docs/api.md, asked of a real server. `...` stands for anything, and for any other members."""
+"""The examples of docs/api.md, sent to a real server. `...` stands for any value, and for any other members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 from tests.support.paths import ROOT
 from tests.support.servers.api_server import Service, served_api
 from tidings.api.limits import Limits
-from tidings.service.submission import accepted_media_types
+from tidings.ingest.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -23,17 +23,17 @@ EXAMPLE = re.compile(
 )
 
 
-def same(told: Any, found: Any) -> bool:
-    """Whether what was answered is what the page says."""
-    if told == "...":
+def conforms(expected: Any, actual: Any) -> bool:
+    """Whether an answer conforms to the example of the page."""
+    if expected == "...":
         return True
-    if isinstance(told, dict) and isinstance(found, dict):
-        named = told.keys() - {"..."}
-        complete = "..." in told or named == found.keys()
-        return complete and all(name in found and same(told[name], found[name]) for name in named)
-    if isinstance(told, list) and isinstance(found, list):
-        return len(told) == len(found) and all(map(same, told, found))
-    return bool(told == found)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        named = expected.keys() - {"..."}
+        complete = "..." in expected or named == actual.keys()
+        return complete and all(name in actual and conforms(expected[name], actual[name]) for name in named)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(conforms, expected, actual))
+    return bool(expected == actual)
 
 
 def ask(service: Service, head: str, body: str) -> httpx.Response:
@@ -44,21 +44,21 @@ def ask(service: Service, head: str, body: str) -> httpx.Response:
     return client.request(method, path, content=body.encode(), headers=headers)
 
 
-def test_every_example_is_true(tmp_path: Path) -> None:
+def test_api_page_examples_match_real_answers(tmp_path: Path) -> None:
     examples = EXAMPLE.findall(PAGE)
     assert len(examples) == PAGE.count("```http") == 9
     with Tidings(tmp_path) as tidings, served_api(tidings) as service:
-        for head, body, status, told, answer in examples:
+        for head, body, status, headers, answer in examples:
             response = ask(service, head, body)
             assert response.status_code == int(status), response.text
-            for name, value in (each.split(": ", 1) for each in told.splitlines()):
+            for name, value in (each.split(": ", 1) for each in headers.splitlines()):
                 assert response.headers[name] == value
-            assert same(json.loads(answer), response.json()), f"{head}\n{response.text}"
+            assert conforms(json.loads(answer), response.json()), f"{head}\n{response.text}"
 
 
-def test_every_limit_and_media_type_is_named() -> None:
+def test_api_page_lists_every_limit_and_media_type() -> None:
     limits = Limits()
     for field in fields(Limits):
         assert f"| `{field.name}` | {getattr(limits, field.name):,} |" in PAGE
-    known = {kind for kind in accepted_media_types() if not kind.startswith("application/x-")}
-    assert {kind for kind in known if f"`{kind}`" not in PAGE} == set()
+    accepted = {kind for kind in accepted_media_types() if not kind.startswith("application/x-")}
+    assert {kind for kind in accepted if f"`{kind}`" not in PAGE} == set()

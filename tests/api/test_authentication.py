@@ -38,9 +38,9 @@ def client(access: Access) -> Iterator[httpx.Client]:
     router.add_api_route("/things/{subscriber}", things)
     with (
         served(router, asking=Authenticator(access)) as address,
-        httpx.Client(base_url=address, trust_env=False) as made,
+        httpx.Client(base_url=address, trust_env=False) as opened,
     ):
-        yield made
+        yield opened
 
 
 def things(subscriber: str, caller: SubscribeCaller) -> str:
@@ -48,26 +48,26 @@ def things(subscriber: str, caller: SubscribeCaller) -> str:
     return caller.token.name
 
 
-def bearing(secret: str) -> dict[str, str]:
+def bearer_header(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def test_authentication_by_scope_admits_and_refuses(client: httpx.Client, access: Access) -> None:
+def test_authentication_checks_token_scope_and_owner(client: httpx.Client, access: Access) -> None:
     ana = access.make("phone", ["subscribe"], "ana")
     shop = access.make("shop", ["publish"])
-    assert client.get("/things/ana", headers=bearing(ana.secret)).json() == "phone"
-    assert client.get("/things/bo", headers=bearing(ana.secret)).status_code == 404
-    assert client.get("/things/ana", headers=bearing(shop.secret)).status_code == 403
+    assert client.get("/things/ana", headers=bearer_header(ana.secret)).json() == "phone"
+    assert client.get("/things/bo", headers=bearer_header(ana.secret)).status_code == 404
+    assert client.get("/things/ana", headers=bearer_header(shop.secret)).status_code == 403
     refused = client.get("/things/ana")
     assert (refused.status_code, refused.json()["error"]) == (401, "NotAllowed")
     assert refused.headers["www-authenticate"] == "Bearer"
     access.revoke(ana.token.id)
-    gone = client.get("/things/ana", headers=bearing(ana.secret))
-    assert (gone.status_code, gone.json()["what"]) == (401, "invalid token")
+    revoked = client.get("/things/ana", headers=bearer_header(ana.secret))
+    assert (revoked.status_code, revoked.json()["what"]) == (401, "invalid token")
     assert refused.json()["what"] == "a token is needed"
 
 
-def test_the_cookie_is_as_good(client: httpx.Client, access: Access) -> None:
+def test_authentication_accepts_session_cookie(client: httpx.Client, access: Access) -> None:
     ana = access.make("phone", ["subscribe"], "ana")
     client.cookies.set(COOKIE, ana.secret)
     assert client.get("/things/ana").json() == "phone"
@@ -83,7 +83,7 @@ FOREIGN = (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def address_and_secret(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of a service with one route of each kind, and a token."""
     router = APIRouter(route_class=ProblemRoute)
 
@@ -110,8 +110,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_cookie_from_own_pages_may_change_state(place: tuple[str, str], method: str) -> None:
-    address, secret = place
+def test_cookie_changes_state_from_same_origin_only(address_and_secret: tuple[str, str], method: str) -> None:
+    address, secret = address_and_secret
     with httpx.Client(base_url=address, cookies={COOKIE: secret}) as client:
         for foreign in FOREIGN:
             answer = client.request(method, "/v1/things", headers=foreign)
@@ -123,15 +123,15 @@ def test_cookie_from_own_pages_may_change_state(place: tuple[str, str], method: 
             assert client.request(method, "/v1/things", headers=own).json() == "ana"
 
 
-def test_websocket_with_a_cookie_needs_the_same_origin(place: tuple[str, str]) -> None:
-    address, secret = place
+def test_websocket_with_cookie_requires_same_origin(address_and_secret: tuple[str, str]) -> None:
+    address, secret = address_and_secret
     url = address.replace("http", "ws") + "/v1/socket"
     cookie = {"Cookie": f"{COOKIE}={secret}"}
     for foreign in FOREIGN:
         with (
             pytest.raises((InvalidStatus, ConnectionClosed)),
-            connect(url, additional_headers=cookie | foreign) as one,
+            connect(url, additional_headers=cookie | foreign) as foreign_socket,
         ):
-            one.recv()
-    with connect(url, additional_headers=cookie | {"Origin": address}) as own:
-        assert own.recv() == "ana"
+            foreign_socket.recv()
+    with connect(url, additional_headers=cookie | {"Origin": address}) as own_socket:
+        assert own_socket.recv() == "ana"

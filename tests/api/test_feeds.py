@@ -1,4 +1,4 @@
-"""Feeds as readers get them: a real server, read by feedparser and httpx."""
+"""Feeds over HTTP: a real server, read by feedparser and httpx."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NAMES = {"atom": "http://www.w3.org/2005/Atom", "fh": "http://purl.org/syndicati
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    made = Told(tmp_path)
-    yield made
-    made.store.close()
+def source(tmp_path: Path) -> Iterator[Told]:
+    source = Told(tmp_path)
+    yield source
+    source.store.close()
 
 
 @pytest.fixture
-def web(told: Told, tmp_path: Path) -> Iterator[httpx.Client]:
-    with served(told) as url, httpx.Client(base_url=url) as client:
+def web(source: Told, tmp_path: Path) -> Iterator[httpx.Client]:
+    with served(source) as url, httpx.Client(base_url=url) as client:
         yield client
 
 
@@ -45,7 +45,7 @@ def titles(answer: httpx.Response) -> list[str | None]:
     return [item.title for item in items]
 
 
-def test_browsers_are_led_to_the_console(web: httpx.Client) -> None:
+def test_root_redirects_browsers_to_console(web: httpx.Client) -> None:
     browser = web.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
     assert (browser.status_code, browser.headers["location"]) == (303, "/console")
     for accept in ("*/*", "text/plain"):
@@ -54,24 +54,24 @@ def test_browsers_are_led_to_the_console(web: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("format", ["atom", "rss", "rdf"])
-def test_a_feed_reader_follows_a_subscription(told: Told, web: httpx.Client, format: str) -> None:
-    """feedparser fetches by itself here, with the headers that it has; it asks again with the tag it was given."""
-    told.tell_events(1, 3)
-    address = f"{root(web)}/feeds/{told.token}.{format}"
+def test_feed_is_read_conditionally_by_feedparser(source: Told, web: httpx.Client, format: str) -> None:
+    """feedparser sends its own request headers, and the second time the ETag of the first answer."""
+    source.tell_events(1, 3)
+    address = f"{root(web)}/feeds/{source.token}.{format}"
     first = feedparser.parse(address)
     assert (first.bozo, first.status) == (False, 200)
     assert [entry.title for entry in first.entries] == ["event 3", "event 2", "event 1"]
     again = feedparser.parse(address, etag=first.etag)
     assert (again.status, again.entries) == (304, [])
-    told.tell_events(4, 4)
+    source.tell_events(4, 4)
     more = feedparser.parse(address, etag=first.etag, modified=first.modified)
     assert [entry.title for entry in more.entries] == ["event 4", "event 3", "event 2", "event 1"]
     assert [entry.get("id") for entry in more.entries[1:]] == [entry.get("id") for entry in first.entries]
 
 
-def test_json_feed(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 2)
-    answer = web.get(f"/feeds/{told.token}.json")
+def test_json_feed_has_required_members(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 2)
+    answer = web.get(f"/feeds/{source.token}.json")
     assert answer.headers["content-type"] == "application/feed+json; charset=utf-8"
     feed = answer.json()
     assert feed["version"] == "https://jsonfeed.org/version/1.1" and isinstance(feed["title"], str)
@@ -83,17 +83,17 @@ def test_json_feed(told: Told, web: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_feed_without_a_suffix_is_negotiated(told: Told, web: httpx.Client, format: str) -> None:
-    wanted = FORMATS[format].media_type
-    answer = web.get(f"/feeds/{told.token}", headers={"Accept": f"{wanted}, */*;q=0.1"})
-    assert answer.headers["content-type"].startswith(wanted)
+def test_feed_without_suffix_is_negotiated(source: Told, web: httpx.Client, format: str) -> None:
+    media_type = FORMATS[format].media_type
+    answer = web.get(f"/feeds/{source.token}", headers={"Accept": f"{media_type}, */*;q=0.1"})
+    assert answer.headers["content-type"].startswith(media_type)
     assert answer.headers["vary"] == "Accept"
-    assert answer.content == web.get(f"/feeds/{told.token}.{format}").content
+    assert answer.content == web.get(f"/feeds/{source.token}.{format}").content
 
 
-def test_feed_that_the_reader_has_answers_304(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 1)
-    address = f"/feeds/{told.token}.atom"
+def test_feed_unchanged_answers_304(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 1)
+    address = f"/feeds/{source.token}.atom"
     first = web.get(address)
     assert first.headers["cache-control"] == "private, no-cache"
     tag, modified = first.headers["etag"], first.headers["last-modified"]
@@ -111,46 +111,46 @@ def test_feed_that_the_reader_has_answers_304(told: Told, web: httpx.Client) -> 
     assert web.get(address, headers={"If-Modified-Since": no_year}).status_code == 200
 
 
-def test_feed_entry_in_the_same_second_changes_the_tag(told: Told, web: httpx.Client) -> None:
-    """Dates of HTTP have whole seconds: a reader that has only the date must not be told that it has everything."""
-    told.tell_events(1, 1)
-    told.clock.go(0.3)
-    address = f"/feeds/{told.token}.atom"
+def test_feed_entry_in_same_second_changes_etag_and_date(source: Told, web: httpx.Client) -> None:
+    """HTTP dates have whole seconds: a reader that has only the date must not get 304 for a newer entry."""
+    source.tell_events(1, 1)
+    source.clock.go(0.3)
+    address = f"/feeds/{source.token}.atom"
     modified = web.get(address).headers["last-modified"]
-    told.clock.go(0.3)
-    told.tell_events(2, 2)
-    assert titles(web.get(address)) == ["event 2", "event 1"], "somebody else is given both in this second"
-    told.clock.go(10)
+    source.clock.go(0.3)
+    source.tell_events(2, 2)
+    assert titles(web.get(address)) == ["event 2", "event 1"], "another reader gets both in this second"
+    source.clock.go(10)
     answer = web.get(address, headers={"If-Modified-Since": modified})
     assert answer.status_code == 200 and titles(answer) == ["event 2", "event 1"]
     assert web.get(address, headers={"If-Modified-Since": answer.headers["last-modified"]}).status_code == 304
 
 
-def test_feed_with_a_deferred_entry_is_modified_on_release(told: Told, web: httpx.Client) -> None:
-    """Its time is when it was found; a reader that came in between must see it all the same."""
-    told.store.subscriptions.remove(["s-1"])
-    told.store.subscriptions.add(Subscription("s-1", "cy", "predicates", "price < 200", within=600))
-    told.tell_events(1, 1)
-    address = f"/feeds/{told.token}.atom"
-    told.clock.go(60)
+def test_feed_deferred_entry_changes_date_on_release(source: Told, web: httpx.Client) -> None:
+    """Its time is the time of the match; a reader that polled in between must still see it."""
+    source.store.subscriptions.remove(["s-1"])
+    source.store.subscriptions.add(Subscription("s-1", "cy", "predicates", "price < 200", within=600))
+    source.tell_events(1, 1)
+    address = f"/feeds/{source.token}.atom"
+    source.clock.go(60)
     before = web.get(address)
     assert titles(before) == []
-    told.clock.go(600)
+    source.clock.go(600)
     answer = web.get(address, headers={"If-Modified-Since": before.headers["last-modified"]})
     assert titles(answer) == ["event 1"]
 
 
-def test_head(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 1)
-    address = f"/feeds/{told.token}.rss"
+def test_feed_head_has_headers_of_get(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 1)
+    address = f"/feeds/{source.token}.rss"
     head, whole = web.head(address), web.get(address)
     assert (head.status_code, head.content) == (200, b"")
     for name in ("etag", "last-modified", "content-type", "content-length", "link"):
         assert head.headers[name] == whole.headers[name]
 
 
-def test_a_feed_is_guarded(told: Told, web: httpx.Client) -> None:
-    headers = web.get(f"/feeds/{told.token}.atom").headers
+def test_feed_response_has_security_headers(source: Told, web: httpx.Client) -> None:
+    headers = web.get(f"/feeds/{source.token}.atom").headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
     assert "sandbox" in headers["content-security-policy"]
@@ -163,11 +163,11 @@ NEVER = "A" * 32
 
 @pytest.mark.parametrize("path", UNKNOWN)
 @pytest.mark.parametrize("token", [NEVER, "short", "%00" * 8, "s-1", "%ED%A0%80", "x" * 2_000])
-def test_unknown_feed_addresses_get_the_same_response(
-    told: Told, web: httpx.Client, path: str, token: str
+def test_feed_unknown_addresses_get_identical_response(
+    source: Told, web: httpx.Client, path: str, token: str
 ) -> None:
-    """The same answer for every token, and nothing in it of what was asked."""
-    told.tell_events(1, 1)
+    """The answer is the same for every token, and contains nothing of the request."""
+    source.tell_events(1, 1)
     answer = web.get(path.format(token))
     assert answer.status_code == 404
     assert answer.content == web.get(UNKNOWN[0].format(NEVER)).content
@@ -175,14 +175,14 @@ def test_unknown_feed_addresses_get_the_same_response(
 
 
 @pytest.mark.parametrize("path", ["/feeds", "/feeds/", "/opml", "/opml/", "/docs", "/redoc", "/openapi.json"])
-def test_there_is_no_list_of_feeds(told: Told, web: httpx.Client, path: str) -> None:
-    told.tell_events(1, 1)
+def test_feeds_cannot_be_listed(source: Told, web: httpx.Client, path: str) -> None:
+    source.tell_events(1, 1)
     assert web.get(path).status_code == 404
-    assert told.token not in web.get("/v1/openapi.json").text + web.get("/").text
+    assert source.token not in web.get("/v1/openapi.json").text + web.get("/").text
 
 
-def test_only_what_there_is(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 1)
+def test_feed_unknown_suffix_archive_or_method_is_rejected(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 1)
     for path in (
         ".html",
         ".atom/",
@@ -191,52 +191,50 @@ def test_only_what_there_is(told: Told, web: httpx.Client) -> None:
         "/archive/x",
         "/archive/99999999999999999999",
     ):
-        assert web.get(f"/feeds/{told.token}{path}").status_code in (404, 307), path
-    assert web.post(f"/feeds/{told.token}.atom").status_code == 405
+        assert web.get(f"/feeds/{source.token}{path}").status_code in (404, 307), path
+    assert web.post(f"/feeds/{source.token}.atom").status_code == 405
 
 
-def test_a_revoked_address_is_gone_and_the_new_one_has_the_same_entries(
-    told: Told, web: httpx.Client
-) -> None:
-    told.tell_events(1, 2)
-    old = told.token
+def test_feed_renewed_address_keeps_entries_and_old_one_answers_410(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 2)
+    old = source.token
     before = items_of(web.get(f"/feeds/{old}.atom").content, "application/atom+xml")[1]
-    told.feeds.addresses.renew("cy", "s-1")
-    assert told.token != old
+    source.feeds.addresses.renew("cy", "s-1")
+    assert source.token != old
     assert web.get(f"/feeds/{old}.atom").status_code == web.get(f"/feeds/{old}").status_code == 410
-    after = items_of(web.get(f"/feeds/{told.token}.atom").content, "application/atom+xml")[1]
+    after = items_of(web.get(f"/feeds/{source.token}.atom").content, "application/atom+xml")[1]
     assert [one.id for one in after] == [one.id for one in before]
 
 
-def test_feed_of_a_deleted_subscription_is_gone_even_if_its_id_is_reused(
-    told: Told, web: httpx.Client
+def test_feed_of_deleted_subscription_answers_410_even_if_id_is_reused(
+    source: Told, web: httpx.Client
 ) -> None:
-    told.tell_events(1, 1)
-    token = told.token
-    told.store.subscriptions.remove(["s-1"])
+    source.tell_events(1, 1)
+    token = source.token
+    source.store.subscriptions.remove(["s-1"])
     assert web.get(f"/feeds/{token}.atom").status_code == 410
-    told.store.subscriptions.add(Subscription("s-1", "bo", "predicates", "price < 9"))
-    told.tell(MatchRow("p-secret", "s-1", "bo"))
+    source.store.subscriptions.add(Subscription("s-1", "bo", "predicates", "price < 9"))
+    source.tell(MatchRow("p-secret", "s-1", "bo"))
     assert web.get(f"/feeds/{token}.atom").status_code == 410
 
 
-def test_feed_contains_only_entries_of_its_subscription(told: Told, web: httpx.Client) -> None:
-    told.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "price < 9"))
-    told.tell_events(1, 1)
-    told.tell(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))
-    assert titles(web.get(f"/feeds/{told.token}.atom")) == ["event 1"]
-    other = told.feeds.addresses.token("cy", "s-2")
+def test_feed_contains_only_entries_of_its_subscription(source: Told, web: httpx.Client) -> None:
+    source.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "price < 9"))
+    source.tell_events(1, 1)
+    source.tell(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))
+    assert titles(web.get(f"/feeds/{source.token}.atom")) == ["event 1"]
+    other = source.feeds.addresses.token("cy", "s-2")
     assert titles(web.get(f"/feeds/{other}.atom")) == ["Publication p-2", "event 1"]
 
 
 def walk(web: httpx.Client, start: str, relation: str) -> Iterator[tuple[str, Any]]:
-    """The documents from one on, by the links in them."""
+    """Follow the links of a relation from a document, and yield each address and document."""
     address: str | None = start
     while address:
         document = etree.fromstring(web.get(address).content)
         yield address, document
-        found = document.xpath(f"//atom:link[@rel='{relation}']/@href", namespaces=NAMES)
-        address = str(found[0]) if found else None
+        links = document.xpath(f"//atom:link[@rel='{relation}']/@href", namespaces=NAMES)
+        address = str(links[0]) if links else None
 
 
 def ids(page: Any) -> list[str]:
@@ -250,12 +248,12 @@ COUNTS = [0, 1, PAGE - 1, PAGE, 2 * PAGE - 1, 2 * PAGE, 2 * PAGE + 1, 5 * PAGE +
 
 @pytest.mark.parametrize("format", ["atom", "rss"])
 @pytest.mark.parametrize("count", COUNTS)
-def test_archives_have_each_entry_once(told: Told, web: httpx.Client, count: int, format: str) -> None:
-    told.tell_events(1, count)
-    start = f"{root(web)}/feeds/{told.token}.{format}"
+def test_archives_have_each_entry_once(source: Told, web: httpx.Client, count: int, format: str) -> None:
+    source.tell_events(1, count)
+    start = f"{root(web)}/feeds/{source.token}.{format}"
     pages = list(walk(web, start, "prev-archive"))
-    found = [id for _, page in pages for id in ids(page)]
-    assert len(found) == len(set(found)) == count
+    entry_ids = [id for _, page in pages for id in ids(page)]
+    assert len(entry_ids) == len(set(entry_ids)) == count
     assert [bool(page.xpath("//fh:archive", namespaces=NAMES)) for _, page in pages] == [False] + [True] * (
         len(pages) - 1
     )
@@ -265,61 +263,63 @@ def test_archives_have_each_entry_once(told: Told, web: httpx.Client, count: int
         assert len(ids(page)) == PAGE
 
 
-def test_archives_have_each_entry_once_while_new_ones_come(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 4 * PAGE + 3)
-    found: list[str] = []
+def test_archives_have_each_entry_once_while_entries_arrive(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 4 * PAGE + 3)
+    entry_ids: list[str] = []
     last = 4 * PAGE + 3
-    for _, page in walk(web, f"/feeds/{told.token}.atom", "prev-archive"):
-        found += ids(page)
-        told.tell_events(last + 1, last + 60)
+    for _, page in walk(web, f"/feeds/{source.token}.atom", "prev-archive"):
+        entry_ids += ids(page)
+        source.tell_events(last + 1, last + 60)
         last += 60
-    assert len(found) == len(set(found)) == 4 * PAGE + 3
+    assert len(entry_ids) == len(set(entry_ids)) == 4 * PAGE + 3
 
 
-def test_an_archive_that_was_linked_does_not_change(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 3 * PAGE)
-    linked = [address for address, _ in walk(web, f"{root(web)}/feeds/{told.token}.atom", "prev-archive")][1:]
+def test_archive_is_immutable_once_linked(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 3 * PAGE)
+    linked = [address for address, _ in walk(web, f"{root(web)}/feeds/{source.token}.atom", "prev-archive")][
+        1:
+    ]
     assert len(linked) == 2
     before = [web.get(address) for address in linked]
     assert all(answer.headers["cache-control"] == "private, max-age=86400" for answer in before)
-    told.clock.go(100)
-    told.tell_events(3 * PAGE + 1, 6 * PAGE)
+    source.clock.go(100)
+    source.tell_events(3 * PAGE + 1, 6 * PAGE)
     after = [web.get(address) for address in linked]
     assert [answer.content for answer in before] == [answer.content for answer in after]
     assert [answer.headers["etag"] for answer in before] == [answer.headers["etag"] for answer in after]
-    told.feeds._tags.clear()  # rendered anew
+    source.feeds._tags.clear()  # rendered anew
     assert [web.get(address).content for address in linked] == [answer.content for answer in before]
 
 
-def test_archives_lead_forwards_too(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 5 * PAGE)
-    walked = list(walk(web, f"/feeds/{told.token}/archive/1.atom", "next-archive"))
+def test_archives_link_forwards(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 5 * PAGE)
+    walked = list(walk(web, f"/feeds/{source.token}/archive/1.atom", "next-archive"))
     assert [len(ids(page)) for _, page in walked] == [PAGE] * 5
     assert len({id for _, page in walked for id in ids(page)}) == 5 * PAGE
 
 
-def test_other_formats_lead_to_archives_in_their_own_way(told: Told, web: httpx.Client) -> None:
-    told.tell_events(1, 2 * PAGE)
-    answer = web.get(f"/feeds/{told.token}.json")
+def test_json_and_rdf_feeds_link_to_archives_and_hub(source: Told, web: httpx.Client) -> None:
+    source.tell_events(1, 2 * PAGE)
+    answer = web.get(f"/feeds/{source.token}.json")
     older = answer.json()["next_url"]
-    assert older == f"{root(web)}/feeds/{told.token}/archive/1.json"
+    assert older == f"{root(web)}/feeds/{source.token}/archive/1.json"
     assert json.loads(web.get(older).content)["items"][-1]["title"] == "event 1"
-    rdf = web.get(f"/feeds/{told.token}.rdf")
-    assert rdf.links["prev-archive"]["url"] == f"{root(web)}/feeds/{told.token}/archive/1.rdf"
+    rdf = web.get(f"/feeds/{source.token}.rdf")
+    assert rdf.links["prev-archive"]["url"] == f"{root(web)}/feeds/{source.token}/archive/1.rdf"
     assert rdf.links["hub"]["url"] == f"{root(web)}/hub"
     assert titles(web.get(rdf.links["prev-archive"]["url"]))[-1] == "event 1"
 
 
-def test_the_list_of_all_feeds_is_for_readers_to_import(told: Told, web: httpx.Client) -> None:
-    told.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "title contains '<&'"))
-    told.store.subscriptions.add(Subscription("s-3", "bo", "predicates", "price < 9"))
-    token = told.feeds.addresses.token("cy")
+def test_opml_lists_feeds_of_subscriber(source: Told, web: httpx.Client) -> None:
+    source.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "title contains '<&'"))
+    source.store.subscriptions.add(Subscription("s-3", "bo", "predicates", "price < 9"))
+    token = source.feeds.addresses.token("cy")
     answer = web.get(f"/opml/{token}")
     outlines = etree.fromstring(answer.content).iter("outline")
     feeds = [(one.get("text"), one.get("type"), one.get("xmlUrl")) for one in outlines]
     assert [name for name, _, _ in feeds] == ["price < 200", "title contains '<&'"]
     assert all(web.get(str(address)).status_code == 200 for _, _, address in feeds)
     assert web.get(f"/opml/{token}", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
-    assert web.get(f"/feeds/{token}.atom").status_code == web.get(f"/opml/{told.token}").status_code == 404
-    told.feeds.addresses.renew("cy")
+    assert web.get(f"/feeds/{token}.atom").status_code == web.get(f"/opml/{source.token}").status_code == 404
+    source.feeds.addresses.renew("cy")
     assert web.get(f"/opml/{token}").status_code == 410

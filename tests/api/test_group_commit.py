@@ -1,4 +1,4 @@
-"""Batches of requests that arrive together."""
+"""Group commit of requests that arrive together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.errors import InputError
 
 
 class Work:
-    """Doubles numbers, once it may; a zero is more than it can take."""
+    """Doubles numbers once it may; a zero raises an error."""
 
     def __init__(self) -> None:
         self.may = Event()
@@ -28,21 +28,21 @@ class Work:
         return [2 * one for one in some]
 
 
-async def begun(gathering: Batcher[int, int], *numbers: int) -> list[asyncio.Task[int]]:
-    """These wait for their outcomes, in this order."""
-    tasks = [asyncio.create_task(gathering.add(one)) for one in numbers]
+async def start(batcher: Batcher[int, int], *numbers: int) -> list[asyncio.Task[int]]:
+    """Start to add these numbers, in this order."""
+    tasks = [asyncio.create_task(batcher.add(number)) for number in numbers]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return tasks
 
 
-def test_batcher_groups_items_that_arrive_during_a_batch() -> None:
+def test_batcher_groups_items_that_arrive_during_batch() -> None:
     work = Work()
 
     async def ask() -> list[int]:
-        gathering = Batcher(work, "numbers", max_batch=3)
-        tasks = await begun(gathering, 1)
-        tasks += await begun(gathering, 2, 3, 4, 5)
+        batcher = Batcher(work, "numbers", max_batch=3)
+        tasks = await start(batcher, 1)
+        tasks += await start(batcher, 2, 3, 4, 5)
         work.may.set()
         return list(await asyncio.gather(*tasks))
 
@@ -50,47 +50,47 @@ def test_batcher_groups_items_that_arrive_during_a_batch() -> None:
     assert work.done == [[1], [2, 3, 4], [5]]
 
 
-def test_batcher_raises_errors_in_the_failed_batch_only() -> None:
+def test_batcher_raises_errors_in_failed_batch_only() -> None:
     work = Work()
 
     async def ask() -> list[int | BaseException]:
-        gathering = Batcher(work, "numbers", max_batch=2)
-        tasks = await begun(gathering, 1)
-        tasks += await begun(gathering, 0, 2, 3)
+        batcher = Batcher(work, "numbers", max_batch=2)
+        tasks = await start(batcher, 1)
+        tasks += await start(batcher, 0, 2, 3)
         work.may.set()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        return [*outcomes, await gathering.add(4)]
+        return [*outcomes, await batcher.add(4)]
 
     first, *both, last, after = asyncio.run(ask())
     assert (first, last, after) == (2, 6, 8)
     assert [type(one) for one in both] == [InputError, InputError]
 
 
-def test_batcher_with_cancelled_callers_finishes_the_batch() -> None:
+def test_batcher_with_cancelled_callers_finishes_batch() -> None:
     work = Work()
 
     async def ask() -> int:
-        gathering = Batcher(work, "numbers")
-        gone, *_ = await begun(gathering, 1)
-        both = await begun(gathering, 2, 3)
-        gone.cancel()
+        batcher = Batcher(work, "numbers")
+        cancelled, *_ = await start(batcher, 1)
+        both = await start(batcher, 2, 3)
+        cancelled.cancel()
         both[0].cancel()
         work.may.set()
         return await both[1]
 
     assert asyncio.run(ask()) == 6
-    assert work.done == [[1], [2, 3]], "what was begun is done"
+    assert work.done == [[1], [2, 3]], "a batch that was started is finished"
 
 
-def test_batcher_with_a_full_queue_answers_503() -> None:
+def test_batcher_with_full_queue_answers_503() -> None:
     work = Work()
 
     async def ask() -> list[int]:
-        gathering = Batcher(work, "numbers", max_queue=2)
-        tasks = await begun(gathering, 1)
-        tasks += await begun(gathering, 2, 3)
+        batcher = Batcher(work, "numbers", max_queue=2)
+        tasks = await start(batcher, 1)
+        tasks += await start(batcher, 2, 3)
         with pytest.raises(HttpError, match="too many numbers are waiting") as refused:
-            await gathering.add(4)
+            await batcher.add(4)
         assert refused.value.status == 503
         work.may.set()
         return list(await asyncio.gather(*tasks))

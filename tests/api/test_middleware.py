@@ -25,8 +25,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield opened
 
 
-def scripts(answer: httpx.Response) -> str:
-    """Where an answer may load scripts from, as its policy says."""
+def script_sources(answer: httpx.Response) -> str:
+    """Return the allowed sources of scripts, as the policy of an answer states."""
     policy = dict(
         (each.strip().partition(" ")[::2]) for each in answer.headers["content-security-policy"].split(";")
     )
@@ -50,39 +50,39 @@ def scripts(answer: httpx.Response) -> str:
 )
 def test_response_allows_no_foreign_scripts_and_no_sniffing(service: Served, path: str) -> None:
     answer = service.get(path, headers={"accept": "text/html" if "console" in path else "*/*"})
-    assert scripts(answer) in ("'none'", "'self'"), answer.headers
-    assert scripts(answer) == "'none'" or path.startswith("/console")
+    assert script_sources(answer) in ("'none'", "'self'"), answer.headers
+    assert script_sources(answer) == "'none'" or path.startswith("/console")
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert len(answer.headers.get_list("content-security-policy")) == 1
 
 
-def test_schema_with_a_script_in_a_literal_runs_nothing(service: Served) -> None:
+def test_schema_with_script_in_literal_is_served_without_script_permission(service: Served) -> None:
     headers = {"authorization": f"Bearer {service.token}", "content-type": "application/rdf+xml"}
     put = httpx.put(f"{service.url}/metadata/schema", content=SCHEMA, headers=headers, timeout=60)
     assert put.status_code == 200, put.text
     answer = service.get("/metadata/schema")
     assert "<script" in answer.text and answer.headers["content-type"] == "application/rdf+xml"
-    assert scripts(answer) == "'none'"
+    assert script_sources(answer) == "'none'"
 
 
-def test_failure_of_the_service_has_the_headers(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_has_security_headers(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(service.context.tidings.store.journal), "head", None)
     answer = service.get("/v1/pipeline")
-    assert answer.status_code == 500 and scripts(answer) == "'none'"
+    assert answer.status_code == 500 and script_sources(answer) == "'none'"
 
 
-def answered(service: Served, *requests: str) -> list[tuple[int, bytes]]:
-    """Statuses and bodies of what is answered on one connection, until the server ends it."""
+def send_raw(service: Served, *requests: str) -> list[tuple[int, bytes]]:
+    """Send requests on one connection, and return statuses and bodies until the server closes it."""
     host, port = service.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as client, client.makefile("rb") as read:
         client.settimeout(60)
         client.sendall("".join(requests).encode())
-        found = []
+        answers = []
         while line := read.readline():
             headers = dict(each.split(b": ", 1) for each in iter(lambda: read.readline().rstrip(), b""))
             lengths = {name.lower(): value for name, value in headers.items()}
-            found.append((int(line.split()[1]), read.read(int(lengths[b"content-length"]))))
-        return found
+            answers.append((int(line.split()[1]), read.read(int(lengths[b"content-length"]))))
+        return answers
 
 
 LAST = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -92,9 +92,9 @@ LAST = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     "target",
     ["http://tidings.example.org/v1/asyncapi.json", "HTTP://tidings.example.org:80/v1/asyncapi.json?a=b"],
 )
-def test_absolute_target_replaces_the_host_header(service: Served, target: str) -> None:
-    """As `curl --proxy` asks. RFC 9112, 3.2.2: a server must accept it."""
-    [(status, body), last] = answered(service, f"GET {target} HTTP/1.1\r\nHost: other\r\n\r\n", LAST)
+def test_request_absolute_target_overrides_host_header(service: Served, target: str) -> None:
+    """`curl --proxy` sends such targets. RFC 9112, 3.2.2: a server must accept them."""
+    [(status, body), last] = send_raw(service, f"GET {target} HTTP/1.1\r\nHost: other\r\n\r\n", LAST)
     assert (status, last[0]) == (200, 200)
     assert json.loads(body)["servers"]["events"]["host"].removesuffix(":80") == "tidings.example.org"
 
@@ -112,17 +112,17 @@ def test_absolute_target_replaces_the_host_header(service: Served, target: str) 
         ("*", 404),
     ],
 )
-def test_where_targets_lead(service: Served, target: str, status: int) -> None:
-    [(found, _), _] = answered(service, f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n", LAST)
-    assert found == status
+def test_request_target_forms_are_routed_or_rejected(service: Served, target: str, status: int) -> None:
+    [(actual, _), _] = send_raw(service, f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n", LAST)
+    assert actual == status
 
 
-def test_a_body_of_two_lengths_is_refused_and_the_connection_ends(service: Served) -> None:
-    """What a proxy takes for its rest would be a request of its own to us. RFC 9112, 6.1."""
+def test_request_with_two_body_lengths_is_rejected_and_connection_closed(service: Served) -> None:
+    """Request smuggling: a proxy would take for body what the server takes for the next request. RFC 9112, 6.1."""
     head = f"POST /v1/publications?id=p-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n"
     head += "Content-Type: application/json\r\n"
     chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-    [(status, body)] = answered(service, head, "Content-Length: 4\r\n", chunked, LAST)
+    [(status, body)] = send_raw(service, head, "Content-Length: 4\r\n", chunked, LAST)
     assert (status, json.loads(body)["what"]) == (400, "the length of the body is given twice")
     assert service.context.tidings.store.journal.find("p-1") is None
-    assert [status for status, _ in answered(service, head, chunked, LAST)] == [201, 200]
+    assert [status for status, _ in send_raw(service, head, chunked, LAST)] == [201, 200]

@@ -1,4 +1,4 @@
-"""Watches over HTTP, on a real server: who watches what in the databases that were added."""
+"""Watches over HTTP, on a real server: subscribers watch objects of registered databases."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def client(store: Store) -> Iterator[httpx.Client]:
     with (
         served(objects.router_for(store, TrustPolicy(None))) as address,
-        httpx.Client(base_url=address, trust_env=False) as made,
+        httpx.Client(base_url=address, trust_env=False) as opened,
     ):
-        yield made
+        yield opened
 
 
-def test_watch_and_unwatch_change_the_list(client: httpx.Client) -> None:
+def test_watch_and_unwatch_change_list(client: httpx.Client) -> None:
     assert client.get("/objects").json() == ["university"]
-    made = client.post(WATCHES, json=MINE)
-    assert (made.status_code, made.json()) == (201, SHOWN)
+    created = client.post(WATCHES, json=MINE)
+    assert (created.status_code, created.json()) == (201, SHOWN)
     assert client.post(WATCHES, json=MINE).status_code == 200
     assert client.get(WATCHES, params={"as": "Student:3"}).json() == [SHOWN]
     assert len(client.get(WATCHES).json()) == 3
-    gone = client.delete(WATCHES, params={"as": "Student:3", "watches": "Course:2"})
-    assert (gone.status_code, gone.json()) == (200, SHOWN)
-    again = client.delete(WATCHES, params={"as": "Student:3", "watches": "Course:2"})
-    assert (again.status_code, again.json()["error"]) == (404, "Absent")
+    removed = client.delete(WATCHES, params={"as": "Student:3", "watches": "Course:2"})
+    assert (removed.status_code, removed.json()) == (200, SHOWN)
+    repeated = client.delete(WATCHES, params={"as": "Student:3", "watches": "Course:2"})
+    assert (repeated.status_code, repeated.json()["error"]) == (404, "NotFound")
     whole = client.post(WATCHES, json={"as": "Student:3", "watches": "Lecturer"})
     assert whole.json()["object"] is None
 
@@ -63,7 +63,7 @@ REFUSED: list[tuple[str, object, int, str]] = [
     ("/objects/none/watches", MINE, 404, "no such source"),
     (WATCHES, {"as": "Student:3", "watches": "Curse:1"}, 422, "the model has no such class"),
     (WATCHES, {"as": "Student:3", "watches": "Course:Trees"}, 422, "there is no such Course"),
-    (WATCHES, {"as": "Course:1", "watches": "Course"}, 422, "objects of this class cannot be told"),
+    (WATCHES, {"as": "Course:1", "watches": "Course"}, 422, "objects of this class cannot be notified"),
     (WATCHES, {"as": "Student:3"}, 400, "not a watch"),
     (WATCHES, {"as": "Student:3", "watches": 2}, 400, "not a watch"),
     (WATCHES, ["Student:3"], 400, "not a watch"),
@@ -71,13 +71,13 @@ REFUSED: list[tuple[str, object, int, str]] = [
 ]
 
 
-def test_what_is_refused(client: httpx.Client) -> None:
+def test_watch_invalid_request_is_rejected(client: httpx.Client) -> None:
     for path, body, status, what in REFUSED:
         answer = client.post(path, json=body)
         assert (answer.status_code, answer.json()["what"]) == (status, what), body
 
 
-def test_bodies_that_are_none(client: httpx.Client) -> None:
+def test_watch_malformed_or_oversized_body_is_rejected(client: httpx.Client) -> None:
     plain = client.post(WATCHES, content=b'{"as": "Student:3", "watches": "Course"}')
     assert (plain.status_code, plain.json()["where"]) == (415, "Content-Type")
     json = {"content-type": "application/json"}
@@ -92,9 +92,14 @@ def test_unreachable_source_database_answers_503(store: Store, client: httpx.Cli
     assert answer.status_code == 503 and answer.headers["Retry-After"]
 
 
-def test_watches_without_the_token_answer_401(store: Store) -> None:
+def test_watches_without_token_answer_401(store: Store) -> None:
     with served(objects.router_for(store, TrustPolicy("secret", is_public=True))) as address:
-        asked = httpx.get(f"{address}{WATCHES}", trust_env=False)
-        assert (asked.status_code, asked.json()["what"]) == (401, "watching needs the token of the service")
-        knows = httpx.get(f"{address}/objects", headers={"Authorization": "Bearer secret"}, trust_env=False)
-        assert knows.json() == ["university"]
+        anonymous = httpx.get(f"{address}{WATCHES}", trust_env=False)
+        assert (anonymous.status_code, anonymous.json()["what"]) == (
+            401,
+            "watching needs the token of the service",
+        )
+        authenticated = httpx.get(
+            f"{address}/objects", headers={"Authorization": "Bearer secret"}, trust_env=False
+        )
+        assert authenticated.json() == ["university"]

@@ -1,4 +1,6 @@
-"""A service whose parsers hang or end goes on: each kind of input is parsed in a parser process, with a deadline."""
+"""A service with hanging or crashing parsers keeps answering: each input is parsed in a parser process, with a
+deadline.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,16 @@ T = TypeVar("T")
 pytestmark = pytest.mark.xdist_group("parser_isolation")
 
 LONG = b"<a>" + b"<b/>" * 3_000_000 + b"</a>"
-"""A document that takes many times the deadline to be taken apart: parser processes here take so many nodes."""
+"""A document that takes many times the deadline to parse; `NODES` lets parser processes accept its size."""
 NODES = "nodes=4000000"
 SHORT = Limits(seconds=2, processes=2, waiting=2)
 
 CALLS: list[str] = []
-"""The functions that were called in a parser process."""
+"""The names of the functions that were called in a parser process."""
 
 
-class Recorded(ParserPool):
-    """A pool that writes down what it is asked."""
+class RecordingPool(ParserPool):
+    """A pool that records the functions it is called with."""
 
     def call(self, lane: Lane, function: Callable[..., T], *args: Any) -> T:
         CALLS.append(function.__name__)
@@ -45,14 +47,14 @@ class Recorded(ParserPool):
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TIDINGS_DOCUMENT_LIMITS", NODES)  # which parser processes read when they start
+        patch.setenv("TIDINGS_DOCUMENT_LIMITS", NODES)  # parser processes read it when they start
         yield from _served(home)
 
 
 def _served(home: Path) -> Iterator[Served]:
-    with served(home, frozenset({ServicePart.API}), parsers=Recorded(SHORT)) as made:
-        publish(made, b"<a/>", "application/xml")  # which starts a process
-        yield made
+    with served(home, frozenset({ServicePart.API}), parsers=RecordingPool(SHORT)) as running:
+        publish(running, b"<a/>", "application/xml")  # starts a process
+        yield running
 
 
 def publish(service: Served, body: bytes, media_type: str) -> httpx.Response:
@@ -60,21 +62,21 @@ def publish(service: Served, body: bytes, media_type: str) -> httpx.Response:
     return httpx.post(f"{service.url}/v1/publications", content=body, headers=headers, timeout=60)
 
 
-def test_publish_document_beyond_the_deadline_is_refused_and_the_next_is_published(service: Served) -> None:
+def test_publish_document_beyond_deadline_is_rejected_and_next_is_published(service: Served) -> None:
     answer = publish(service, LONG, "application/xml")
     assert (answer.status_code, answer.json()["what"]) == (422, "parsing took too long")
     assert "within 2 s (the limit seconds)" in answer.json()["accepted"]
     assert publish(service, b"<a>fine</a>", "application/xml").status_code == 201
 
 
-def test_publish_documents_beyond_the_deadline_leave_the_service_answering(service: Served) -> None:
-    """More of them than there are processes, and than may wait: those are told to come back."""
+def test_publish_many_documents_beyond_deadline_leaves_service_responsive(service: Served) -> None:
+    """More documents than processes and places in the queue: the rest are rejected with Retry-After."""
     with ThreadPoolExecutor(8) as threads:
-        sent = [threads.submit(publish, service, LONG, "application/xml") for _ in range(8)]
+        submitted = [threads.submit(publish, service, LONG, "application/xml") for _ in range(8)]
         assert httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200
         assert service.get("/v1/subscriptions").status_code == 200
         assert publish(service, b'{"a": 1}', "application/json").status_code == 201
-        answers = [each.result() for each in sent]
+        answers = [each.result() for each in submitted]
     assert {answer.status_code for answer in answers} == {422, 503}
     assert all(answer.headers["retry-after"] for answer in answers if answer.status_code == 503)
 
@@ -92,9 +94,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("media_type", BODIES)
-def test_publish_with_a_hidden_document_type_opens_no_file(
-    service: Served, media_type: str, tmp_path: Path
-) -> None:
+def test_publish_hidden_document_type_opens_no_file(service: Served, media_type: str, tmp_path: Path) -> None:
     """The pipe is never written to: a service that opened it would not answer in time."""
     os.mkfifo(tmp_path / "pipe")
     body = HARMFUL.replace(PIPE, bytes(tmp_path / "pipe")) + BODIES[media_type]
@@ -102,11 +102,11 @@ def test_publish_with_a_hidden_document_type_opens_no_file(
     assert answer.status_code == 422 and "byte order mark" in answer.json()["what"], answer.text
 
 
-def test_rpc_without_a_token_is_answered_in_a_parser_process(service: Served, tmp_path: Path) -> None:
+def test_xml_rpc_without_token_is_parsed_in_parser_process(service: Served, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     body = b"<methodCall x='&x;'><methodName>weblogUpdates.ping</methodName></methodCall>"
     hidden = HARMFUL.replace(PIPE, bytes(tmp_path / "pipe")) + body
-    for sent, said in (
+    for sent, message in (
         (hidden, "byte order mark"),
         (body, "Entity 'x' not defined"),
         (b"<a/>", "not an XML-RPC call"),
@@ -114,7 +114,7 @@ def test_rpc_without_a_token_is_answered_in_a_parser_process(service: Served, tm
         answer = httpx.post(
             f"{service.url}/RPC2", content=sent, headers={"content-type": "text/xml"}, timeout=60
         )
-        assert answer.status_code == 200 and said in answer.text
+        assert answer.status_code == 200 and message in answer.text
 
 
 FEED = b"<rss version='2.0'><channel><item><title>x</title></item></channel></rss>"
@@ -138,7 +138,7 @@ CALLED = {
 
 
 @pytest.mark.parametrize(("method", "path", "media_type", "body", "function"), CALLED.values(), ids=CALLED)
-def test_submissions_are_parsed_in_a_parser_process(
+def test_submission_is_parsed_in_parser_process(
     service: Served, method: str, path: str, media_type: str, body: bytes, function: str
 ) -> None:
     schema = b"<urn:C> a <http://www.w3.org/2000/01/rdf-schema#Class> ."
@@ -151,8 +151,8 @@ def test_submissions_are_parsed_in_a_parser_process(
     assert answer.status_code < 500 and function in CALLS, (answer.text, CALLS)
 
 
-def test_feed_of_a_site_is_parsed_in_a_parser_process(service: Served) -> None:
-    """As it is when it is polled, or pushed by a hub: the pool of the service is installed in this process."""
+def test_polled_feed_is_parsed_in_parser_process(service: Served) -> None:
+    """Polled and pushed feeds use the pool of the service, which is installed in this process."""
     CALLS.clear()
     facts, items = parse_response(HttpResponse(200, "http://example.org/feed", None, {}, FEED))
     assert (facts.title, len(items), CALLS) == (None, 1, ["read_feed"])

@@ -1,4 +1,4 @@
-"""What is wrong is answered as Problem Details, and each kind is described."""
+"""Errors as Problem Details, and the page that describes each type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.servers.http_server import served
 from tidings.api import problem_details
 from tidings.api.routes import STATUSES, ProblemRoute
 from tidings.console.metadata import problem_types_router
-from tidings.errors import CheckProblem, InputError, Place, TooOften, pointing
+from tidings.errors import CheckProblem, InputError, Place, RateLimited, pointing
 
 PAGE = ROOT / "docs" / "problems.md"
 TEXT = "prise < 200"
@@ -29,8 +29,8 @@ def client() -> Iterator[httpx.Client]:
     router.add_api_route("/text", wrong_text)
     router.add_api_route("/often", too_often)
     router.include_router(problem_types_router())
-    with served(router) as address, httpx.Client(base_url=address, trust_env=False) as made:
-        yield made
+    with served(router) as address, httpx.Client(base_url=address, trust_env=False) as opened:
+        yield opened
 
 
 def wrong_text() -> None:
@@ -41,10 +41,10 @@ def wrong_text() -> None:
 
 
 def too_often() -> None:
-    raise TooOften("too many requests", seconds=7)
+    raise RateLimited("too many requests", seconds=7)
 
 
-def test_the_facts_of_an_error_are_members(client: httpx.Client) -> None:
+def test_problem_details_have_facts_of_error_as_members(client: httpx.Client) -> None:
     answer = client.get("/text")
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     assert answer.json() == {
@@ -67,19 +67,19 @@ def test_rate_limit_error_has_retry_after(client: httpx.Client) -> None:
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-def test_nested_pointers_use_the_innermost() -> None:
-    with pytest.raises(InputError) as found, pointing("/text"), pointing("/text/0"):
+def test_pointing_nested_uses_innermost_pointer() -> None:
+    with pytest.raises(InputError) as error, pointing("/text"), pointing("/text/0"):
         raise InputError("no")
-    assert found.value.facts()["pointer"] == "/text/0"
+    assert error.value.facts()["pointer"] == "/text/0"
 
 
-def test_types_lead_to_a_page(client: httpx.Client) -> None:
+def test_problem_type_links_to_page(client: httpx.Client) -> None:
     page = client.get(problem_details.PAGE)
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     assert 'id="check-problem"' in page.text
 
 
-def test_every_kind_is_described() -> None:
+def test_problem_page_describes_every_type() -> None:
     for module in pkgutil.walk_packages(tidings.__path__, "tidings."):
         if not module.name.startswith(("tidings.__main__", "tidings.spark", "tidings.relational")):
             importlib.import_module(module.name)

@@ -1,4 +1,4 @@
-"""WebSub as a subscriber: a hub on loopback that verifies and pushes, and our endpoints on a real server."""
+"""WebSub as a subscriber: a hub on loopback that verifies and pushes, and the endpoints of Tidings on a real server."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ def tidings(tmp_path: Path) -> Iterator[Tidings]:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with a_site() as made:
-        yield made
+    with a_site() as opened:
+        yield opened
 
 
 @pytest.fixture
 def clock() -> Clock:
-    made = Clock()
-    made.now = datetime.now(UTC)
-    return made
+    clock = Clock()
+    clock.now = datetime.now(UTC)
+    return clock
 
 
 @pytest.fixture
 def url(tidings: Tidings, clock: Clock) -> Iterator[str]:
-    """Where the endpoints are. For them it stays as late as it is: the test polls, and nobody else."""
-    begun = clock.now
-    with served(router_for(tidings, create_feed_urls("http://127.0.0.1:1"), clock=lambda: begun)) as address:
+    """The address of the endpoints. Their clock stands still, so that only the test polls."""
+    start = clock.now
+    with served(router_for(tidings, create_feed_urls("http://127.0.0.1:1"), clock=lambda: start)) as address:
         yield address
 
 
 @pytest.fixture
 def poller(tidings: Tidings, url: str, clock: Clock) -> Iterator[Poller]:
-    with Poller(tidings.store, public_url=url, clock=clock) as made:
-        yield made
+    with Poller(tidings.store, public_url=url, clock=clock) as opened:
+        yield opened
 
 
 def with_hub(site: Site, hub: Hub, *titles: str) -> bytes:
@@ -72,11 +72,11 @@ def with_hub(site: Site, hub: Hub, *titles: str) -> bytes:
 
 
 def feed(tidings: Tidings) -> PolledFeed:
-    [one] = tidings.store.polled_feeds.load()
-    return one
+    [polled] = tidings.store.polled_feeds.load()
+    return polled
 
 
-def published(tidings: Tidings) -> int:
+def published_count(tidings: Tidings) -> int:
     return tidings.store.journal.head()
 
 
@@ -90,45 +90,45 @@ def test_hub_subscription_is_verified_and_pushed(
     assert (hub.subscriptions[0]["hub.mode"], hub.subscriptions[0]["hub.topic"]) == ("subscribe", site.url())
     assert polled.feed == feed(tidings) and feed(tidings).push == "verified"
     assert hub.push(rss("a", "b")) == 202
-    assert published(tidings) == 2, "a was known already"
+    assert published_count(tidings) == 2, "a was known already"
     assert hub.push(rss("edited", "b")) == 202
-    assert published(tidings) == 3
+    assert published_count(tidings) == 3
     assert len(site.requests) == 2, "nothing was polled: one request for the feed, one to the hub"
 
 
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
-def test_every_kind_of_signature(tidings: Tidings, poller: Poller, site: Site, method: str) -> None:
+def test_push_accepts_every_signature_method(
+    tidings: Tidings, poller: Poller, site: Site, method: str
+) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
     hub.push(rss("a", "b"), method)
-    assert published(tidings) == 2
+    assert published_count(tidings) == 2
 
 
-def test_push_without_a_valid_signature_is_discarded(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_push_without_valid_signature_is_discarded(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
-    assert hub.push(rss("a", "forged"), secret="guessed") == 202, "whoever guesses learns nothing"
+    assert hub.push(rss("a", "forged"), secret="guessed") == 202, "a guess discloses nothing"
     assert hub.push(rss("a", "forged"), "md5") == 202
     callback = hub.subscriptions[-1]["hub.callback"]
     assert httpx.post(callback, content=rss("a", "forged"), trust_env=False).status_code == 202
-    assert published(tidings) == 1
+    assert published_count(tidings) == 1
 
 
-def test_push_with_invalid_content_is_a_problem_of_its_feed(
-    tidings: Tidings, poller: Poller, site: Site
-) -> None:
+def test_push_invalid_content_is_problem_of_feed(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
     hub.push(b"<rss><channel>")
     assert (feed(tidings).problem or "").startswith("not well-formed XML")
     hub.push(rss("a", "b"))
-    assert (feed(tidings).problem, published(tidings)) == (None, 2)
+    assert (feed(tidings).problem, published_count(tidings)) == (None, 2)
 
 
-def test_verification_of_an_unknown_request_answers_404(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_verification_of_unknown_request_answers_404(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
@@ -143,14 +143,14 @@ def test_verification_of_an_unknown_request_answers_404(tidings: Tidings, poller
     assert httpx.post(f"{base}/guess", content=b"x", trust_env=False).status_code == 410
 
 
-def test_a_feed_that_is_pushed_is_polled_less_often_and_the_lease_is_renewed(
+def test_pushed_feed_is_polled_less_often_and_lease_is_renewed(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub(lease=20 * 3_600)
     with_hub(site, hub, "a")
     poller.add(site.url())
     clock.move(hours=1, minutes=10)
-    assert len(list(poller.poll_due())) == 1, "the first poll knew nothing of the hub"
+    assert len(list(poller.poll_due())) == 1, "the first poll did not know the hub"
     assert datetime.fromisoformat(feed(tidings).next_poll or "") >= clock.now + timedelta(hours=6)
     secret, callback = (hub.subscriptions[0][name] for name in ("hub.secret", "hub.callback"))
     while len(hub.subscriptions) == 1:
@@ -161,7 +161,7 @@ def test_a_feed_that_is_pushed_is_polled_less_often_and_the_lease_is_renewed(
     assert feed(tidings).push == "verified"
 
 
-def test_a_hub_that_refuses_leaves_polling(
+def test_hub_rejecting_subscription_leaves_feed_polled(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub(status=500)
@@ -171,14 +171,14 @@ def test_a_hub_that_refuses_leaves_polling(
     with_hub(site, hub, "a", "b")
     clock.move(hours=2)
     list(poller.poll_due())
-    assert (published(tidings), len(hub.subscriptions)) == (2, 2)
+    assert (published_count(tidings), len(hub.subscriptions)) == (2, 2)
     hub.status = 202
     clock.move(hours=2)
     list(poller.poll_due())
     assert (feed(tidings).push, feed(tidings).problem) == ("verified", None)
 
 
-def test_hub_that_denies_gets_no_further_requests(
+def test_hub_denying_subscription_gets_no_further_requests(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub()
@@ -192,7 +192,7 @@ def test_hub_that_denies_gets_no_further_requests(
     assert hub.push(rss("a", "b")) == 410
 
 
-def test_a_feed_that_names_another_hub_is_pushed_by_that_one(
+def test_feed_with_changed_hub_is_pushed_by_new_hub(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     first, second = Hub(), Hub()
@@ -203,20 +203,20 @@ def test_a_feed_that_names_another_hub_is_pushed_by_that_one(
     clock.move(hours=2)
     list(poller.poll_due())
     assert (len(first.subscriptions), len(second.subscriptions)) == (1, 1)
-    assert first.push(rss("a", "b")) == 410, "the word that it knows is nobody's any more"
-    assert second.push(rss("a", "b")) == 202 and published(tidings) == 2
+    assert first.push(rss("a", "b")) == 410, "the old callback is unknown now"
+    assert second.push(rss("a", "b")) == 202 and published_count(tidings) == 2
 
 
-def test_push_to_a_removed_feed_is_refused(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_push_to_removed_feed_answers_410(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
     tidings.store.polled_feeds.remove(site.url())
     assert hub.push(rss("a", "b")) == 410
-    assert published(tidings) == 1
+    assert published_count(tidings) == 1
 
 
-def test_hub_at_a_private_address_gets_no_request(tidings: Tidings, poller: Poller, site: Site) -> None:
+def test_hub_at_private_address_gets_no_request(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with a_site("127.0.0.3") as other:
         link = f'<atom:link rel="hub" href="{hub.at(other)}"/>'
@@ -227,17 +227,17 @@ def test_hub_at_a_private_address_gets_no_request(tidings: Tidings, poller: Poll
 
 
 @pytest.mark.parametrize("address", ["http://[", "urn:x", "", "file:///etc/passwd", "http://a b"])
-def test_hub_with_an_invalid_address_is_a_problem_of_its_feed(
+def test_hub_with_invalid_address_is_problem_of_feed(
     tidings: Tidings, poller: Poller, site: Site, address: str
 ) -> None:
     links = f'<atom:link rel="hub" href="{address}"/><atom:link rel="self" href="{address}"/>'
     site.pages["/rss.xml"] = Response(200, rss("a", more=links), {"Link": f"<{address}>; rel=self"})
     assert poller.add(site.url()).problem is None
-    assert published(tidings) == 1
+    assert published_count(tidings) == 1
     assert not address or "not a web address" in (feed(tidings).problem or "")
 
 
-def test_hub_gets_no_request_without_a_public_url(tidings: Tidings, site: Site, clock: Clock) -> None:
+def test_hub_without_public_url_gets_no_request(tidings: Tidings, site: Site, clock: Clock) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
     with Poller(tidings.store, clock=clock) as poller:
@@ -245,25 +245,29 @@ def test_hub_gets_no_request_without_a_public_url(tidings: Tidings, site: Site, 
     assert (hub.subscriptions, feed(tidings).push) == ([], None)
 
 
-def test_one_tidings_follows_a_feed_of_another(tmp_path: Path, tidings: Tidings, poller: Poller) -> None:
-    """The hub of the one and the subscriber of the other, over HTTP: what the first tells, the second publishes."""
+def test_service_follows_feed_of_another_service_through_its_hub(
+    tmp_path: Path, tidings: Tidings, poller: Poller
+) -> None:
+    """The hub of one service and the subscriber of another, over HTTP."""
     (tmp_path / "other").mkdir()
-    told = Told(tmp_path / "other")
-    told.tell_events(1, 2)
-    with told.store, served_feeds(told, HubPolicy(inside=True)) as url:
-        poller.add(f"{url}/feeds/{told.token}.atom")
-        assert published(tidings) == 2
+    source = Told(tmp_path / "other")
+    source.tell_events(1, 2)
+    with source.store, served_feeds(source, HubPolicy(inside=True)) as url:
+        poller.add(f"{url}/feeds/{source.token}.atom")
+        assert published_count(tidings) == 2
         assert eventually(lambda: feed(tidings).push == "verified")
-        told.tell_events(3, 3)
-        assert eventually(lambda: published(tidings) == 3)
-        told.store.subscriptions.remove(["s-1"])
-        assert eventually(lambda: feed(tidings).push == "denied"), "the first tells that its feed has ended"
+        source.tell_events(3, 3)
+        assert eventually(lambda: published_count(tidings) == 3)
+        source.store.subscriptions.remove(["s-1"])
+        assert eventually(lambda: feed(tidings).push == "denied"), (
+            "the first service reports that its feed has ended"
+        )
     [last] = tidings.store.journal.read(2)
     assert b"event 3" in last.body
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether something another thread does has happened, within a minute."""
+    """Whether a condition that another thread brings about holds within a minute."""
     return any(holds() or Event().wait(0.05) for _ in range(1_200))
 
 
@@ -282,39 +286,39 @@ def eventually(holds: Callable[[], bool]) -> bool:
         ("<>; rel=", None, None),
     ],
 )
-def test_hubs_named_in_headers(header: str, hub: str | None, topic: str | None) -> None:
+def test_find_hub_reads_link_headers(header: str, hub: str | None, topic: str | None) -> None:
     facts, _ = items_of(rss("a"), "")
     answer = HttpResponse(200, "http://a.example/x", None, {"link": header}, b"")
-    found = websub.find_hub(answer, facts)
-    assert found == (websub.HubLink(hub, topic or "") if hub else None)
+    link = websub.find_hub(answer, facts)
+    assert link == (websub.HubLink(hub, topic or "") if hub else None)
 
 
 @given(st.binary(max_size=50), st.text(max_size=20), st.text(max_size=60))
-def test_no_other_signature_holds(body: bytes, secret: str, signature: str) -> None:
+def test_is_signature_valid_rejects_any_other_signature(body: bytes, secret: str, signature: str) -> None:
     assert not websub.is_signature_valid(secret, signature, body)
     assert not websub.is_signature_valid(None, signature, body)
     assert not websub.is_signature_valid(secret, None, body)
 
 
 @pytest.mark.parametrize(
-    ("said", "days"), [("864000", 8), ("", 8), ("x", 8), ("1", 1 / 360), ("9" * 30, 292), ("²", 8)]
+    ("lease", "days"), [("864000", 8), ("", 8), ("x", 8), ("1", 1 / 360), ("9" * 30, 292), ("²", 8)]
 )
-def test_a_lease_is_renewed_before_it_ends(said: str, days: float) -> None:
+def test_verify_callback_schedules_renewal_before_lease_ends(lease: str, days: float) -> None:
     noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    asked = PolledFeed(1, "http://a/", format_instant(noon), push="asked", topic="http://a/")
-    words = {
+    pending = PolledFeed(1, "http://a/", format_instant(noon), push="asked", topic="http://a/")
+    parameters = {
         "hub.mode": "subscribe",
         "hub.topic": "http://a/",
         "hub.challenge": "c",
-        "hub.lease_seconds": said,
+        "hub.lease_seconds": lease,
     }
-    known = websub.verify_callback(asked, words, noon)
-    assert known is not None
-    renewed = datetime.fromisoformat(str(known[0]["lease"]))
+    verified = websub.verify_callback(pending, parameters, noon)
+    assert verified is not None
+    renewed = datetime.fromisoformat(str(verified[0]["lease"]))
     assert abs((renewed - noon) / timedelta(days=1) - days) < 0.01
 
 
-def test_poll_after_the_clock_was_set_back_by_a_day_asks_the_hub_again(
+def test_poll_after_clock_was_set_back_subscribes_to_hub_again(
     tidings: Tidings, poller: Poller, site: Site, clock: Clock
 ) -> None:
     hub = Hub()
@@ -326,8 +330,8 @@ def test_poll_after_the_clock_was_set_back_by_a_day_asks_the_hub_again(
     assert len(hub.subscriptions) == 2 and feed(tidings).push == "verified"
 
 
-def test_push_to_an_unknown_callback_is_refused_before_its_body_is_read(url: str) -> None:
-    """The body is announced and never comes: who would wait for it would not answer."""
+def test_push_to_unknown_callback_answers_410_before_body_arrives(url: str) -> None:
+    """The body is announced and never sent: a server that waited for it would not answer."""
     host, port = url.removeprefix("http://").split(":")
     with create_connection((host, int(port)), timeout=20) as connection:
         head = f"POST /websub/{'a' * 32} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 16000000\r\n\r\n"

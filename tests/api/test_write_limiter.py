@@ -14,7 +14,7 @@ from tidings.api.write_limiter import WriteLimiter
 LONG = 60.0
 
 
-def test_write_limiter_with_a_full_queue_answers_503() -> None:
+def test_write_limiter_with_full_queue_answers_503() -> None:
     async def write() -> list[object]:
         go, writers = Event(), WriteLimiter(threads=1, max_queue=1)
         work: Callable[[], bool] = lambda: go.wait(LONG)  # noqa: E731

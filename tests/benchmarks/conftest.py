@@ -1,4 +1,6 @@
-"""A server as benchmarks start it; and a small archive in the form of the anthology's: no test needs the real one."""
+"""A PostgreSQL server for benchmarks, and a small archive in the format of the ACL Anthology, so that no test needs
+the real one.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def server() -> Iterator[PostgreSQL]:
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two collections of thirty papers each, and a folder, which is no collection."""
+    """Two collections of thirty papers each, and a folder, which is skipped."""
     path = tmp_path_factory.mktemp("anthology") / "papers.tar.gz"
     rng = random.Random(5)
     with tarfile.open(path, "w:gz") as files:

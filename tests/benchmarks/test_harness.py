@@ -1,4 +1,4 @@
-"""The harness: agreement, budgets, engines that are not there, other processes' seconds, rows and tables."""
+"""The benchmark harness: agreement of engines, budgets, missing engines, time of other processes, rows and tables."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.support.packages import Unavailable
 WORKLOAD = equalities(500, 200)
 
 
-def quiet(**how: object) -> Bench:
-    return Bench(1, lambda _: None, **how)  # type: ignore[arg-type]
+def quiet(**options: object) -> Bench:
+    return Bench(1, lambda _: None, **options)  # type: ignore[arg-type]
 
 
 class Counting(Engine):
-    """Finds nothing, and keeps what it was asked."""
+    """An engine that finds nothing and records its calls."""
 
     name = "counting"
 
     def __init__(self, pace: float = 0.0) -> None:
-        self.pace, self.closed, self.given = pace, 0, [0]
+        self.pace, self.closed, self.batches = pace, 0, [0]
 
     def prepare(self, subscriptions: Subscriptions) -> None:
         self.size = len(subscriptions)
@@ -41,22 +41,22 @@ class Counting(Engine):
         pass
 
     def give(self, events: Events) -> None:
-        self.given.append(len(events))
+        self.batches.append(len(events))
 
     def match(self) -> int:
-        return self.given[-1]
+        return self.batches[-1]
 
     def counts(self, answer: int) -> Counts:
         return np.zeros(answer, np.int64)
 
     def seconds(self) -> float:
-        return self.pace * self.given[-1]
+        return self.pace * self.batches[-1]
 
     def close(self) -> None:
         self.closed += 1
 
 
-def test_engines_that_disagree_are_reported_instead_of_timed() -> None:
+def test_measure_disagreeing_engines_raises_disagreement() -> None:
     bench, forgetful = quiet(), Counting()
     bench.measure(IndexEngine(), WORKLOAD, 200)
     with pytest.raises(Disagreement, match="counting found 0 matches, index found"):
@@ -64,43 +64,43 @@ def test_engines_that_disagree_are_reported_instead_of_timed() -> None:
     assert forgetful.closed == 1
 
 
-def test_an_engine_is_given_as_many_events_as_it_gets_through() -> None:
+def test_measure_limits_events_by_time_budget() -> None:
     slow, fast = Counting(pace=0.01), Counting(pace=1e-6)
     rows = [quiet(budget=Budget(run=1.0)).measure(engine, WORKLOAD, 200) for engine in (slow, fast)]
-    assert (slow.given[-1], fast.given[-1]) == (100, 200)
+    assert (slow.batches[-1], fast.batches[-1]) == (100, 200)
     assert [row.events_per_cpu_second for row in rows] == pytest.approx([100, 1e6])
 
 
-def test_a_slow_engine_is_given_one_event_and_timed_once() -> None:
+def test_measure_slow_engine_gets_one_event_and_one_run() -> None:
     class Slow(Counting):
-        once, asked = True, 0
+        once, calls = True, 0
 
         def match(self) -> int:
-            self.asked += 1
+            self.calls += 1
             return super().match()
 
     bench, engine = quiet(), Slow(pace=0.5)
     row = bench.measure(engine, WORKLOAD, 200)
-    assert (engine.given, engine.asked, row.seconds_per_event) == ([0, 1], 1, 0.5)
+    assert (engine.batches, engine.calls, row.seconds_per_event) == ([0, 1], 1, 0.5)
 
 
-def test_what_a_process_of_its_own_took_is_what_counts() -> None:
+def test_measure_uses_seconds_reported_by_engine() -> None:
     row = quiet().measure(Counting(pace=0.001), WORKLOAD, 200)
     assert row.seconds_per_event == pytest.approx(0.001)
 
 
-def test_an_engine_that_is_not_here_leaves_a_row_that_says_why() -> None:
+def test_measure_unavailable_engine_gives_row_with_reason() -> None:
     class Missing(Counting):
         def prepare(self, subscriptions: Subscriptions) -> None:
             raise Unavailable("no Java")
 
     missing = Missing()
     row = quiet().measure(missing, WORKLOAD, 200)
-    assert (row.note, row.events_per_cpu_second, row.role) == ("not here: no Java", None, "peer")
+    assert (row.note, row.events_per_cpu_second, row.role) == ("not available: no Java", None, "peer")
     assert missing.closed == 1
 
 
-def test_an_engine_that_takes_too_long_is_stopped_and_not_tried_with_more() -> None:
+def test_measure_engine_over_build_budget_is_stopped_and_skipped_later() -> None:
     class Endless(Counting):
         def build(self) -> None:
             time.sleep(60)
@@ -111,18 +111,18 @@ def test_an_engine_that_takes_too_long_is_stopped_and_not_tried_with_more() -> N
     )
     more = bench.measure(second, replace(WORKLOAD, subscriptions=equalities(600, 1).subscriptions), 200)
     assert (more.subscriptions, more.note) == (600, "building took more than 50 ms at 500 subscriptions")
-    assert not hasattr(second, "size") and second.closed == 0, "it was asked again"
+    assert not hasattr(second, "size") and second.closed == 0, "the engine was tried again"
 
 
-def test_an_engine_whose_calls_cost_too_much_besides_matching_is_left_out() -> None:
+def test_measure_engine_with_high_overhead_is_skipped() -> None:
     slow = Counting()
     slow.overhead = 5.0
     row = quiet(budget=Budget(overhead=1.0)).measure(slow, WORKLOAD, 200)
-    assert row.note.startswith("takes part in a full run only") and slow.given == [0]
+    assert row.note.startswith("only in full runs") and slow.batches == [0]
     assert quiet().measure(slow, WORKLOAD, 200).note == ""
 
 
-def test_an_engine_that_words_its_interruption_differently_took_too_long_all_the_same() -> None:
+def test_at_most_replaces_error_raised_by_interruption() -> None:
     with pytest.raises(TooLong, match="sleeping took more than 50 ms"), at_most(0.05, "sleeping"):
         try:
             time.sleep(5)
@@ -132,14 +132,14 @@ def test_an_engine_that_words_its_interruption_differently_took_too_long_all_the
         raise RuntimeError("a fault")
 
 
-def test_a_timer_that_ran_before_goes_on() -> None:
+def test_at_most_inner_timer_restores_outer_timer() -> None:
     with pytest.raises(TooLong, match="outer"), at_most(0.2, "outer"):
         with at_most(10, "inner"):
             pass
         time.sleep(5)
 
 
-def test_rows_are_compared_with_the_best_peer_and_the_limit_of_their_size() -> None:
+def test_compared_rows_have_ratio_to_best_peer_and_limit() -> None:
     def row(engine: str, rate: float | None, role: str, size: int = 10) -> Row:
         return Row("w", size, engine, rate, None, None, None, role=role)  # type: ignore[arg-type]
 
@@ -151,13 +151,15 @@ def test_rows_are_compared_with_the_best_peer_and_the_limit_of_their_size() -> N
         row("limit", 100, "limit"),
         row("index", 50, "ours", 20),
     ]
-    found = compared(rows)
-    assert [each.ratio_to_best_peer for each in found] == [5, 1, 0.5, None, 10, None]
-    assert [each.fraction_of_limit for each in found] == [0.5, 0.1, 0.05, None, 1, None]
+    rows_compared = compared(rows)
+    assert [each.ratio_to_best_peer for each in rows_compared] == [5, 1, 0.5, None, 10, None]
+    assert [each.fraction_of_limit for each in rows_compared] == [0.5, 0.1, 0.05, None, 1, None]
 
 
-def test_merged_later_run_replaces_the_workloads_and_sizes_it_measured() -> None:
-    """With their peers: ratios are of one run. Only engines of ours that were not measured stay, with their ratios."""
+def test_merged_later_run_replaces_measured_workloads_and_sizes() -> None:
+    """With their peers, because ratios are of one run. Engines of Tidings that were not measured stay, with their
+    ratios.
+    """
     before = [
         *(Row(name, size, "e", 1.0, None, None, 0.0) for name, size in (("a", 1), ("a", 5), ("b", 5))),
         Row("a", 5, "f", 1.0, None, None, 0.0),
@@ -169,25 +171,25 @@ def test_merged_later_run_replaces_the_workloads_and_sizes_it_measured() -> None
         Row("a", 5, "f", 3.0, None, None, 0.0),
         Row("a", 5, "new peer", 2.0, None, None, 0.0, role="peer"),
     ]
-    found = {
+    ratios = {
         (row.workload, row.subscriptions, row.engine): row.ratio_to_best_peer for row in merged(before, now)
     }
-    assert found == {
+    assert ratios == {
         **{("a", 1, "e"): None, ("b", 5, "e"): None, ("a", 5, "plan"): 4.0},
         **{("a", 5, "e"): 1.5, ("a", 5, "f"): 1.5, ("a", 5, "new peer"): 1.0},
     }
 
 
-def test_rows_survive_being_saved(tmp_path: Path) -> None:
+def test_save_and_load_rows_round_trip(tmp_path: Path) -> None:
     rows = [
         quiet().measure(IndexEngine(), WORKLOAD, 200),
-        Row("w", 1, "e", None, None, None, None, note="not here"),
+        Row("w", 1, "e", None, None, None, None, note="not available"),
     ]
     save(rows, tmp_path / "results" / "latest.json")
     assert load(tmp_path / "results" / "latest.json") == rows
 
 
-def test_tables_have_a_line_for_each_row_and_no_empty_column() -> None:
+def test_markdown_and_table_omit_empty_columns() -> None:
     rows = [
         Row("w", 1000, "e", 1234.5, None, None, 2.0),
         Row("w", 10, "f", None, None, None, None, note="no"),
@@ -201,21 +203,21 @@ def test_tables_have_a_line_for_each_row_and_no_empty_column() -> None:
     assert table(rows).splitlines()[1] == "w                 1,000  e                1,234              2.0"
 
 
-def test_durations_read_well() -> None:
+def test_duration_uses_fitting_unit() -> None:
     assert [duration(s) for s in (12.0, 0.0321, 4.2e-6, 5e-10)] == ["12 s", "32.1 ms", "4.2 µs", "0.5 ns"]
     assert cells(Row("w", 1000, "e", 1234.5, None, None, 2.0))[:4] == ("w", "1,000", "e", "1,234")
 
 
-def test_goals_say_by_how_much_they_are_missed() -> None:
+def test_goals_state_shortfall() -> None:
     def row(workload: str, fraction: float) -> Row:
         return Row(workload, 1_000_000, "index", 1.0, None, None, 1.0, fraction_of_limit=fraction)
 
     latency = Row("latency", 10, "index", 1.0, None, None, 1.0, p50_seconds=15e-6, p99_seconds=200e-6)
-    said = goals([row("stock", 0.6), row("intervals", 0.4), latency])
-    assert "stock, 1,000,000 subscriptions: fraction of the limit | at least 0.50 | 0.60 | met |" in said
-    assert "| at least 0.50 | 0.40 | missed: 80% of it |" in said
-    assert "half of the calls take | at most 20 µs | 15 µs | met |" in said
-    assert "| at most 100 µs | 200 µs | missed: 50% of it |" in said
+    report = goals([row("stock", 0.6), row("intervals", 0.4), latency])
+    assert "stock, 1,000,000 subscriptions: fraction of the limit | at least 0.50 | 0.60 | met |" in report
+    assert "| at least 0.50 | 0.40 | missed: 80% of it |" in report
+    assert "half of the calls take | at most 20 µs | 15 µs | met |" in report
+    assert "| at most 100 µs | 200 µs | missed: 50% of it |" in report
 
 
 ECHO = """
@@ -228,7 +230,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_child_answers_line_by_line_until_it_is_closed() -> None:
+def test_child_answers_each_line_and_reports_errors() -> None:
     child = Child([sys.executable, "-c", ECHO])
     try:
         assert child.ask("load", Path("/a b"), 7) == {"words": ["load", "/a b", "7"]}

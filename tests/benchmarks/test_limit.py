@@ -1,4 +1,4 @@
-"""The hand-written programs find what the definition says, with and without the widest vectors."""
+"""The hand-written programs agree with the definition, with and without the widest vectors."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="the limit is
 @pytest.mark.parametrize("flags", [FLAGS, PLAIN], ids=["this machine's vectors", "no AVX-512"])
 @pytest.mark.parametrize("skewed", [False, True], ids=["uniform", "Zipf"])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.program)
-def test_a_limit_finds_what_it_should(family: Family, skewed: bool, flags: tuple[str, ...]) -> None:
+def test_limit_engine_agrees_with_definition(family: Family, skewed: bool, flags: tuple[str, ...]) -> None:
     workload = family.make(5000, 1100, skewed=skewed)  # more than a tile, more than a batch
     engine = LimitEngine(family.program, flags)
     try:
         engine.prepare(workload.subscriptions)
         engine.build()
         engine.give(workload.events)
-        found = engine.counts(engine.match())
+        counts = engine.counts(engine.match())
     finally:
         engine.close()
-    assert found.tolist() == matches(workload.subscriptions, workload.events).tolist()
-    assert found.sum() > 0
+    assert counts.tolist() == matches(workload.subscriptions, workload.events).tolist()
+    assert counts.sum() > 0
 
 
 @needs_gcc
-def test_an_event_nobody_asks_for_matches_nothing() -> None:
+def test_limit_engine_event_without_subscription_matches_nothing() -> None:
     few = FAMILIES[0].make(3, 500)  # three symbols of five thousand
     bench = Bench(1, say=lambda _: None)
     assert bench.measure(LimitEngine("stock"), few, 500).matches_per_event == 0
 
 
-def test_without_gcc_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_engine_without_gcc_gives_row_with_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     limit.compiled.cache_clear()
     monkeypatch.setattr(limit.shutil, "which", lambda _: None)
     bench, workload = Bench(1, say=lambda _: None), FAMILIES[1].make(100, 10)
     row = bench.measure(LimitEngine("equalities"), workload, 10)
-    assert (row.note, row.events_per_cpu_second) == ("not here: no gcc", None)
+    assert (row.note, row.events_per_cpu_second) == ("not available: no gcc", None)
     with pytest.raises(Unavailable):
         limit.compiled("equalities")

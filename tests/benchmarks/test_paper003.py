@@ -1,4 +1,4 @@
-"""Our figures beside those of paper 003's tables, and the goals for documents."""
+"""Measurements beside the tables of paper 003, and the goals for documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REAL = [
 ]
 
 
-def test_our_seconds_stand_beside_the_papers() -> None:
+def test_table_shows_measured_and_published_seconds() -> None:
     assert paper003.table(STOCK).splitlines() == [
         "| subscriptions | notifications | index | relational, unroll | paper's unroll | paper's share | "
         "paper's share-bucket |",
@@ -40,11 +40,11 @@ def test_our_seconds_stand_beside_the_papers() -> None:
     assert paper003.table(REAL) == ""
 
 
-def test_goals_for_documents() -> None:
-    found = goals([*STOCK, *REAL]).splitlines()[2:]
+def test_goals_for_documents_are_reported() -> None:
+    report = goals([*STOCK, *REAL]).splitlines()[2:]
     at = "10,000 stock documents at 1,000,000 subscriptions"
     grown = "the same at 1,000,000 beside 100,000 subscriptions, with ten times the matches"
-    assert found == [
+    assert report == [
         f"| {at}, 100,000 notifications | at most 1 s | 300 ms | met |",
         f"| {at}, 1,000,000 notifications | at most 1 s | 1.2 s | missed: 83% of it |",
         f"| {grown} | at most 1.30 x | 1.50 x | missed: 87% of it |",

@@ -1,4 +1,4 @@
-"""CPU time of processes below this one."""
+"""CPU time of descendant processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.processes import TICKS, spent_by_all, ticks
+from benchmarks.processes import TICKS, measure_all_processes, ticks
 
 BUSY = "import time\nwhile time.process_time() < {}: pass\n"
 RUNS = BUSY.format(0.8) + "print('done', flush=True)\ninput()"
@@ -20,27 +20,27 @@ LEAVES = (  # as Spark's daemon does with its workers
 
 
 def waits_for(*command: str) -> Callable[[], float]:
-    """Starts Python; when that has said something, what all processes have spent; then it is ended."""
+    """Return a function that starts Python, waits for its first output, and returns the CPU time of all processes."""
 
     def call() -> float:
         with subprocess.Popen(
             [sys.executable, "-c", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as child:
             assert child.stdin and child.stdout and child.stdout.readline()
-            seen = sum(ticks().values()) / TICKS
+            spent = sum(ticks().values()) / TICKS
             child.stdin.write(b"\n")
-        return seen
+        return spent
 
     return call
 
 
-def test_a_process_that_runs_counts() -> None:
+def test_ticks_include_running_process() -> None:
     before = sum(ticks().values()) / TICKS
     assert waits_for(RUNS)() - before >= 0.5
 
 
 @pytest.mark.parametrize("command", [(RUNS,), (LEAVES, BUSY.format(0.8))])
-def test_a_process_that_has_ended_counts(command: tuple[str, ...]) -> None:
-    spent, _ = spent_by_all(waits_for(*command))
+def test_spent_by_all_includes_ended_process(command: tuple[str, ...]) -> None:
+    spent, _ = measure_all_processes(waits_for(*command))
     assert spent.cpu >= 0.5
     assert spent.wall >= 0.5

@@ -1,10 +1,10 @@
-"""The service is measured as a whole: every event that was published is received, streamed and posted."""
+"""The service is measured as a whole: every published event is received, streamed and posted."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks import service
+from benchmarks import recovery, service
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.rows import Role, Row
@@ -20,7 +20,7 @@ WORKLOADS = [
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_every_part_is_measured() -> None:
+def test_service_benchmark_measures_every_part() -> None:
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     service.run(bench, TINY)
     rows = bench.finished()
@@ -35,20 +35,35 @@ def test_every_part_is_measured() -> None:
         assert (row.p50_seconds is None) == ("ingest" in row.workload)
 
 
-def test_a_server_with_nothing_to_match_is_the_limit() -> None:
-    """Nothing is lost there either: streams and requests are counted as those of the service are."""
+def test_service_benchmark_limit_is_server_without_matching() -> None:
+    """Nothing may be lost there either: its streams and requests are counted like those of the service."""
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
-    with service.nothing_to_match(10) as bare:
+    with service.limit_server(10) as bare:
         service.measure(bench, bare, TINY)
     assert [row.workload for row in bench.rows] == WORKLOADS
     assert {row.role for row in bench.rows} == {"limit"}
 
 
-def test_half_of_the_events_should_arrive_within_a_second() -> None:
+def test_service_benchmark_goal_is_median_within_one_second() -> None:
     def row(p50: float, role: Role = "ours") -> Row:
-        workload = f"{service.ON_ITS_WAY}, 1 events a second"
+        workload = f"{service.PUBLISH_TO_RECEIPT}, 1 events a second"
         return Row(workload, 10, "x", 1, None, None, None, p50_seconds=p50, role=role)
 
     assert "| at most 1 s | 500 ms | met |" in goals([row(0.5)])
     assert "| at most 1 s | 2 s | missed: 50% of it |" in goals([row(2.0)])
-    assert "| met |" not in goals([row(2.0), row(0.001, "limit")]), "that of nothing to match is none of ours"
+    assert "| met |" not in goals([row(2.0), row(0.001, "limit")]), "the limit is not a result of Tidings"
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_recovery_every_kill_ends_with_a_notification() -> None:
+    bench = Bench(TINY.runs, lambda _: None, TINY.budget)
+    recovery.run(bench, TINY)
+    assert [row.workload.split(", ", 1)[1] for row in bench.rows] == [
+        "kill -9 of the service, publication accepted",
+        "kill -9 of the service, notification written",
+        "kill -9 of Spark's JVM, publication accepted",
+        "kill -9 of Spark's JVM, notification written",
+    ]
+    accepted, notified = bench.rows[0].p50_seconds, bench.rows[1].p50_seconds
+    assert accepted and notified and accepted < notified

@@ -1,4 +1,4 @@
-"""Every part of the benchmarks runs, on sizes too small to time: all engines find the same, rows are as promised."""
+"""Every part of the benchmarks runs on sizes too small to time: engines agree, and rows are complete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import documents, figures, graph_decoding, heart, paper003, paper004, pipeline, report
+from benchmarks import (
+    dataframes,
+    documents,
+    figures,
+    graph_decoding,
+    heart,
+    paper003,
+    paper004,
+    pipeline,
+    report,
+)
 from benchmarks.__main__ import PARTS, measure
 from benchmarks.document_engines import Parsing
 from benchmarks.engines import IndexEngine
@@ -37,12 +47,12 @@ PROMISED = (
     "ratio_to_best_peer",
     "fraction_of_limit",
 )
-SPARK = {"pipeline", "joins", "joins-by-matches", "objects-on-spark", "service"}
-"""Parts that start Spark, tested below; the last two in `test_objects.py` and `test_service.py`."""
+SPARK = {"pipeline", "dataframes", "joins", "joins-by-matches", "objects-on-spark", "service", "recovery"}
+"""Parts that start Spark, tested below; the last three in `test_objects.py` and `test_service.py`."""
 
 
 @pytest.mark.parametrize("part", [name for name in PARTS if name not in SPARK])
-def test_a_part_runs_and_reports(
+def test_benchmark_part_runs_and_reports(
     part: str, tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(anthology, "ARCHIVE", archive)
@@ -51,14 +61,14 @@ def test_a_part_runs_and_reports(
     rows = bench.finished()
     assert json.loads(json.dumps([asdict(row) for row in rows]))[0].keys() >= set(PROMISED)
     for row in rows:
-        _has_what_was_promised(row)
-        _best_peer_has_the_ratio_one([r for r in rows if r.workload == row.workload])
-    _docs_have_a_place_for(rows, tmp_path)
+        _check_row(row)
+        _check_best_peer_has_ratio_one([r for r in rows if r.workload == row.workload])
+    _check_docs_contain(rows, tmp_path)
 
 
-def _has_what_was_promised(row: Row) -> None:
+def _check_row(row: Row) -> None:
     if row.events_per_cpu_second is None:
-        assert row.note and row.role != "ours", "a row has figures or says why not"
+        assert row.note and row.role != "ours", "a row has figures or a reason"
     else:
         assert row.events_per_cpu_second > 0 and not row.note
         reads = row.engine == Parsing.name or row.workload.startswith(graph_decoding.NAME)
@@ -66,7 +76,7 @@ def _has_what_was_promised(row: Row) -> None:
         assert row.seconds_per_event == pytest.approx(1 / row.events_per_cpu_second)
 
 
-def _best_peer_has_the_ratio_one(rows: list[Row]) -> None:
+def _check_best_peer_has_ratio_one(rows: list[Row]) -> None:
     sizes: dict[int, list[float]] = {}
     for row in rows:
         if row.role == "peer" and row.ratio_to_best_peer is not None:
@@ -74,8 +84,8 @@ def _best_peer_has_the_ratio_one(rows: list[Row]) -> None:
     assert all(max(ratios) == 1.0 for ratios in sizes.values())
 
 
-def _docs_have_a_place_for(rows: list[Row], folder: Path) -> None:
-    """Every row in a table, and every figure in the page."""
+def _check_docs_contain(rows: list[Row], folder: Path) -> None:
+    """Check that every row is in a table, and every figure in the page."""
     for name in ("performance.md", "algorithms.md"):
         shutil.copy(report.DOCS / name, folder)
     write_docs(rows, folder)
@@ -84,7 +94,7 @@ def _docs_have_a_place_for(rows: list[Row], folder: Path) -> None:
     assert all(f"img/{path.name}" in page for path in (folder / "img").iterdir())
 
 
-def test_measure_one_part_keeps_goals_and_rows_of_the_others(tmp_path: Path) -> None:
+def test_measure_one_part_keeps_goals_and_rows_of_others(tmp_path: Path) -> None:
     results = tmp_path / "latest.json"
     shutil.copy(RESULTS, results)
     rows = measure(
@@ -98,7 +108,7 @@ def test_measure_one_part_keeps_goals_and_rows_of_the_others(tmp_path: Path) -> 
     assert goals(before).splitlines() == goals(rows).splitlines()
 
 
-def test_measure_fresh_forgets_earlier_rows(tmp_path: Path) -> None:
+def test_measure_fresh_discards_earlier_rows(tmp_path: Path) -> None:
     results = tmp_path / "latest.json"
     shutil.copy(RESULTS, results)
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
@@ -106,7 +116,7 @@ def test_measure_fresh_forgets_earlier_rows(tmp_path: Path) -> None:
     assert rows == load(results) == bench.finished()
 
 
-def test_the_same_rows_give_the_same_figure(tmp_path: Path) -> None:
+def test_draw_same_rows_gives_same_figure(tmp_path: Path) -> None:
     rows = [row for row in load() if row.workload == "ads"]
     for folder in ("once", "again"):
         figures.draw(rows, tmp_path / folder)
@@ -114,7 +124,7 @@ def test_the_same_rows_give_the_same_figure(tmp_path: Path) -> None:
     assert once.read_bytes() == again.read_bytes() and b"<svg" in once.read_bytes()
 
 
-def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_run_at_their_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:
     class Missing(DuckDB):
         name = "missing"
 
@@ -128,20 +138,20 @@ def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(heart, "joins", lambda: [DuckDB()])
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     heart.run(heart.STOCK, bench, replace(TINY, sizes=(300, 400), skewed=(), peers=(400,)))
-    found = [(row.subscriptions, row.role, row.note) for row in bench.rows]
-    assert found == [
+    rows = [(row.subscriptions, row.role, row.note) for row in bench.rows]
+    assert rows == [
         (300, "ours", ""),
-        (300, "limit", bench.rows[1].note),  # it has one where there is no gcc
+        (300, "limit", bench.rows[1].note),  # it has a note where there is no gcc
         (300, "peer", ""),
         (400, "ours", ""),
         (400, "limit", bench.rows[4].note),
         (400, "peer", ""),
-        (400, "peer", "not here: no such thing"),
+        (400, "peer", "not available: no such thing"),
     ]
     assert bench.finished()[2].ratio_to_best_peer is not None
 
 
-def test_documents_are_measured_part_by_part_and_beside_lxml(archive: Path) -> None:
+def test_documents_are_measured_by_step_and_against_lxml(archive: Path) -> None:
     bench = Bench(TINY.runs, lambda _: None)
     documents.against_lxml(bench, anthology.anthology(TINY.xpath_peers, archive))
     rows = {row.engine: row for row in bench.finished()}
@@ -161,23 +171,23 @@ def test_documents_are_measured_part_by_part_and_beside_lxml(archive: Path) -> N
     assert rows["index"].matches_per_event == rows["lxml, each XPath in turn"].matches_per_event != 0
 
 
-def test_without_the_archive_nothing_is_measured_and_that_is_said(
+def test_documents_without_archive_are_skipped_with_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(anthology, "ARCHIVE", tmp_path / "papers.tar.gz")
-    bench = Bench(TINY.runs, said.append)
+    bench = Bench(TINY.runs, messages.append)
     documents.real(bench, TINY)
-    assert not bench.rows and "skipped: there is no papers.tar.gz in" in said[0]
+    assert not bench.rows and "skipped: papers.tar.gz not found in" in messages[0]
 
 
-def test_all_algorithms_are_compared() -> None:
+def test_paper004_compares_all_algorithms() -> None:
     bench = Bench(TINY.runs, lambda _: None)
     paper004.more_subscriptions(bench, TINY)
     assert {row.engine for row in bench.rows} == {*ALGORITHMS, "index"}
 
 
-def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_path: Path) -> None:
+def test_pipeline_plain_loop_agrees_with_columns(tmp_path: Path) -> None:
     workload = stock_workload(TINY.stock, TINY.job_events, name=pipeline.JOB)
     bench = Bench(TINY.runs, lambda _: None)
     bench.measure(IndexEngine(), workload, TINY.job_events)
@@ -192,8 +202,8 @@ def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_pa
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_relational_plan_finds_what_the_index_finds() -> None:
-    """One of them: that all find the same is tested with them."""
+def test_relational_plan_agrees_with_index() -> None:
+    """One plan is enough here: the tests of plans show that all agree."""
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     documents.by_joins(bench, [stock_documents(300, 20, 100.0, symbols=3)], [Plan.UNROLL])
     index, unroll = (row for row in bench.rows if row.engine in paper003.OURS)
@@ -202,18 +212,32 @@ def test_a_relational_plan_finds_what_the_index_finds() -> None:
     assert unroll.events_per_second and unroll.bytes_per_subscription
 
 
-def test_plans_with_other_numbers_of_matches_are_for_the_full_size() -> None:
-    said: list[str] = []
-    documents.joins_by_matches(Bench(TINY.runs, said.append), TINY)
-    assert "with --full only" in said[-1]
+def test_joins_by_matches_run_at_full_size_only() -> None:
+    messages: list[str] = []
+    documents.joins_by_matches(Bench(TINY.runs, messages.append), TINY)
+    assert "with --full only" in messages[-1]
 
 
 @pytest.mark.spark
-@pytest.mark.long  # tests/spark has the job, against the definition
-def test_the_job_on_spark_finds_what_the_plain_loop_finds() -> None:
+@pytest.mark.long  # tests/spark compares the job with the definition
+def test_spark_job_agrees_with_plain_loop() -> None:
     bench = Bench(TINY.runs, lambda _: None)
     pipeline.run(bench, TINY)
     job = bench.rows[-1]
     assert job.engine == "Spark job, local[2]"
     assert job.events_per_second is not None and job.events_per_second > 0
     assert {row.matches_per_event for row in bench.rows} == {job.matches_per_event}
+
+
+@pytest.mark.spark
+@pytest.mark.long  # tests/spark/dataframe has each shape, against the specification
+def test_dataframes_every_program_is_measured_and_finds_the_same(tmp_path: Path) -> None:
+    bench = Bench(TINY.runs, lambda _: None)
+    dataframes.run(bench, TINY)
+    rows = bench.finished()
+    *programs, filters = rows
+    for workload in {row.workload for row in programs}:
+        assert len({row.matches_per_event for row in programs if row.workload == workload}) == 1
+    assert filters.engine.startswith("where per subscription")
+    assert all(row.events_per_second for row in rows)
+    _check_docs_contain(rows, tmp_path)

@@ -1,4 +1,4 @@
-"""The workloads are what they claim: shapes, shares, probabilities; and all their forms say the same."""
+"""The workloads have the stated shapes, shares and probabilities, and all their forms agree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _matches(workload: Workload) -> Integers:
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 class TestForms:
-    def test_columns_texts_and_plans_say_the_same(self, make: Callable[[], Workload]) -> None:
+    def test_columns_texts_and_plans_agree(self, make: Callable[[], Workload]) -> None:
         workload, answers = make(), []
         for engine in (IndexEngine(), TextEngine(), PlainEngine("naive", ALGORITHMS["naive"])):
             engine.prepare(workload.subscriptions)
@@ -60,7 +60,7 @@ class TestForms:
         assert answers[0] == answers[1] == answers[2]
         assert answers[0] == matches(workload.subscriptions, workload.events).tolist()
 
-    def test_atoms_dictionaries_and_json_say_the_same(self, make: Callable[[], Workload]) -> None:
+    def test_atoms_dictionaries_and_json_agree(self, make: Callable[[], Workload]) -> None:
         events = make().events
         readable = events.readable()
         decoded = [decode(line) for line in events.json_lines().splitlines()]
@@ -69,19 +69,19 @@ class TestForms:
         ]
         assert _readable(events.atoms) == _readable(Atoms.of(readable, events.atoms.paths))
 
-    def test_the_same_seed_gives_the_same_workload(self, make: Callable[[], Workload]) -> None:
-        one, other = make(), make()
+    def test_same_seed_gives_same_workload(self, make: Callable[[], Workload]) -> None:
+        first, second = make(), make()
         for name in ("starts", "attribute", "relation", "low", "high", "owner"):
-            assert np.array_equal(getattr(one.subscriptions, name), getattr(other.subscriptions, name))
+            assert np.array_equal(getattr(first.subscriptions, name), getattr(second.subscriptions, name))
         for name in ("starts", "attribute", "value"):
-            assert np.array_equal(getattr(one.events, name), getattr(other.events, name))
+            assert np.array_equal(getattr(first.events, name), getattr(second.events, name))
 
-    def test_a_part_is_what_stands_there(self, make: Callable[[], Workload]) -> None:
+    def test_part_equals_slice_of_texts(self, make: Callable[[], Workload]) -> None:
         whole = make().subscriptions
         assert list(whole.part(slice(100, 130)).texts()) == list(whole.texts())[100:130]
         assert len(whole.part(slice(290, 400))) == 10
 
-    def test_columns_of_events_are_their_values(self, make: Callable[[], Workload]) -> None:
+    def test_event_columns_equal_their_values(self, make: Callable[[], Workload]) -> None:
         events = make().events.first(5)
         for at in range(0, len(events.attributes), 7):
             present, value = events.column(at)
@@ -99,7 +99,7 @@ def _readable(atoms: Atoms) -> list[tuple[int, int, object]]:
     return [(path, kind, text[at : at + length] if length else at) for path, kind, at, length in columns]
 
 
-def test_columns_for_a_join_are_given_where_there_is_one_shape() -> None:
+def test_columns_for_join_exist_for_one_shape_only() -> None:
     quotes = stock(50, 1).subscriptions
     columns = quotes.columns()
     assert columns is not None
@@ -109,126 +109,136 @@ def test_columns_for_a_join_are_given_where_there_is_one_shape() -> None:
     assert ads(50, 1).subscriptions.columns() is None
 
 
-def test_tests_of_one_sort_stand_together_and_none_is_lost() -> None:
+def test_compiled_irregular_tests_are_grouped_by_relation() -> None:
     two = (Attribute("a"), Attribute("b"))
     starts, owner = np.array([0, 1, 3, 4, 6]), np.array([0, 0, 1, 2], np.int32)
     attribute, bounds = np.array([0, 0, 1, 0, 0, 1], np.int32), np.array([0, 5, 6, 7, 8, 9])
     relation = np.array(
         [Relation.EQ, Relation.GT, Relation.LE, Relation.EQ, Relation.GT, Relation.LE], np.int8
     )
-    asked = Subscriptions(two, starts, attribute, relation, bounds, bounds, owner, 3)
-    irregular = asked.compiled().irregular
+    subscriptions = Subscriptions(two, starts, attribute, relation, bounds, bounds, owner, 3)
+    irregular = subscriptions.compiled().irregular
     assert irregular.rows.tolist() == [0, 0, 1, 2]
-    found = {test.shape.relation: (test.clauses.tolist(), test.operands.values) for test in irregular.tests}
-    assert {which: (clauses, values.nearest.tolist()) for which, (clauses, values) in found.items()} == {
+    tests_by_relation = {
+        test.shape.relation: (test.clauses.tolist(), test.operands.values) for test in irregular.tests
+    }
+    assert {
+        which: (clauses, values.nearest.tolist()) for which, (clauses, values) in tests_by_relation.items()
+    } == {
         Relation.EQ: ([0, 2], [0.0, 7.0]),
         Relation.GT: ([1, 3], [5.0, 8.0]),
         Relation.LE: ([1, 3], [6.0, 9.0]),
     }
-    assert list(asked.texts()) == ["(a = 0) or (a > 5 and b <= 6)", "a = 7", "a > 8 and b <= 9"]
+    assert list(subscriptions.texts()) == ["(a = 0) or (a > 5 and b <= 6)", "a = 7", "a > 8 and b <= 9"]
 
 
-def test_no_subscription_of_the_paper_is_without_predicates() -> None:
-    asked = paper004(5000, 1, p=0.25).subscriptions
-    assert np.diff(asked.starts).min() == 1
-    numeric = asked.attribute >= 3
-    assert (asked.relation[numeric] == Relation.EQ).mean() == pytest.approx(0.25, abs=0.03)
-    assert set(asked.relation[~numeric].tolist()) == {Relation.EQ}
+def test_paper004_subscriptions_have_predicates_and_stated_equality_share() -> None:
+    subscriptions = paper004(5000, 1, p=0.25).subscriptions
+    assert np.diff(subscriptions.starts).min() == 1
+    numeric = subscriptions.attribute >= 3
+    assert (subscriptions.relation[numeric] == Relation.EQ).mean() == pytest.approx(0.25, abs=0.03)
+    assert set(subscriptions.relation[~numeric].tolist()) == {Relation.EQ}
 
 
-def test_an_easier_stock_workload_has_more_matches() -> None:
+def test_stock_easier_workload_has_more_matches() -> None:
     assert _matches(stock(20_000, 100, ease=3.0)).mean() > 5 * _matches(stock(20_000, 100)).mean()
 
 
-def test_a_symbols_subscriptions_match_as_often_as_in_the_paper() -> None:
-    """9% of 200 subscriptions a symbol: 18 matches an event at a million."""
+def test_stock_match_rate_equals_paper() -> None:
+    """9% of 200 subscriptions per symbol: 18 matches per event at a million."""
     assert _matches(stock(20_000, 300, symbols=100)).mean() == pytest.approx(18, rel=0.1)
 
 
-def test_skewed_symbols_are_popular_on_both_sides() -> None:
+def test_stock_skewed_symbols_are_popular_on_both_sides() -> None:
     popular = stock(20_000, 20_000, skewed=True)
-    asked, quoted = popular.subscriptions.low[::5], popular.events.value[::7]
-    for symbols in (asked, quoted):
+    subscribed, quoted = popular.subscriptions.low[::5], popular.events.value[::7]
+    for symbols in (subscribed, quoted):
         assert (symbols == 0).mean() == pytest.approx(shares(5000)[0], rel=0.1)
 
 
-def test_every_other_event_of_equalities_is_planted() -> None:
-    found = _matches(equalities(3000, 400))
-    assert (found[::2] >= 1).all()
-    assert found[1::2].sum() == 0
+def test_equalities_every_other_event_is_planted() -> None:
+    counts = _matches(equalities(3000, 400))
+    assert (counts[::2] >= 1).all()
+    assert counts[1::2].sum() == 0
 
 
-def test_equalities_are_five_different_attributes_of_ten() -> None:
-    asked = equalities(2000, 1).subscriptions
-    rows = asked.attribute.reshape(-1, 5)
+def test_equalities_use_five_distinct_attributes_of_ten() -> None:
+    subscriptions = equalities(2000, 1).subscriptions
+    rows = subscriptions.attribute.reshape(-1, 5)
     assert (np.diff(rows, axis=1) > 0).all()
-    assert np.bincount(asked.attribute).tolist() == pytest.approx([1000] * 10, rel=0.15)
-    assert np.bincount(asked.low, minlength=200) == pytest.approx(np.full(200, 50), abs=35)
+    assert np.bincount(subscriptions.attribute).tolist() == pytest.approx([1000] * 10, rel=0.15)
+    assert np.bincount(subscriptions.low, minlength=200) == pytest.approx(np.full(200, 50), abs=35)
 
 
 @pytest.mark.parametrize("skewed", [False, True])
-def test_intervals_have_their_width_and_stay_in_the_domain(skewed: bool) -> None:
+def test_intervals_have_stated_width_and_stay_in_domain(skewed: bool) -> None:
     workload = intervals(3000, 300, skewed=skewed)
-    asked = workload.subscriptions
-    assert (asked.high - asked.low == 300_000).all()
-    assert asked.low.min() >= 0 and asked.high.max() <= 1_000_000
-    assert np.bincount(asked.attribute).tolist() == pytest.approx([1500] * 20, rel=0.15)
+    subscriptions = workload.subscriptions
+    assert (subscriptions.high - subscriptions.low == 300_000).all()
+    assert subscriptions.low.min() >= 0 and subscriptions.high.max() <= 1_000_000
+    assert np.bincount(subscriptions.attribute).tolist() == pytest.approx([1500] * 20, rel=0.15)
     value = workload.events.value.reshape(300, 20)
     rows = np.arange(3000).repeat(10)
-    held = (value[:, asked.attribute] >= asked.low) & (value[:, asked.attribute] <= asked.high)
-    assert held.mean() == pytest.approx(0.35 if skewed else 0.3, abs=0.06 if skewed else 0.01)
-    assert len(rows) == held.shape[1]
+    contained = (value[:, subscriptions.attribute] >= subscriptions.low) & (
+        value[:, subscriptions.attribute] <= subscriptions.high
+    )
+    assert contained.mean() == pytest.approx(0.35 if skewed else 0.3, abs=0.06 if skewed else 0.01)
+    assert len(rows) == contained.shape[1]
 
 
 @pytest.mark.parametrize("attributes", [100, 30_000])
 @pytest.mark.parametrize("equality", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("probability", [0.001, 0.1])
-def test_begen_matches_as_often_as_wanted(attributes: int, equality: float, probability: float) -> None:
+def test_begen_match_rate_is_as_requested(attributes: int, equality: float, probability: float) -> None:
     workload = begen(3000, 600, attributes, equality, probability)
-    asked = workload.subscriptions
-    lengths = np.diff(asked.starts)
+    subscriptions = workload.subscriptions
+    lengths = np.diff(subscriptions.starts)
     assert (lengths.min(), lengths.max()) == (5, 30)
-    assert (asked.relation == Relation.EQ).mean() == pytest.approx(equality, abs=0.02)
-    found = matches(asked, workload.events).mean() / len(asked)
-    assert found == pytest.approx(probability, rel=0.35)
+    assert (subscriptions.relation == Relation.EQ).mean() == pytest.approx(equality, abs=0.02)
+    rate = matches(subscriptions, workload.events).mean() / len(subscriptions)
+    assert rate == pytest.approx(probability, rel=0.35)
 
 
-def test_the_probability_of_a_predicate_gives_that_of_a_match() -> None:
+def test_predicate_probability_gives_match_probability() -> None:
     holds = predicate_probability(0.1)
     assert np.mean([holds**count for count in range(5, 31)]) == pytest.approx(0.1)
     with pytest.raises(ValueError, match="no probability"):
         predicate_probability(1.2)
 
 
-def test_ads_have_as_many_predicates_and_clauses_as_they_say() -> None:
-    asked = ads(20_000, 1).subscriptions
-    clauses = np.bincount(asked.owner, minlength=len(asked))
+def test_ads_have_stated_predicates_and_clauses() -> None:
+    subscriptions = ads(20_000, 1).subscriptions
+    clauses = np.bincount(subscriptions.owner, minlength=len(subscriptions))
     assert (clauses.min(), clauses.max()) == (1, 4)
     assert (clauses > 1).mean() == pytest.approx(1 / 3, abs=0.02)
-    assert len(asked.attributes) == 122 and set(asked.attribute.tolist()) == set(range(122))
-    offers = asked.attribute >= 110  # what an expression's clauses differ in
-    common = np.add.reduceat(~offers, asked.starts[:-1])[np.searchsorted(asked.owner, np.arange(len(asked)))]
-    alternatives = np.bincount(np.repeat(asked.owner, np.diff(asked.starts))[offers], minlength=len(asked))
+    assert len(subscriptions.attributes) == 122 and set(subscriptions.attribute.tolist()) == set(range(122))
+    offers = subscriptions.attribute >= 110  # the attributes in which the clauses of an expression differ
+    common = np.add.reduceat(~offers, subscriptions.starts[:-1])[
+        np.searchsorted(subscriptions.owner, np.arange(len(subscriptions)))
+    ]
+    alternatives = np.bincount(
+        np.repeat(subscriptions.owner, np.diff(subscriptions.starts))[offers], minlength=len(subscriptions)
+    )
     assert (common + alternatives).min() == 1 and 35 < (common + alternatives).max() <= 56
 
 
-def test_ads_share_their_parts() -> None:
-    asked = ads(20_000, 1).subscriptions
-    tests = np.column_stack([asked.attribute, asked.low, asked.high])
+def test_ads_share_predicates() -> None:
+    subscriptions = ads(20_000, 1).subscriptions
+    tests = np.column_stack([subscriptions.attribute, subscriptions.low, subscriptions.high])
     assert len(np.unique(tests, axis=0)) < len(tests) / 10
 
 
-def test_draws() -> None:
+def test_random_draws_have_stated_distributions() -> None:
     rng = np.random.default_rng(1)
     assert picked(rng, np.array([0, 3, 5]), 5).sum(axis=1).tolist() == [0, 3, 5]
     rows = chosen(rng, 1000, 3, 6)
     assert (np.diff(rows, axis=1) > 0).all() and np.bincount(rows.ravel()).min() > 400
-    drawn = np.bincount(zipf(rng, 4, 20_000), minlength=4) / 20_000
-    assert drawn.tolist() == pytest.approx(shares(4).tolist(), abs=0.02)
+    frequencies = np.bincount(zipf(rng, 4, 20_000), minlength=4) / 20_000
+    assert frequencies.tolist() == pytest.approx(shares(4).tolist(), abs=0.02)
     assert shares(4).tolist() == pytest.approx([12 / 25, 6 / 25, 4 / 25, 3 / 25])
 
 
-def test_what_is_too_much_for_one_segment_is_added_in_several_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_engine_large_workload_uses_several_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "MOST_TESTS", 2000)
     workload, engine = ads(700, 50), IndexEngine()
     engine.prepare(workload.subscriptions)
@@ -238,7 +248,7 @@ def test_what_is_too_much_for_one_segment_is_added_in_several_goes(monkeypatch: 
     assert engine.counts(engine.match()).tolist() == _matches(workload).tolist()
 
 
-def test_the_harness_reports_the_matches_of_an_event() -> None:
+def test_measure_reports_matches_per_event() -> None:
     workload = equalities(1000, 100)
     row = Bench(1, say=lambda _: None).measure(IndexEngine(), workload, 100)
     assert row.matches_per_event == _matches(workload).mean()

@@ -1,4 +1,4 @@
-"""People in front of a browser, and what the browser says about the pages that it shows them."""
+"""Visitors with a browser, and what the browser reports about the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.service.tidings import Tidings
 
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-background-networking"]
 WAIT = 30_000
-"""Milliseconds in which something has to come; whoever waits goes on as soon as it is there."""
+"""Milliseconds to wait for an element at most."""
 
 expect.set_options(timeout=WAIT)
 
@@ -25,12 +25,12 @@ DESKTOP, PHONE = {"width": 1200, "height": 800}, {"width": 360, "height": 740}
 
 @dataclass
 class Person:
-    """Somebody in front of a page."""
+    """A visitor with a page open."""
 
     place: Place
     page: Page
     wrong: list[str]
-    """What the browser refused, what failed in a script, and what was asked of another host."""
+    """Policy violations, script errors and requests to other hosts."""
 
     def log_in(self, secret: str) -> None:
         self.page.goto(f"{self.place.address}/")
@@ -42,14 +42,14 @@ class Person:
         self.page.goto(f"{self.place.address}/console/{path}")
 
     def violations(self, contrast_only: bool = False) -> str:
-        """What axe finds wrong with the page, in words; nothing is best."""
+        """Return the report of axe about the page, or nothing."""
         only = {"runOnly": ["color-contrast"]} if contrast_only else None
-        found = Axe().run(self.page, options=only)
-        return found.generate_report() if found.violations_count else ""
+        results = Axe().run(self.page, options=only)
+        return results.generate_report() if results.violations_count else ""
 
     def squeezed(self) -> list[str]:
-        """What stands in cells of tables that are too narrow for it: in several lines of a few characters."""
-        found: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main :is(th, td)")]
+        """Return the content of table cells that are too narrow for it: several lines of a few characters."""
+        cells: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main :is(th, td)")]
             .filter((cell) => cell.getClientRects().length > 0)
             .filter((cell) => {
                 const range = document.createRange();
@@ -59,24 +59,24 @@ class Person:
                 return lines > 2 && cell.textContent.trim().length / lines < 12;
             })
             .map((cell) => cell.textContent.trim())""")
-        return found
+        return cells
 
     def unshaded(self) -> list[str]:
-        """What goes on sideways, and nothing shows that it does."""
-        found: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main *")]
+        """Return the elements that scroll sideways without a gradient that shows it."""
+        elements: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main *")]
             .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX === "auto")
             .filter((one) => !getComputedStyle(one).backgroundImage.includes("gradient"))
             .map((one) => one.getAttribute("aria-label") ?? one.tagName)""")
-        return found
+        return elements
 
     def overflows(self) -> bool:
-        """Whether the page is wider than the window: it should not move sideways."""
+        """Whether the page is wider than the window, and so scrolls sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"))
 
 
 @dataclass
 class Place:
-    """A service, and tokens for whoever comes."""
+    """A service, and tokens for its visitors."""
 
     tidings: Tidings
     browser: Browser
@@ -98,29 +98,29 @@ class Place:
         return self.batches
 
     @contextmanager
-    def visited(self, who: str | None = None, **how: Any) -> Iterator[Person]:
-        """Somebody who visits, and leaves without anything having gone wrong."""
-        context: BrowserContext = self.browser.new_context(**({"viewport": DESKTOP} | how))
+    def visited(self, name: str | None = None, **options: Any) -> Iterator[Person]:
+        """Yield a visitor, and check at the end that nothing went wrong."""
+        context: BrowserContext = self.browser.new_context(**({"viewport": DESKTOP} | options))
         context.set_default_timeout(WAIT)
         person = Person(self, context.new_page(), [])
         self._listen(person, context)
         try:
-            if who is not None:
-                person.log_in(self.secrets[who])
+            if name is not None:
+                person.log_in(self.secrets[name])
             yield person
             assert person.wrong == []
         finally:
             context.close()
 
     def _listen(self, person: Person, context: BrowserContext) -> None:
-        def said(message: ConsoleMessage) -> None:
+        def on_console(message: ConsoleMessage) -> None:
             if "Content Security Policy" in message.text or "violates" in message.text:
                 person.wrong.append(message.text)
 
-        def asked(url: str) -> None:
+        def on_request(url: str) -> None:
             if not url.startswith((f"{self.address}/", "data:")):
-                person.wrong.append(f"asked for {url}")
+                person.wrong.append(f"request to {url}")
 
-        person.page.on("console", said)
+        person.page.on("console", on_console)
         person.page.on("pageerror", lambda error: person.wrong.append(str(error)))
-        context.on("request", lambda request: asked(request.url))
+        context.on("request", lambda request: on_request(request.url))

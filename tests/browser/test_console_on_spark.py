@@ -1,4 +1,4 @@
-"""The whole of it, with nothing written by a test: `tidings serve`, a browser, and a stream on Spark between them."""
+"""End to end, with nothing written by a test: `tidings serve`, a browser, and a stream on Spark between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.service.tidings import Tidings
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_publication_appears_on_the_notifications_page(browser: Browser, tmp_path: Path) -> None:
+def test_console_shows_notification_of_published_event(browser: Browser, tmp_path: Path) -> None:
     process = start_anew("serve", "--port", "0", "--master", "local[2]", cwd=tmp_path)
     try:
         assert process.stdout

@@ -1,4 +1,4 @@
-"""Every page as people meet it: axe finds nothing, nothing is wider than a phone, nothing comes from elsewhere."""
+"""Every page in a real browser: accessible, no wider than a phone, and without requests to other hosts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_ANA = (
 OF_ROOT = ("notifications", "browse/references", "dead-letters", "dead-letters/1/mend", "pipeline", "tokens")
 PAGES = {"ana": OF_ANA, "root": OF_ROOT}
 
-WAYS = {
+DEVICES = {
     "desktop, light": {"color_scheme": "light"},
     "phone, dark": {"color_scheme": "dark", "viewport": PHONE, "has_touch": True},
     "desktop, dark": {"color_scheme": "dark"},
@@ -42,38 +42,40 @@ WAYS = {
 SOME = frozenset(
     {"notifications", "subscriptions/new", "destinations", "browse/schema", "pipeline", "tokens"}
 )
-"""Pages that have all colours between them: axe takes longer than anything else here."""
+"""Pages that together have all colours: axe takes longer than anything else here."""
 
 LIKE_OTHERS = frozenset(
     {"notifications/1", "browse", "browse/taxonomies", "browse/references", "browse/metadata", "nowhere"}
 )
-"""Pages made of the same pieces as another one: axe looks at them in `make browser`."""
+"""Pages made of the same parts as another one: axe checks them in `make browser`."""
 
 
-def looked_at(place: Place, way: str, who: str, paths: Iterable[str]) -> None:
-    """Look at pages of somebody, and at the log-in."""
-    with place.visited(**WAYS[way]) as person:
+def check_pages(place: Place, device: str, visitor: str, paths: Iterable[str]) -> None:
+    """Check the login page, and then pages of a visitor."""
+    with place.visited(**DEVICES[device]) as person:
         person.go("login")
-        assert wrong_with(person) == ""
-        person.log_in(place.secrets[who])
+        assert problems_of(person) == ""
+        person.log_in(place.secrets[visitor])
         for path in paths:
             person.go(path.format(table=place.table))
-            assert wrong_with(person) == "", path
+            assert problems_of(person) == "", path
 
 
-def wrong_with(person: Person) -> str:
-    return person.violations() + ("the page moves sideways" if person.overflows() else "")
+def problems_of(person: Person) -> str:
+    return person.violations() + ("the page scrolls sideways" if person.overflows() else "")
 
 
-@pytest.mark.parametrize("who", PAGES)
-def test_no_page_shuts_people_out(place: Place, who: str) -> None:
-    looked_at(place, "desktop, light", who, [path for path in PAGES[who] if path not in LIKE_OTHERS])
+@pytest.mark.parametrize("visitor", PAGES)
+def test_console_pages_are_accessible(place: Place, visitor: str) -> None:
+    check_pages(
+        place, "desktop, light", visitor, [path for path in PAGES[visitor] if path not in LIKE_OTHERS]
+    )
 
 
-@pytest.mark.parametrize("who", PAGES)
-def test_pages_fit_a_phone_and_the_dark(place: Place, who: str) -> None:
-    with place.visited(who, **WAYS["phone, dark"]) as person:
-        for path in PAGES[who]:
+@pytest.mark.parametrize("visitor", PAGES)
+def test_console_pages_fit_phone_and_dark_scheme(place: Place, visitor: str) -> None:
+    with place.visited(visitor, **DEVICES["phone, dark"]) as person:
+        for path in PAGES[visitor]:
             person.go(path.format(table=place.table))
             assert not person.overflows(), path
             assert person.squeezed() == person.unshaded() == [], path
@@ -81,7 +83,9 @@ def test_pages_fit_a_phone_and_the_dark(place: Place, who: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("who", PAGES)
-def test_no_page_shuts_people_out_in_any_way(place: Place, who: str, way: str) -> None:
-    looked_at(place, way, who, PAGES[who])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("visitor", PAGES)
+def test_console_pages_are_accessible_on_any_device_and_scheme(
+    place: Place, visitor: str, device: str
+) -> None:
+    check_pages(place, device, visitor, PAGES[visitor])

@@ -23,6 +23,6 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tidings:
 
 @pytest.fixture
 def furniture(tidings: Tidings) -> Tidings:
-    """The same, with the furniture and antiques schema in place."""
+    """The same command line, in a folder with the schema of furniture and antiques."""
     assert tidings("schema", "extend", str(EXAMPLES / "furniture.yaml")).exit_code == 0
     return tidings

@@ -1,4 +1,4 @@
-"""What commands that need Spark refuse before they start it."""
+"""Arguments that commands reject before Spark starts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.processes.command_line import Tidings
 from tidings.cli.operations import doctor
+from tidings.cli.options import SparkOptions
 from tidings.errors import SetupError
 from tidings.spark.session import check_address, open_session
 
@@ -16,7 +17,7 @@ MATCH = ("match", "--subscriptions", "subs.jsonl", "--publications", "e.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--out", "foo://x"), "unsupported file address; received 'foo://x'"),
         (("--out", "hdfs://nowhere.invalid/x"), "the file address cannot be reached"),
@@ -26,32 +27,74 @@ MATCH = ("match", "--subscriptions", "subs.jsonl", "--publications", "e.jsonl")
         (("--out", "x", "--publications", "nowhere"), "--publications: no such file or folder"),
     ],
 )
-def test_match_refuses_places_that_cannot_be(tidings: Tidings, words: tuple[str, ...], said: str) -> None:
+def test_match_invalid_paths_are_rejected(tidings: Tidings, words: tuple[str, ...], message: str) -> None:
     Path("subs.jsonl").write_text("")
     Path("e.jsonl").write_text("{}")
-    done = tidings(*MATCH, *words)
-    assert done.exit_code == 2
-    assert said in done.stderr
+    result = tidings(*MATCH, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
     assert not Path("x").exists()
 
 
-def test_run_takes_an_id_field_with_a_folder_only(tidings: Tidings) -> None:
-    done = tidings("run", "--once", "--id", "lot")
-    assert done.exit_code == 2
-    assert "--id is for events in a folder" in done.stderr and "--id-field" in done.stderr
+def test_run_id_field_without_folder_is_rejected(tidings: Tidings) -> None:
+    result = tidings("run", "--once", "--id", "lot")
+    assert result.exit_code == 2
+    assert "--id is for events in a folder" in result.stderr and "--id-field" in result.stderr
 
 
-def test_doctor_names_the_spark_that_would_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", [(*MATCH, "--out", "x"), ("run", "--once")], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--conf", "executor.memory=4g"), "--conf spark.executor.memory=4g"),
+        (
+            ("--conf", "spark.executor.memory"),
+            "--conf needs a key and a value; received spark.executor.memory",
+        ),
+        (("--jars", "nowhere"), "nowhere"),
+        (
+            ("--master", "sc://host", "--packages", "a:b:1"),
+            "a Spark Connect server has its own connectors; received spark.jars.packages",
+        ),
+        (
+            ("--master", "sc://host", "--conf", "spark.jars=a.jar"),
+            "a Spark Connect server has its own connectors; received spark.jars",
+        ),
+    ],
+)
+def test_invalid_spark_options_are_rejected(
+    tidings: Tidings, command: tuple[str, ...], words: tuple[str, ...], message: str
+) -> None:
+    result = tidings(*command, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_spark_options_become_settings(tmp_path: Path) -> None:
+    for name in ("b.jar", "a.jar", "notes.txt"):
+        (tmp_path / name).write_text("")
+    given = ["spark.executor.memory=4g", "spark.sql.extensions=a=b"]
+    options = SparkOptions(conf=given, packages="a:b:1,c:d:2", jars=tmp_path)
+    assert options.build_settings() == {
+        "spark.executor.memory": "4g",
+        "spark.sql.extensions": "a=b",
+        "spark.jars.packages": "a:b:1,c:d:2",
+        "spark.jars": f"{tmp_path / 'a.jar'},{tmp_path / 'b.jar'}",
+    }
+    assert SparkOptions().build_settings() == {}
+
+
+def test_describe_spark_target_names_effective_master(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.describe_spark_target(None) == "local[*]"
     monkeypatch.setenv("SPARK_REMOTE", "sc://cluster")
     assert doctor.describe_spark_target(None) == "sc://cluster"
     assert doctor.describe_spark_target("local[1]") == "local[1]"
 
 
-def test_doctor_looks_at_the_store_of_the_home_folder(tidings: Tidings) -> None:
+def test_doctor_checks_store_of_home_folder(tidings: Tidings) -> None:
     tidings("publish", "{}", "--home", "a b")
-    done = tidings("doctor", "--only", "store", "--home", "a b")
-    assert (done.exit_code, done.stdout.split()) == (0, ["ok", "store", "journal", "at", "1"])
+    result = tidings("doctor", "--only", "store", "--home", "a b")
+    assert (result.exit_code, result.stdout.split()) == (0, ["ok", "store", "journal", "at", "1"])
 
 
 @pytest.mark.parametrize(
@@ -60,16 +103,19 @@ def test_doctor_looks_at_the_store_of_the_home_folder(tidings: Tidings) -> None:
 @pytest.mark.parametrize(
     "command", [(*MATCH, "--out", "x"), ("run", "--once"), ("demo",)], ids=lambda c: c[0]
 )
-def test_a_master_that_names_no_spark(tidings: Tidings, command: tuple[str, ...], master: str) -> None:
-    done = tidings(*command, "--master", master)
-    assert done.exit_code == 2
-    assert f"this names no Spark; received '{master}'; accepted: local, local[N]" in done.stderr
+def test_invalid_spark_master_is_rejected(tidings: Tidings, command: tuple[str, ...], master: str) -> None:
+    result = tidings(*command, "--master", master)
+    assert result.exit_code == 2
+    assert (
+        f"this is not the address of a Spark master; received '{master}'; accepted: local, local[N]"
+        in result.stderr
+    )
 
 
-def test_a_connect_server_that_does_not_answer() -> None:
-    with socket.socket() as taken:  # bound, and nobody listens
-        taken.bind(("127.0.0.1", 0))
-        remote = f"sc://127.0.0.1:{taken.getsockname()[1]}"
+def test_open_session_unreachable_connect_server_raises_setup_error() -> None:
+    with socket.socket() as unused:  # bound, but not listening
+        unused.bind(("127.0.0.1", 0))
+        remote = f"sc://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(SetupError, match="Spark Connect does not answer") as caught:
             open_session(remote=remote)
     assert caught.value.where == remote
@@ -87,37 +133,64 @@ def test_a_connect_server_that_does_not_answer() -> None:
         "yarn",
     ],
 )
-def test_masters_that_name_a_spark(master: str) -> None:
+def test_check_address_accepts_valid_masters(master: str) -> None:
     check_address(master)
 
 
-def test_run_refuses_a_folder_that_is_not_there(tidings: Tidings) -> None:
-    done = tidings("run", "--once", "--folder", "nope")
-    assert done.exit_code == 2
-    said = "error: there is no such folder (--folder); received 'nope'; create it first: mkdir -p nope\n"
-    assert done.stderr == said
+def test_run_missing_folder_is_rejected(tidings: Tidings) -> None:
+    result = tidings("run", "--once", "--folder", "nope")
+    assert result.exit_code == 2
+    message = "error: there is no such folder (--folder); received 'nope'; create it first: mkdir -p nope\n"
+    assert result.stderr == message
     Path("file").write_text("")
     assert "this is not a folder" in tidings("run", "--folder", "file").stderr
 
 
-def test_doctor_tries_to_write_where_the_home_folder_would_be(tidings: Tidings) -> None:
-    done = tidings("doctor", "--only", "home", "--home", "/proc/nope")
-    assert done.exit_code == 4
-    assert "/proc cannot be written to" in done.stdout
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sink", "out"), "--sink needs a source"),
+        (("--segments", "shared"), "--segments needs a source"),
+        (("--out-format", "delta"), "--out-format needs a source"),
+        (("--source", "nope", "--sink", "out"), "there is no such file or folder"),
+        (("--source", "in", "--sink", "in/out"), "the same place"),
+        (("--source", "in", "--folder", "in"), "one source"),
+        (("--source", "in", "--explain"), "--explain is for matches that are written to a sink"),
+        (("--source", "in", "--segments", "shared"), "--segments is for matches"),
+        (("--source", "in", "--option", "header"), "--option needs a key and a value"),
+        (("--source", "kafka://broker:x/topic", "--sink", "out"), "invalid address of a Kafka topic"),
+        (("--source", "kafka://broker/t?sasl.username=x"), "kafka.security.protocol"),
+    ],
+)
+def test_run_invalid_source_or_sink_is_rejected_before_spark_starts(
+    tidings: Tidings, words: tuple[str, ...], said: str
+) -> None:
+    Path("in").mkdir()
+    done = tidings("run", "--once", *words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_doctor_checks_write_access_of_home_folder(tidings: Tidings) -> None:
+    result = tidings("doctor", "--only", "home", "--home", "/proc/nope")
+    assert result.exit_code == 4
+    assert "/proc cannot be written to" in result.stdout
     assert tidings("doctor", "--only", "home").exit_code == 0
     assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [("rejects",), ("notifications", "--as", "ana")])
 @pytest.mark.parametrize("option", ["--after", "--limit"])
-def test_numbers_beyond_counting_are_refused(tidings: Tidings, command: tuple[str, ...], option: str) -> None:
+def test_number_option_beyond_64_bits_is_rejected(
+    tidings: Tidings, command: tuple[str, ...], option: str
+) -> None:
     answer = tidings(*command, option, "99999999999999999999")
     assert answer.exit_code == 2
     assert option in answer.output
-    assert "9223372036854775807" in answer.output, "it says what would be accepted"
+    assert "9223372036854775807" in answer.output, "the error states the accepted range"
 
 
-def test_a_name_that_is_not_utf_8_is_refused(tidings: Tidings) -> None:
+def test_name_option_invalid_utf_8_is_rejected(tidings: Tidings) -> None:
     for command in (("notifications",), ("subscribe", "price < 200")):
         answer = tidings(*command, "--as", "\udcff")
         assert answer.exit_code == 2

@@ -1,4 +1,4 @@
-"""`rejects`: all dead letters, in pages that nobody notices."""
+"""`rejects`: all dead letters, read in pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.store.store import open_store
 LETTERS = 2_300
 
 
-def test_all_are_listed_unless_a_limit_is_given(tidings: Tidings) -> None:
+def test_rejects_lists_all_dead_letters_or_up_to_limit(tidings: Tidings) -> None:
     Path(".tidings").mkdir()
     with open_store(sqlite_url(Path(".tidings/store.db"))) as store:
         store.dead_letters.add("folder in", [DeadLetter(f"a:{i}", "not JSON", {}) for i in range(LETTERS)])
@@ -24,11 +24,11 @@ def test_all_are_listed_unless_a_limit_is_given(tidings: Tidings) -> None:
     assert [json.loads(line)["number"] for line in some] == [2001, 2002]
 
 
-def test_none(tidings: Tidings) -> None:
+def test_rejects_without_dead_letters_states_so(tidings: Tidings) -> None:
     assert tidings("rejects").stderr == "no dead letters\n"
 
 
-def test_rejects_of_a_pair_names_its_subscription(tidings: Tidings) -> None:
+def test_rejects_of_pair_names_its_subscription(tidings: Tidings) -> None:
     Path(".tidings").mkdir()
     with open_store(sqlite_url(Path(".tidings/store.db"))) as store:
         pair = DeadLetter("p-1", "takes too long", {}, 1, b"{}", subscription="s-1")

@@ -1,4 +1,4 @@
-"""`tidings notifications --unread --ack`: what was shown is not shown again."""
+"""`tidings notifications --unread --ack`: acknowledged notifications are not shown again."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from tidings.service.tidings import Tidings
 from tidings.store.encoding import MatchRow
 
 
-def tell(home: Path, *numbers: int) -> None:
+def notify(home: Path, *numbers: int) -> None:
     with Tidings(home) as service:
-        found = [MatchRow(f"p-{number}", "s-1", "ana") for number in numbers]
-        service.store.notifications.commit_batch("test", numbers[0], found)
+        matches = [MatchRow(f"p-{number}", "s-1", "ana") for number in numbers]
+        service.store.notifications.commit_batch("test", numbers[0], matches)
 
 
-def shown(tidings: Call, *words: str) -> list[str]:
-    done = tidings("notifications", "--as", "ana", *words)
-    assert done.exit_code == 0, done.output
-    return [line.split()[0] for line in done.stdout.splitlines()]
+def numbers_printed(tidings: Call, *words: str) -> list[str]:
+    result = tidings("notifications", "--as", "ana", *words)
+    assert result.exit_code == 0, result.output
+    return [line.split()[0] for line in result.stdout.splitlines()]
 
 
-def test_what_was_acknowledged_is_not_shown_again(tidings: Call, tmp_path: Path) -> None:
+def test_notifications_unread_skips_acknowledged(tidings: Call, tmp_path: Path) -> None:
     home = tmp_path / ".tidings"
-    tell(home, 1, 2, 3)
-    assert shown(tidings, "--unread") == ["#1", "#2", "#3"]
-    assert shown(tidings, "--unread", "--ack", "--limit", "2") == ["#1", "#2"]
-    assert shown(tidings, "--unread", "--ack") == ["#3"]
+    notify(home, 1, 2, 3)
+    assert numbers_printed(tidings, "--unread") == ["#1", "#2", "#3"]
+    assert numbers_printed(tidings, "--unread", "--ack", "--limit", "2") == ["#1", "#2"]
+    assert numbers_printed(tidings, "--unread", "--ack") == ["#3"]
     assert (
         "nothing new for ana; the last number is 3"
         in tidings("notifications", "--as", "ana", "--unread").stderr
     )
-    tell(home, 4)
-    assert shown(tidings, "--unread", "--ack", "--follow", "--limit", "1") == ["#4"]
-    assert shown(tidings, "--unread") == []
-    assert shown(tidings) == ["#1", "#2", "#3", "#4"]
+    notify(home, 4)
+    assert numbers_printed(tidings, "--unread", "--ack", "--follow", "--limit", "1") == ["#4"]
+    assert numbers_printed(tidings, "--unread") == []
+    assert numbers_printed(tidings) == ["#1", "#2", "#3", "#4"]
     with Tidings(home) as service:
         assert service.store.acknowledgements.cursor("ana").acknowledged == 4
 
 
 @pytest.mark.parametrize("words", [(), ("--follow", "--limit", "1")], ids=["at once", "following"])
-def test_a_number_that_is_ahead_of_everything_is_refused(
+def test_notifications_after_beyond_last_is_rejected(
     tidings: Call, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    """What comes under the numbers in between would be missed, without a word."""
+    """Otherwise the notifications in between would be skipped silently."""
     tidings("subscribe", "--as", "ana", "a = 1")
-    tell(tmp_path / ".tidings", 1, 2, 3)
-    done = tidings("notifications", "--as", "ana", "--after", "100000", *words)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == (
+    notify(tmp_path / ".tidings", 1, 2, 3)
+    result = tidings("notifications", "--as", "ana", "--after", "100000", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
         "error: there is no such number (--after); received 100000; accepted: 0 to 3; "
         "the notifications up to this number would be skipped\n"
     )
@@ -58,6 +58,6 @@ def test_a_number_that_is_ahead_of_everything_is_refused(
     assert (last.exit_code, last.stderr) == (0, "nothing new for ana; the last number is 3\n")
 
 
-def test_two_places_to_begin(tidings: Call) -> None:
-    done = tidings("notifications", "--as", "ana", "--after", "1", "--unread")
-    assert (done.exit_code, "--unread and --after exclude each other" in done.stderr) == (2, True)
+def test_notifications_unread_with_after_is_rejected(tidings: Call) -> None:
+    result = tidings("notifications", "--as", "ana", "--after", "1", "--unread")
+    assert (result.exit_code, "--unread and --after exclude each other" in result.stderr) == (2, True)

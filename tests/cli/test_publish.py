@@ -1,4 +1,4 @@
-"""`publish`: one event, files, standard input; what is refused and with which exit code."""
+"""`publish`: one event, files and standard input, with errors and exit codes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ TABLE = {"event_type": ["antiques", "furniture"], "price": 180, "quantity": 2, "
 TABLE |= {"furniture_category": "table"}
 
 
-def test_publish_answers_with_id_and_position(furniture: Tidings) -> None:
+def test_publish_prints_id_and_position(furniture: Tidings) -> None:
     first, second = furniture("publish", json.dumps(TABLE)), furniture("publish", json.dumps(TABLE))
     assert first.exit_code == 0
     assert re.fullmatch(r"p-[0-9a-f]{8}  position 1\n", first.stdout)
     assert re.fullmatch(r"p-[0-9a-f]{8}  position 2\n", second.stdout)
 
 
-def test_an_event_without_a_mandatory_attribute_is_refused_by_rule_r2(furniture: Tidings) -> None:
+def test_publish_event_without_mandatory_attribute_is_rejected_by_rule_r2(furniture: Tidings) -> None:
     event = {"event_type": ["antiques", "furniture"], "price": 100, "quantity": 1, "period": "XVIII"}
-    done = furniture("publish", json.dumps(event))
-    assert done.exit_code == 2
-    assert done.stderr == "refused: furniture_category is mandatory for furniture (rule R2)\n"
+    result = furniture("publish", json.dumps(event))
+    assert result.exit_code == 2
+    assert result.stderr == "refused: furniture_category is mandatory for furniture (rule R2)\n"
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '"words"', '{"a": NaN}', '{"a": 1, "a": 2}'])
-def test_what_is_no_event_is_refused(tidings: Tidings, text: str) -> None:
-    done = tidings("publish", text)
-    assert done.exit_code == 2
-    assert done.stderr.startswith("refused: ")
+def test_publish_invalid_event_is_rejected(tidings: Tidings, text: str) -> None:
+    result = tidings("publish", text)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("refused: ")
 
 
-def test_the_same_id_again_is_the_same_publication_or_refused(tidings: Tidings) -> None:
+def test_publish_same_id_is_idempotent_or_rejected(tidings: Tidings) -> None:
     assert tidings("publish", '{"a": 1}', "--id", "p1").stdout == "p1  position 1\n"
     assert tidings("publish", '{"a": 1}', "--id", "p1").stdout == "p1  position 1  published before\n"
     other = tidings("publish", '{"a": 2}', "--id", "p1")
@@ -46,13 +46,13 @@ def test_the_same_id_again_is_the_same_publication_or_refused(tidings: Tidings) 
     assert "'p1'" in other.stderr
 
 
-def test_a_json_file_is_one_event(tidings: Tidings) -> None:
+def test_publish_json_file_is_one_event(tidings: Tidings) -> None:
     Path("event.json").write_text('{\n  "a": 1\n}\n')
-    done = tidings("publish", "event.json", "--id", "p1", "--json")
-    assert json.loads(done.stdout) == {"id": "p1", "position": 1, "new": True}
+    result = tidings("publish", "event.json", "--id", "p1", "--json")
+    assert json.loads(result.stdout) == {"id": "p1", "position": 1, "new": True}
 
 
-def test_a_cloud_event_is_an_event(tidings: Tidings) -> None:
+def test_publish_cloud_event_keeps_its_id(tidings: Tidings) -> None:
     event = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "sold", "data": {"price": 1}}
     assert tidings("publish", json.dumps(event)).stdout == "7  position 1\n"
     assert tidings("publish", json.dumps(event)).stdout == "7  position 1  published before\n"
@@ -62,52 +62,52 @@ def test_a_cloud_event_is_an_event(tidings: Tidings) -> None:
     assert [(one["id"], one["position"], one["new"]) for one in several] == [("7", 1, False), ("8", 3, True)]
 
 
-def test_lines_are_published_and_the_bad_ones_listed(furniture: Tidings) -> None:
+def test_publish_lines_reports_invalid_ones(furniture: Tidings) -> None:
     Path("events.jsonl").write_text(
         f'{json.dumps(TABLE)}\n\n{{"price": "dear"}}\nnonsense\n{json.dumps(TABLE)}'
     )
-    done = furniture("publish", "events.jsonl")
-    assert done.exit_code == 3
-    assert done.stdout == "2 events published, 2 refused\n"
-    refused = done.stderr.splitlines()
+    result = furniture("publish", "events.jsonl")
+    assert result.exit_code == 3
+    assert result.stdout == "2 events published, 2 refused\n"
+    refused = result.stderr.splitlines()
     assert [line.split(": ")[1] for line in refused] == ["events.jsonl, line 3", "events.jsonl, line 4"]
 
 
-def test_ids_of_lines_come_from_a_field(tidings: Tidings) -> None:
+def test_publish_lines_id_field_sets_ids(tidings: Tidings) -> None:
     Path("events.jsonl").write_text('{"lot": "x1"}\n{"lot": 7}\n')
-    done = tidings("publish", "events.jsonl", "--id-field", "lot", "--json")
-    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["x1", "7"]
+    result = tidings("publish", "events.jsonl", "--id-field", "lot", "--json")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["x1", "7"]
     again = tidings("publish", "events.jsonl", "--id-field", "lot")
     assert again.stdout == "0 events published, 2 known already\n"
 
 
 @pytest.mark.parametrize("name", ["e.ndjson", "e.jsonl.gz", "e.ndjson.gz"])
-def test_lines_come_in_the_files_that_the_stream_reads_too(tidings: Tidings, name: str) -> None:
+def test_publish_accepts_line_suffixes_of_stream(tidings: Tidings, name: str) -> None:
     assert (inputs.LINE_SUFFIXES, inputs.COMPRESSED_SUFFIXES) == (
         files.LINE_SUFFIXES,
         files.COMPRESSED_SUFFIXES,
     )
     lines = b'{"a": 1}\n{"a": 2}\n'
     Path(name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
-    done = tidings("publish", name)
-    assert (done.exit_code, done.stdout) == (0, "2 events published\n")
+    result = tidings("publish", name)
+    assert (result.exit_code, result.stdout) == (0, "2 events published\n")
 
 
 @pytest.mark.parametrize("cut", [-4, 12])
-def test_a_damaged_file_is_refused(tidings: Tidings, cut: int) -> None:
+def test_publish_damaged_file_is_rejected(tidings: Tidings, cut: int) -> None:
     Path("e.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n')[:cut])
-    done = tidings("publish", "e.jsonl.gz")
-    assert done.exit_code == 2
-    assert done.stderr.startswith("error: the file is damaged (e.jsonl.gz)")
+    result = tidings("publish", "e.jsonl.gz")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: the file is damaged (e.jsonl.gz)")
 
 
-def test_standard_input_is_lines(tidings: Tidings) -> None:
-    done = tidings("publish", "-", given='{"a": 1}\n{"a": 2}\n{"a": 3}')
-    assert (done.exit_code, done.stdout) == (0, "3 events published\n")
+def test_publish_standard_input_is_lines(tidings: Tidings) -> None:
+    result = tidings("publish", "-", given='{"a": 1}\n{"a": 2}\n{"a": 3}')
+    assert (result.exit_code, result.stdout) == (0, "3 events published\n")
 
 
-def test_a_slow_producer_is_not_waited_for(tmp_path: Path) -> None:
-    """What was written is published although the producer goes on."""
+def test_publish_standard_input_publishes_without_waiting_for_end(tmp_path: Path) -> None:
+    """Each line is published while the producer goes on."""
     publisher = start("publish", "-", "--json", cwd=tmp_path, stdin=-1)
     assert publisher.stdin and publisher.stdout
     for position in (1, 2):
@@ -118,15 +118,15 @@ def test_a_slow_producer_is_not_waited_for(tmp_path: Path) -> None:
     assert publisher.returncode == 0
 
 
-@pytest.mark.parametrize("what", ["nowhere.json", "nowhere.jsonl", "price < 3"])
-def test_what_cannot_be_found_is_said_with_what_would_be_accepted(tidings: Tidings, what: str) -> None:
-    done = tidings("publish", what)
-    assert done.exit_code == 2
-    assert f"no file '{what}'" in done.stderr
-    assert ".jsonl file" in done.stderr
+@pytest.mark.parametrize("path", ["nowhere.json", "nowhere.jsonl", "price < 3"])
+def test_publish_missing_file_error_states_accepted_input(tidings: Tidings, path: str) -> None:
+    result = tidings("publish", path)
+    assert result.exit_code == 2
+    assert f"no file '{path}'" in result.stderr
+    assert ".jsonl file" in result.stderr
 
 
-def test_publish_id_is_for_one_and_id_field_for_events(tidings: Tidings) -> None:
+def test_publish_id_and_id_field_invalid_uses_are_rejected(tidings: Tidings) -> None:
     assert "--id-field" in tidings("publish", "-", "--id", "p1", given="").stderr
     assert (
         "--id and --id-field exclude each other"
@@ -135,10 +135,10 @@ def test_publish_id_is_for_one_and_id_field_for_events(tidings: Tidings) -> None
     assert "only events have a field" in tidings("publish", "<a/>", "--id-field", "lot").stderr
 
 
-def test_publish_field_id_is_the_publication_id_only_if_it_is_named(tidings: Tidings) -> None:
+def test_publish_id_field_sets_id_only_if_requested(tidings: Tidings) -> None:
     body = '{"id": "zz1", "price": 5}'
-    made = [json.loads(tidings("publish", body, "--json").stdout) for _ in range(2)]
-    assert [one["new"] for one in made] == [True, True] and "zz1" not in {one["id"] for one in made}
+    plain = [json.loads(tidings("publish", body, "--json").stdout) for _ in range(2)]
+    assert [one["new"] for one in plain] == [True, True] and "zz1" not in {one["id"] for one in plain}
     named = [json.loads(tidings("publish", body, "--id-field", "id", "--json").stdout) for _ in range(2)]
     assert [(one["id"], one["new"]) for one in named] == [("zz1", True), ("zz1", False)]
     assert tidings("publish", '{"price": 5}', "--id-field", "id").exit_code == 0

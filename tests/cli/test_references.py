@@ -1,4 +1,4 @@
-"""`reference add`, `reference list`, `reference remove`."""
+"""`reference add`, `reference list` and `reference remove`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tests.support.processes.command_line import Tidings
 ADD = ("reference", "add", "sectors", "--file", "sectors.csv", "--key", "symbol", "--on", "/stock/symbol")
 
 
-def write() -> Path:
+def write_table() -> Path:
     path = Path("sectors.csv")
     path.write_text("symbol,sector,country\nIBM,tech,US\nSAP,tech,DE\n")
     return path.absolute()
 
 
-def test_add_says_what_was_found(tidings: Tidings) -> None:
-    path = write()
-    done = tidings(*ADD)
-    assert done.stdout == "sectors  symbol = /stock/symbol  2 rows, adds sector, country\n"
-    done = tidings(*ADD, "--field", "country", "--json")
-    assert json.loads(done.stdout) == {
+def test_reference_add_prints_rows_and_columns(tidings: Tidings) -> None:
+    path = write_table()
+    result = tidings(*ADD)
+    assert result.stdout == "sectors  symbol = /stock/symbol  2 rows, adds sector, country\n"
+    result = tidings(*ADD, "--field", "country", "--json")
+    assert json.loads(result.stdout) == {
         "name": "sectors",
         "file": str(path),
         "key": "symbol",
@@ -38,44 +38,46 @@ def test_add_says_what_was_found(tidings: Tidings) -> None:
     assert json.loads(tidings("reference", "list", "--json").stdout)["fields"] == ["country"]
 
 
-def test_a_table_of_spark_is_not_looked_at(tidings: Tidings) -> None:
-    done = tidings("reference", "add", "shops", "--file", "spark:sales.shops", "--key", "id", "--on", "shop")
-    assert done.stdout == (
+def test_reference_add_spark_table_is_not_read(tidings: Tidings) -> None:
+    result = tidings(
+        "reference", "add", "shops", "--file", "spark:sales.shops", "--key", "id", "--on", "shop"
+    )
+    assert result.stdout == (
         "shops  id = shop  the stream reads it when it starts, and when it is declared again\n"
     )
 
 
-def test_remove(tidings: Tidings) -> None:
-    write()
+def test_reference_remove_and_repeat(tidings: Tidings) -> None:
+    write_table()
     tidings(*ADD)
     assert tidings("reference", "remove", "sectors").stdout == "sectors  removed\n"
-    done = tidings("reference", "remove", "sectors")
-    assert (done.exit_code, done.stderr) == (3, "sectors  there is no such reference table\n")
-    done = tidings("reference", "remove", "sectors", "--json")
-    assert (done.exit_code, json.loads(done.stdout)) == (3, {"name": "sectors", "removed": False})
+    result = tidings("reference", "remove", "sectors")
+    assert (result.exit_code, result.stderr) == (3, "sectors  there is no such reference table\n")
+    result = tidings("reference", "remove", "sectors", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (3, {"name": "sectors", "removed": False})
     assert tidings("reference", "list").stderr.startswith("no reference tables: tidings reference add ")
 
 
-def test_what_is_refused_is_not_kept(tidings: Tidings) -> None:
-    done = tidings(*ADD)
-    assert (done.exit_code, done.stderr[:78]) == (
+def test_reference_add_invalid_table_is_rejected_and_not_stored(tidings: Tidings) -> None:
+    result = tidings(*ADD)
+    assert (result.exit_code, result.stderr[:80]) == (
         2,
-        "error: the reference table sectors cannot be used: there is no such file; rece",
+        "error: the reference table sectors cannot be used: the file does not exist; rece",
     )
-    write()
-    done = tidings(*ADD[:-1], "/stock/symbol[")
-    assert done.exit_code == 2
-    assert "column 15" in done.stderr
+    write_table()
+    result = tidings(*ADD[:-1], "/stock/symbol[")
+    assert result.exit_code == 2
+    assert "column 15" in result.stderr
     assert tidings("reference", "list", "--json").stdout == ""
 
 
-def test_match_refuses_tables_before_spark_starts(tidings: Tidings) -> None:
+def test_match_invalid_references_are_rejected_before_spark_starts(tidings: Tidings) -> None:
     Path("subs.jsonl").write_text("")
     Path("day.jsonl").write_text("")
     Path("tables.yaml").write_text("sectors: {file: sectors.csv, key: symbol, on: symbol}")
     job = ("match", "--subscriptions", "subs.jsonl", "--publications", "day.jsonl", "--out", "out")
-    done = tidings(*job, "--references", "tables.yaml")
-    assert done.exit_code == 2
-    assert "the reference table sectors cannot be used: there is no such file" in done.stderr
+    result = tidings(*job, "--references", "tables.yaml")
+    assert result.exit_code == 2
+    assert "the reference table sectors cannot be used: the file does not exist" in result.stderr
     assert tidings(*job, "--references", "nowhere.yaml").stderr.startswith("error: no file 'nowhere.yaml'")
     assert not Path("out").exists()

@@ -1,4 +1,4 @@
-"""Graphs on the command line: `taxonomy`, `subscribe --language gql`, `publish page.ttl`."""
+"""Graphs on the command line: `taxonomy`, `subscribe --language gql` and `publish page.ttl`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.service.tidings import Tidings as Service
 
 TAXONOMY = """@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 ex:Lab rdfs:subClassOf ex:Academia . ex:topss a ex:Lab . ex:author rdfs:subPropertyOf ex:creator ."""
-CIRCLE = """@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+CYCLE = """@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 ex:Academia rdfs:subClassOf ex:Lab ."""
 
 
@@ -21,96 +21,96 @@ def write(name: str, text: str) -> str:
     return name
 
 
-def test_a_taxonomy_is_loaded_listed_and_forgotten(tidings: Tidings) -> None:
-    done = tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))
-    assert done.stdout == "academia  2 classes, 1 instance, 2 properties\n"
+def test_taxonomy_load_list_and_remove(tidings: Tidings) -> None:
+    result = tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))
+    assert result.stdout == "academia  2 classes, 1 instance, 2 properties\n"
     assert json.loads(tidings("taxonomy", "list", "--json").stdout) == {
         "name": "academia", "classes": 2, "instances": 1, "properties": 2,
     }  # fmt: skip
     assert tidings("taxonomy", "remove", "academia").stdout == "academia  removed\n"
-    done = tidings("taxonomy", "remove", "academia")
-    assert (done.exit_code, done.stderr) == (3, "academia  there is no such taxonomy\n")
-    done = tidings("taxonomy", "remove", "academia", "--json")
-    assert (done.exit_code, json.loads(done.stdout)) == (3, {"name": "academia", "removed": False})
+    result = tidings("taxonomy", "remove", "academia")
+    assert (result.exit_code, result.stderr) == (3, "academia  there is no such taxonomy\n")
+    result = tidings("taxonomy", "remove", "academia", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (3, {"name": "academia", "removed": False})
 
 
 SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <http://example.org/> .
 ex:oak a skos:Concept ; skos:broader ex:wood . ex:wood a skos:Concept ."""
 
 
-def test_taxonomy_load_of_skos_prints_a_warning(tidings: Tidings) -> None:
-    done = tidings("taxonomy", "load", write("woods.ttl", SKOS))
-    assert (done.exit_code, done.stdout) == (0, "woods  1 class, 2 instances, 0 properties\n")
-    assert done.stderr.startswith("warning: 1 statement with skos:broader or skos:narrower ignored; SKOS")
-    told = json.loads(tidings("taxonomy", "load", "woods.ttl", "--json").stdout)
-    assert told["warnings"][0]["what"] == "1 statement with skos:broader or skos:narrower ignored"
+def test_taxonomy_load_of_skos_prints_warning(tidings: Tidings) -> None:
+    result = tidings("taxonomy", "load", write("woods.ttl", SKOS))
+    assert (result.exit_code, result.stdout) == (0, "woods  1 class, 2 instances, 0 properties\n")
+    assert result.stderr.startswith("warning: 1 statement with skos:broader or skos:narrower ignored; SKOS")
+    payload = json.loads(tidings("taxonomy", "load", "woods.ttl", "--json").stdout)
+    assert payload["warnings"][0]["what"] == "1 statement with skos:broader or skos:narrower ignored"
 
 
-def test_taxonomy_load_without_classes_is_refused(tidings: Tidings) -> None:
-    done = tidings("taxonomy", "load", write("page.ttl", "<urn:a> <urn:b> 5 ."))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "the file has no classes and no properties; received 1 edge: <urn:b> (1)" in done.stderr
+def test_taxonomy_load_without_classes_is_rejected(tidings: Tidings) -> None:
+    result = tidings("taxonomy", "load", write("page.ttl", "<urn:a> <urn:b> 5 ."))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the file has no classes and no properties; received 1 edge: <urn:b> (1)" in result.stderr
 
 
 def test_subscribe_file_prints_warnings_with_their_lines(tidings: Tidings) -> None:
     texts = ["SELECT ?x WHERE (?x, dc:title, ?t)", "SELECT ?x WHERE (?x, dc:subject, ?s) AND ?s < <urn:C>"]
     lines = [json.dumps({"text": text, "language": "gql", "subscriber": "cy"}) for text in texts]
     lines.append(json.dumps({"text": "/a and /b", "language": "xpath", "subscriber": "cy"}))
-    done = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)))
-    assert (done.exit_code, done.stdout) == (0, "3 subscriptions made\n")
-    unknown, impossible = done.stderr.replace("\n", " ").split("warning: ")[1:]
+    result = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)))
+    assert (result.exit_code, result.stdout) == (0, "3 subscriptions made\n")
+    unknown, impossible = result.stderr.replace("\n", " ").split("warning: ")[1:]
     assert unknown.startswith("subs.jsonl, line 2: no loaded taxonomy has the class <urn:C>")
     assert impossible.startswith("subs.jsonl, line 3: no document can match")
 
 
-def test_subscribe_file_as_json_has_the_warnings_in_the_outcomes(tidings: Tidings) -> None:
+def test_subscribe_file_json_outcomes_have_warnings(tidings: Tidings) -> None:
     texts = ["/a and /b", "//a"]
     lines = [json.dumps({"text": text, "language": "xpath", "subscriber": "cy"}) for text in texts]
-    done = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)), "--json")
-    first, second = map(json.loads, done.stdout.splitlines())
+    result = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)), "--json")
+    first, second = map(json.loads, result.stdout.splitlines())
     assert first["warnings"][0]["what"].startswith("no document can match")
     assert first["new"] and second["new"] and "warnings" not in second
-    assert done.stderr == ""
+    assert result.stderr == ""
 
 
-def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:
-    """Each file is sound by itself; together they are not."""
+def test_taxonomy_load_cycle_is_rejected_and_named(tidings: Tidings) -> None:
+    """Each file is valid by itself; together they have a cycle."""
     tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))
-    done = tidings("taxonomy", "load", write("circle.ttl", CIRCLE))
-    assert done.exit_code == 2
+    result = tidings("taxonomy", "load", write("cycle.ttl", CYCLE))
+    assert result.exit_code == 2
     assert (
         "<http://example.org/Academia> → <http://example.org/Lab> → <http://example.org/Academia>"
-        in done.output
+        in result.output
     )
     assert tidings("taxonomy", "list").stdout.split()[0] == "academia"
     assert len(tidings("taxonomy", "list").stdout.splitlines()) == 1
 
 
-def test_what_is_no_taxonomy(tidings: Tidings) -> None:
+def test_taxonomy_load_invalid_file_is_rejected(tidings: Tidings) -> None:
     assert "the media type of" in tidings("taxonomy", "load", write("a.csv", "")).output
     assert "no file" in tidings("taxonomy", "load", "nowhere.ttl").output
     assert tidings("taxonomy", "load", write("bad.ttl", "<a> <b>")).exit_code == 2
 
 
-def test_subscribe_says_what_a_pattern_is_reached_through(tidings: Tidings) -> None:
+def test_subscribe_gql_prints_access_path(tidings: Tidings) -> None:
     text = (
         'SELECT ?page WHERE (?page, dc:subject, ?s) (?page, dc:date, ?d) AND ?s contains "oak" AND ?d >= 2004'
     )
-    done = tidings("subscribe", "--as", "cy", "--language", "gql", text)
-    assert done.exit_code == 0, done.output
-    assert "cy  gql  2 predicates" in done.stdout
+    result = tidings("subscribe", "--as", "cy", "--language", "gql", text)
+    assert result.exit_code == 0, result.output
+    assert "cy  gql  2 predicates" in result.stdout
     wrong = tidings("subscribe", "--as", "cy", "--language", "gql", "SELECT ?x WHERE (?x, nope:p, ?y)")
     assert wrong.exit_code == 2 and "nope" in wrong.output
 
 
 @pytest.mark.parametrize("name", ["page.ttl", "days.trig"])
-def test_a_file_without_a_byte_is_no_graph(tidings: Tidings, name: str) -> None:
-    done = tidings("publish", write(name, "\n"))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "refused: the body is empty; accepted: a graph, such as <urn:a> <urn:b> 5 .\n"
+def test_publish_empty_graph_file_is_rejected(tidings: Tidings, name: str) -> None:
+    result = tidings("publish", write(name, "\n"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "refused: the body is empty; accepted: a graph, such as <urn:a> <urn:b> 5 .\n"
 
 
-def test_publish_takes_graphs_and_takes_several_apart(tidings: Tidings) -> None:
+def test_publish_file_with_several_graphs_publishes_each(tidings: Tidings) -> None:
     assert "position 1" in tidings("publish", write("page.ttl", "<urn:a> <urn:b> 5 .")).stdout
     several = write("days.trig", "<urn:monday> { <urn:a> <urn:b> 1 } <urn:tuesday> { <urn:a> <urn:b> 2 }")
     assert [line.split()[-1] for line in tidings("publish", several).stdout.splitlines()] == ["2", "3"]
@@ -135,18 +135,18 @@ PAGES = {
 }
 
 
-def published(tidings: Tidings) -> list[bytes]:
+def published_bodies(tidings: Tidings) -> list[bytes]:
     with Service(".tidings") as service:
         return [each.body for each in service.store.journal.read(0)]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_relative_iris_are_relative_to_the_base_that_is_given(tidings: Tidings, name: str) -> None:
-    """What is in the journal has no relative IRIs: the stream knows of no base."""
+def test_publish_base_resolves_relative_iris(tidings: Tidings, name: str) -> None:
+    """The journal contains no relative IRIs: the stream does not know the base."""
     refused = tidings("publish", write(name, PAGES[name]))
     assert refused.exit_code == 2 and "--base" in refused.stderr
     assert tidings("publish", name, "--base", "http://example.org/page", "--id", "p").exit_code == 0
-    assert published(tidings) == [
+    assert published_bodies(tidings) == [
         b"<http://example.org/page#me> <urn:p> <http://example.org/other> .\n",
     ]
     again = tidings("publish", name, "--base", "http://example.org/page", "--id", "p")
@@ -154,23 +154,23 @@ def test_relative_iris_are_relative_to_the_base_that_is_given(tidings: Tidings, 
     assert tidings("publish", name, "--base", "http://example.org/x/", "--id", "p").exit_code == 2, "others"
 
 
-def test_the_links_of_a_feed_are_relative_to_its_base(tidings: Tidings) -> None:
+def test_publish_base_resolves_links_of_feed(tidings: Tidings) -> None:
     feed = '<rss version="2.0"><channel><title>News</title><item><link>/1</link></item></channel></rss>'
     tidings("publish", write("news.rss", feed), "--base", "http://example.org/feed")
-    assert published(tidings)[0].startswith(b"<http://example.org/1> ")
+    assert published_bodies(tidings)[0].startswith(b"<http://example.org/1> ")
 
 
 @pytest.mark.parametrize("name", [*PAGES, "news.rss"])
 @pytest.mark.parametrize("base", ["", "page", "//example.org", "http://[", "http://a b/"])
-def test_what_is_no_base(tidings: Tidings, name: str, base: str) -> None:
+def test_publish_invalid_base_is_rejected(tidings: Tidings, name: str, base: str) -> None:
     feed = '<rss version="2.0"><channel><title>News</title><item><link>/1</link></item></channel></rss>'
-    done = tidings("publish", write(name, PAGES.get(name, feed)), "--base", base)
-    assert done.exit_code == 2
-    assert "invalid base" in done.stderr and f"received '{base}'" in done.stderr
+    result = tidings("publish", write(name, PAGES.get(name, feed)), "--base", base)
+    assert result.exit_code == 2
+    assert "invalid base" in result.stderr and f"received '{base}'" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("source", "message"),
     [
         ('{"price": 1}', "this media type has no base; received application/json"),
         ("<lot/>", "this media type has no base; received application/xml"),
@@ -178,13 +178,13 @@ def test_what_is_no_base(tidings: Tidings, name: str, base: str) -> None:
         ("lots.jsonl", "--base is for graphs and feeds"),
     ],
 )
-def test_publish_with_base_of_no_graph_is_refused(tidings: Tidings, what: str, message: str) -> None:
-    done = tidings("publish", what, "--base", "http://example.org/", given="{}")
-    assert done.exit_code == 2 and message in done.stderr
-    assert published(tidings) == []
+def test_publish_base_for_other_media_types_is_rejected(tidings: Tidings, source: str, message: str) -> None:
+    result = tidings("publish", source, "--base", "http://example.org/", given="{}")
+    assert result.exit_code == 2 and message in result.stderr
+    assert published_bodies(tidings) == []
 
 
-def test_several_graphs_in_json_ld_are_taken_apart(tidings: Tidings) -> None:
+def test_publish_json_ld_with_several_graphs_publishes_each(tidings: Tidings) -> None:
     one = '{"@id": "urn:%s", "@graph": [{"@id": "urn:x", "urn:p": "%s"}]}'
     write("one.jsonld", one % ("a", "a"))
     assert tidings("publish", "one.jsonld", "--id", "one").stdout.split()[0] == "one"

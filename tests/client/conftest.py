@@ -17,7 +17,7 @@ from tidings.service.tidings import Tidings
 
 
 class Service:
-    """A home that is served, and tokens for it."""
+    """A served home, and tokens for it."""
 
     def __init__(self, tidings: Tidings, address: str) -> None:
         self.tidings, self.address = tidings, address

@@ -1,4 +1,4 @@
-"""The client reads, follows and acknowledges notifications; it is the same for both kinds of programs."""
+"""Reading, following and acknowledging notifications with both clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.notification_server import BECAUSE, Place, place_at
-from tidings.client import AsyncClient, Client, Content, NoAnswer, RetryPolicy
+from tidings.client import AsyncClient, Client, Content, NoResponse, RetryPolicy
 from tidings.errors import InputError, NotAllowed
 from tidings.store.encoding import MatchRow
 
@@ -22,8 +22,8 @@ EAGER = RetryPolicy(attempts=50, initial_delay=0.01, max_delay=0.05)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with place_at(tmp_path_factory.mktemp("home")) as made, made.serve():
-        yield made
+    with place_at(tmp_path_factory.mktemp("home")) as opened, opened.serve():
+        yield opened
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def client(place: Place, name: str) -> Iterator[Client]:
-    with Client(place.address, place.token(name)) as made:
-        yield made
+    with Client(place.address, place.token(name)) as opened:
+        yield opened
 
 
-def test_a_notification_with_everything_it_has(client: Client, place: Place, name: str) -> None:
+def test_notifications_have_all_attributes(client: Client, place: Place, name: str) -> None:
     place.tell(name)
     place.tell(name, body="é".encode("latin-1"))
     bindings = {"object": "Script:2"}
@@ -59,19 +59,19 @@ def test_a_notification_with_everything_it_has(client: Client, place: Place, nam
     assert [one.id for one in place.store.notifications.read(name)] == [one.id for one in page.notifications]
 
 
-def test_pages_and_acknowledging(client: Client, place: Place, name: str) -> None:
+def test_notifications_are_paginated_and_acknowledged(client: Client, place: Place, name: str) -> None:
     place.tell(name, 5)
     assert [one.sequence for one in client.notifications(limit=2).notifications] == [1, 2]
     assert [one.sequence for one in client.notifications(after=4, wait=1).notifications] == [5]
-    standing = client.acknowledge(3)
-    assert (standing.acknowledged, standing.last, standing.unread) == (3, 5, 2)
-    assert client.position() == standing
+    position = client.acknowledge(3)
+    assert (position.acknowledged, position.last, position.unread) == (3, 5, 2)
+    assert client.position() == position
     assert [one.sequence for one in client.notifications().notifications] == [4, 5]
     assert [one.sequence for one in islice(client.follow(), 2)] == [4, 5]
     assert client.notifications(subscription="s-none").notifications == ()
 
 
-def test_an_administrator_names_the_subscriber(place: Place, name: str) -> None:
+def test_notifications_administrator_must_name_subscriber(place: Place, name: str) -> None:
     place.tell(name, 2)
     with Client(place.address, place.token(None, "administer")) as administrator:
         assert administrator.acknowledge(1, name).acknowledged == 1
@@ -80,7 +80,7 @@ def test_an_administrator_names_the_subscriber(place: Place, name: str) -> None:
             administrator.position()
 
 
-def test_the_same_to_be_awaited(place: Place, name: str) -> None:
+def test_async_client_reads_follows_and_acknowledges(place: Place, name: str) -> None:
     place.tell(name, 3)
 
     async def use() -> list[int]:
@@ -88,52 +88,52 @@ def test_the_same_to_be_awaited(place: Place, name: str) -> None:
             page = await client.notifications(limit=1)
             await client.acknowledge(page.cursor)
             assert (await client.position()).unread == 2
-            found: list[int] = []
-            async for told in client.follow():
-                found.append(told.sequence)
-                if len(found) == 2:
+            received: list[int] = []
+            async for notification in client.follow():
+                received.append(notification.sequence)
+                if len(received) == 2:
                     place.tell(name)
-                if len(found) == 3:
-                    return found
+                if len(received) == 3:
+                    return received
         return []
 
     assert asyncio.run(use()) == [2, 3, 4]
 
 
-def test_client_raises_the_error_of_the_service(client: Client, place: Place, name: str) -> None:
+def test_notifications_errors_of_service_are_raised(client: Client, place: Place, name: str) -> None:
     with pytest.raises(InputError, match="there is no such cursor") as refused:
         client.notifications(after=7)
     assert (refused.value.received, refused.value.accepted) == ("7", "0 to 0")
     with pytest.raises(InputError, match="no such cursor"):
         next(client.follow(after=7))
     with (
-        Client(place.address, "tdg_nonsense") as stranger,
+        Client(place.address, "tdg_nonsense") as unauthorized,
         pytest.raises(NotAllowed, match="invalid token"),
     ):
-        stranger.position()
-    with Client(place.address, "tdg_nonsense") as stranger, pytest.raises(NotAllowed):
-        next(stranger.follow(after=0))
+        unauthorized.position()
+    with Client(place.address, "tdg_nonsense") as unauthorized, pytest.raises(NotAllowed):
+        next(unauthorized.follow(after=0))
 
 
-def test_a_token_that_is_revoked_ends_following(
+def test_follow_with_revoked_token_raises_not_allowed(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
-    lost = place.access.make("lost", ["subscribe"], name)
+    revoked = place.access.make("lost", ["subscribe"], name)
     place.tell(name)
-    with Client(place.address, lost.secret, EAGER) as client:
-        following = client.follow()
-        assert next(following).sequence == 1
-        place.access.revoke(lost.token.id)
+    with Client(place.address, revoked.secret, EAGER) as client:
+        notifications = client.follow()
+        assert next(notifications).sequence == 1
+        place.access.revoke(revoked.token.id)
         with pytest.raises(NotAllowed, match="invalid token"):
-            next(following)
+            next(notifications)
 
 
-def test_client_without_a_server_raises_no_answer() -> None:
+def test_client_without_server_raises_no_answer() -> None:
     policy = RetryPolicy(attempts=2, initial_delay=0.001)
     with (
         Client("http://127.0.0.1:9", "tdg_x", policy) as client,
-        pytest.raises(NoAnswer, match="does not answer"),
+        pytest.raises(NoResponse, match="does not answer"),
     ):
         client.position()
 
@@ -141,14 +141,14 @@ def test_client_without_a_server_raises_no_answer() -> None:
         async with AsyncClient("http://127.0.0.1:9", "tdg_x", policy) as client:
             await client.position()
 
-    with pytest.raises(NoAnswer, match="tidings serve"):
+    with pytest.raises(NoResponse, match="tidings serve"):
         asyncio.run(ask())
 
 
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a:b@x", "http://x?y=1", "http://["]
 )
-def test_client_with_an_invalid_address_raises(url: str) -> None:
+def test_client_with_invalid_address_raises_input_error(url: str) -> None:
     with pytest.raises(InputError, match="not the address of a service"):
         Client(url, "tdg_x")
 
@@ -156,31 +156,31 @@ def test_client_with_an_invalid_address_raises(url: str) -> None:
 PARTS, EACH = 4, 40
 
 
-def read(address: str, secret: str, found: list[int]) -> None:
+def read(address: str, secret: str, received: list[int]) -> None:
     with Client(address, secret, EAGER) as client:
-        for told in client.follow():
-            found.append(told.sequence)
-            if told.sequence == PARTS * EACH:
+        for notification in client.follow():
+            received.append(notification.sequence)
+            if notification.sequence == PARTS * EACH:
                 return
 
 
-def read_async(address: str, secret: str, found: list[int]) -> None:
-    async def reading() -> None:
+def read_async(address: str, secret: str, received: list[int]) -> None:
+    async def follow() -> None:
         async with AsyncClient(address, secret, EAGER) as client:
-            async for told in client.follow():
-                found.append(told.sequence)
-                if told.sequence == PARTS * EACH:
+            async for notification in client.follow():
+                received.append(notification.sequence)
+                if notification.sequence == PARTS * EACH:
                     return
 
-    asyncio.run(reading())
+    asyncio.run(follow())
 
 
 @pytest.mark.parametrize("reader", [read, read_async])
-def test_a_stream_that_is_followed_across_everything(
+def test_follow_across_server_restarts_receives_each_notification_once(
     tmp_path: Path, reader: Callable[[str, str, list[int]], None]
 ) -> None:
-    """The server ends and begins again, three times, while notifications are written: each comes once, in order."""
-    found: list[int] = []
+    """The server restarts three times while notifications are written; each is received once, in order."""
+    received: list[int] = []
     allowed = threading.Semaphore(0)
     with place_at(tmp_path) as place, ThreadPoolExecutor(2) as pool:
 
@@ -192,12 +192,12 @@ def test_a_stream_that_is_followed_across_everything(
         pool.submit(write)
         with place.serve():
             port = place.port
-            reading = pool.submit(reader, place.address, place.token("ana"), found)
+            reading = pool.submit(reader, place.address, place.token("ana"), received)
         for part in range(PARTS):
             allowed.release(EACH)
             with place.serve(port):
-                while len(found) < (part + 1) * EACH - EACH // 2 and not reading.done():
+                while len(received) < (part + 1) * EACH - EACH // 2 and not reading.done():
                     time.sleep(0.005)
                 if part == PARTS - 1 or reading.done():
                     reading.result()
-    assert found == list(range(1, PARTS * EACH + 1))
+    assert received == list(range(1, PARTS * EACH + 1))

@@ -1,4 +1,4 @@
-"""Public test suites: fetched from package registries when the tests run, and kept outside the repository."""
+"""Public test suites: downloaded from package registries when the tests run, and stored outside the repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JENA = "org.apache.jena:jena:5.2.0:zip:source-release"
 
 
 def or_skip(fetch: Callable[P, T]) -> Callable[P, T]:
-    """Skip where a suite cannot be had, with the reason."""
+    """Skip tests whose suite is not available, with the reason."""
 
     @wraps(fetch)
     def fetched(*args: P.args, **named: P.kwargs) -> T:
@@ -56,7 +56,7 @@ def rdf_suite() -> zipfile.ZipFile:
 
 
 def unexplained(failed: dict[str, str], expected: dict[str, str]) -> Iterator[str]:
-    """Disagreements without a reason, and reasons without a disagreement."""
+    """Yield disagreements without a reason, and reasons without a disagreement."""
     for case in sorted(failed.keys() - expected.keys()):
         yield f"{case}: {failed[case]}"
     for case in sorted(expected.keys() - failed.keys()):

@@ -1,4 +1,4 @@
-"""event-ruler, of AWS, as an oracle: its patterns, written as predicates, match the same events."""
+"""event-ruler of AWS as an oracle: its patterns, written as predicates, match the same events."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PAIRS = 20_000
 STRINGS = ("oak", "oak table", "table", "Oak", "", "é", "it's", "日本", "5", "true", "a\\b")
 NUMBERS = (0, 1, -1, 5, 5.5, -2.25, 1_000_000, 0.000001, 4_999_999_999, 17)
 FIELDS = ("a", "b", "c.d", "c.e", "long name")
-"""Dots are levels. event-ruler has no numbers beyond five billion and six digits. It keeps strings with their quotes:
-an empty one ends with a quote there, so no string here has any.
+"""Dots separate levels. event-ruler has no numbers beyond five billion and six digits. It stores strings with quotes:
+an empty one ends with a quote there, so no string here contains one.
 """
 
 
@@ -38,12 +38,12 @@ def _named(field: str) -> str:
 
 
 def _condition(random: Random, field: str) -> tuple[list[Any], str]:
-    """What is asked of a field, in both languages."""
+    """Return a condition on a field in both languages."""
     name = _named(field)
     match random.randrange(7):
         case 0:
-            wanted = random.sample(STRINGS, random.randint(1, 3))
-            return wanted, f"{name} in ({', '.join(map(_quoted, wanted))})"
+            accepted = random.sample(STRINGS, random.randint(1, 3))
+            return accepted, f"{name} in ({', '.join(map(_quoted, accepted))})"
         case 1:
             text = random.choice([each for each in STRINGS if each])
             return [{"prefix": text}], f"{name} starts with {_quoted(text)}"
@@ -59,9 +59,9 @@ def _condition(random: Random, field: str) -> tuple[list[Any], str]:
         case 5:
             return [{"exists": True}], f"exists {name}"
         case _:
-            wanted = random.sample(STRINGS, random.randint(1, 2))
-            listed = ", ".join(map(_quoted, wanted))
-            return [{"anything-but": wanted}], f"(exists {name} and not {name} in ({listed}))"
+            accepted = random.sample(STRINGS, random.randint(1, 2))
+            listed = ", ".join(map(_quoted, accepted))
+            return [{"anything-but": accepted}], f"(exists {name} and not {name} in ({listed}))"
 
 
 def _put(content: dict[str, Any], field: str, value: Any) -> None:
@@ -72,12 +72,12 @@ def _put(content: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _pair(random: Random) -> tuple[dict[str, Any], str, dict[str, Any]]:
-    """A rule, the same as predicates, and an event."""
+    """Return a rule, the equivalent predicates, and an event."""
     rule: dict[str, Any] = {}
     texts, event = [], {}
     for field in random.sample(FIELDS, random.randint(1, 3)):
-        asked, text = _condition(random, field)
-        _put(rule, field, asked)
+        condition, text = _condition(random, field)
+        _put(rule, field, condition)
         texts.append(text)
     for field in random.sample(FIELDS, random.randint(1, 5)):
         _put(event, field, random.choice((*STRINGS, *NUMBERS, True, False)))
@@ -89,11 +89,11 @@ def _answers(pairs: list[tuple[dict[str, Any], str, dict[str, Any]]]) -> list[bo
     lines = "".join(f"{json.dumps(rule)}\n{json.dumps(event)}\n" for rule, _, event in pairs)
     source = Path(__file__).with_name("Matches.java")
     command = [find_tool("java"), "-XX:+UseSerialGC", "-cp", f"{java_jars(ARTIFACT)}/*", str(source)]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
-    return [line == "true" for line in done.stdout.split()]
+    process = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    return [line == "true" for line in process.stdout.split()]
 
 
-def test_patterns_match_the_events_that_event_ruler_matches() -> None:
+def test_predicates_agree_with_event_ruler() -> None:
     random = Random(7)
     pairs = [_pair(random) for _ in range(PAIRS)]
     theirs = _answers(pairs)

@@ -1,7 +1,7 @@
 """The JSON-LD 1.0 test suite: documents to graphs.
 
-A document that says nothing is refused on purpose: a publication without an edge reaches nobody. Generalised RDF, where
-properties may be blank nodes, is not read.
+A document without statements is rejected on purpose: a publication without edges cannot match. Generalised RDF,
+where properties may be blank nodes, is not supported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXPECTED = {
 
 
 class Case(NamedTuple):
-    """A document and the N-Quads that it means."""
+    """A document and the N-Quads that it denotes."""
 
     name: str
     address: str
@@ -53,10 +53,10 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def test_documents_become_the_expected_graphs() -> None:
+def test_json_ld_documents_decode_to_expected_graphs() -> None:
     assert len(cases()) > 100
-    found = {case.name: wrong for case in cases() if (wrong := _disagreement(case))}
-    assert not [*unexplained(found, EXPECTED)]
+    disagreements = {case.name: wrong for case in cases() if (wrong := _disagreement(case))}
+    assert not [*unexplained(disagreements, EXPECTED)]
 
 
 def _disagreement(case: Case) -> str | None:

@@ -1,7 +1,7 @@
 """The test suites of the RDF working group: N-Triples, N-Quads, Turtle, TriG and RDF/XML.
 
-Two differences are documented and taken out before graphs are compared: members of containers and lists have an edge
-`rdfs:member` in addition, and language tags are kept in lower case.
+Two documented differences are removed before graphs are compared: members of containers and lists have an
+additional edge `rdfs:member`, and language tags are lower case.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ EXPECTED: dict[str, dict[str, str]] = {
 
 
 class Case(NamedTuple):
-    """A document, and what becomes of it: a graph (`result`), any graph, or a refusal (`is_wrong`)."""
+    """A document and its expected outcome: a graph (`result`), any graph, or an error (`is_wrong`)."""
 
     name: str
     address: str
@@ -88,11 +88,11 @@ def _cases(suite: Suite, archive: zipfile.ZipFile) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_suite_gives_the_expected_graphs_and_refusals(name: str) -> None:
-    suite, given = SUITES[name], cases(name)
-    assert len(given) >= suite.least
-    found = {case.name: wrong for case in given if (wrong := _disagreement(case, suite))}
-    assert not [*unexplained(found, EXPECTED.get(name, {}))]
+def test_rdf_suite_gives_expected_graphs_and_errors(name: str) -> None:
+    suite, suite_cases = SUITES[name], cases(name)
+    assert len(suite_cases) >= suite.least
+    disagreements = {case.name: wrong for case in suite_cases if (wrong := _disagreement(case, suite))}
+    assert not [*unexplained(disagreements, EXPECTED.get(name, {}))]
 
 
 def _disagreement(case: Case, suite: Suite) -> str | None:
@@ -113,37 +113,37 @@ def same_graphs(ours: Mapping[str, rdflib.Graph], theirs: Mapping[str, rdflib.Gr
 
 
 def comparable_graphs(graphs: Iterable[NamedGraph]) -> dict[str, rdflib.Graph]:
-    """Graphs of ours by their names, as rdflib's."""
-    found: dict[str, rdflib.Graph] = {}
+    """Return graphs of Tidings by name as graphs of rdflib."""
+    graphs_by_name: dict[str, rdflib.Graph] = {}
     for each in graphs:
-        read = rdflib.Graph().parse(data=n_triples(each.graph), format="nt")
-        found.setdefault(_name(each.name), rdflib.Graph()).__iadd__(_comparable(read))
-    return found
+        parsed = rdflib.Graph().parse(data=n_triples(each.graph), format="nt")
+        graphs_by_name.setdefault(_name(each.name), rdflib.Graph()).__iadd__(_comparable(parsed))
+    return graphs_by_name
 
 
 def _name(term: Term | None) -> str:
-    """The key of a graph: its IRI, nothing for the default graph, and one for all whose name is a blank node."""
+    """Return the key of a graph: its IRI, nothing for the default graph, and one key for all blank nodes."""
     return "" if term is None else term.text if term.kind is TermKind.IRI else "_:"
 
 
 def expected_graphs(body: bytes) -> dict[str, rdflib.Graph]:
-    """The graphs of a result in N-Triples or N-Quads. Blank nodes are local to each graph, as they are for us."""
+    """Return the graphs of a result in N-Triples or N-Quads; blank nodes are local to each graph, as in Tidings."""
     data = rdflib.Dataset()
     data.parse(data=body, format="nquads")
-    found: dict[str, rdflib.Graph] = {}
+    graphs_by_name: dict[str, rdflib.Graph] = {}
     for subject, predicate, object, graph in data.quads():
         is_default = graph is None or graph == rdflib.graph.DATASET_DEFAULT_GRAPH_ID
         key = "" if is_default else "_:" if isinstance(graph, rdflib.BNode) else str(graph)
-        found.setdefault(key, rdflib.Graph()).add((subject, predicate, object))
-    return {key: _comparable(graph) for key, graph in found.items()}
+        graphs_by_name.setdefault(key, rdflib.Graph()).add((subject, predicate, object))
+    return {key: _comparable(graph) for key, graph in graphs_by_name.items()}
 
 
 def _comparable(graph: rdflib.Graph) -> rdflib.Graph:
-    made = rdflib.Graph()
+    result = rdflib.Graph()
     for subject, predicate, object in graph:
         if predicate != rdflib.RDFS.member:
-            made.add((subject, predicate, _in_lower_case(object)))
-    return made
+            result.add((subject, predicate, _in_lower_case(object)))
+    return result
 
 
 def _in_lower_case(term: rdflib.term.Node) -> rdflib.term.Node:

@@ -1,4 +1,4 @@
-"""The syntax tests of SPARQL 1.1: as queries over metadata, and as subscriptions, which take a part of SPARQL."""
+"""The syntax tests of SPARQL 1.1: as metadata queries, and as subscriptions, which support a part of SPARQL."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 
 MF = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
 
-QUERIES = {"syntax-oneof-03.rq": "relative IRIs: a query that is asked here has no address to take them from"}
+QUERIES = {"syntax-oneof-03.rq": "relative IRIs: a query has no base address here"}
 
 
 class Case(NamedTuple):
-    """A query, and whether it is one of SPARQL 1.1."""
+    """A query, and whether it is valid SPARQL 1.1."""
 
     name: str
     text: str
@@ -48,27 +48,27 @@ def _cases() -> Iterator[Case]:
         yield Case(str(action).rpartition("/")[2], text, "Negative" not in kind)
 
 
-def test_queries_are_accepted_or_refused_as_the_suite_says() -> None:
+def test_sparql_suite_queries_are_accepted_or_rejected_as_expected() -> None:
     assert len(cases()) > 80
     graph = ResourceGraph((), Schema({}, {}))
-    found = {}
+    disagreements = {}
     for case in cases():
         refusal = _refusal(graph, case.text)
         if case.is_right and refusal is not None and not isinstance(refusal, NotSupported):
-            found[case.name] = f"was refused: {refusal.what}"
+            disagreements[case.name] = f"was refused: {refusal.what}"
         if not case.is_right and refusal is None:
-            found[case.name] = "is wrong and was accepted"
-    assert not [*unexplained(found, QUERIES)]
+            disagreements[case.name] = "is wrong and was accepted"
+    assert not [*unexplained(disagreements, QUERIES)]
 
 
-def test_subscriptions_accept_no_query_that_is_wrong() -> None:
-    """What is right may be refused: subscriptions take patterns and filters of SPARQL only."""
-    found = {
+def test_sparql_suite_invalid_queries_are_no_valid_subscriptions() -> None:
+    """Valid queries may be rejected: subscriptions support patterns and filters of SPARQL only."""
+    disagreements = {
         case.name: "is wrong and was accepted"
         for case in cases()
         if not case.is_right and _is_pattern(case.text)
     }
-    assert not [*unexplained(found, {})]
+    assert not [*unexplained(disagreements, {})]
 
 
 def _is_pattern(text: str) -> bool:
@@ -80,7 +80,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _refusal(graph: ResourceGraph, text: str) -> SyntaxProblem | None:
-    """Why a text is no query. One that is and cannot be evaluated, for a function that is not there, is right."""
+    """Return the syntax error of a text. A valid query that cannot be evaluated, for an unknown function, has none."""
     try:
         graph.ask(text)
     except SyntaxProblem as problem:

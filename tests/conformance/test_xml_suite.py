@@ -1,7 +1,7 @@
-"""The W3C XML conformance suite, at each place that reads XML.
+"""The W3C XML conformance suite, with every reader of XML.
 
-Documents with a DOCTYPE are refused, whatever is in it. So that their content is tested, too, each of them is read once
-more without its DOCTYPE, and compared with what expat reads.
+Documents with a DOCTYPE are rejected. To test their content, too, each of them is also read without its DOCTYPE,
+and compared with expat.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidings.objects.readers.xmi_reader import read_xmi
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 
 LEFT_OUT = {"XML1.1", "NS1.1"}
-"""Recommendations that are not claimed: XML 1.1 is rarely written, and libxml2 does not read it."""
+"""Recommendations without a claim of conformance: XML 1.1 is rare, and libxml2 does not support it."""
 
 MALFORMED_AND_ACCEPTED: dict[str, str] = {}
 WELL_FORMED_AND_REFUSED: dict[str, str] = {}
@@ -46,7 +46,7 @@ UNLIKE_EXPAT = {
 
 
 class Case(NamedTuple):
-    """A document of the suite, and what kind of case it is."""
+    """A document of the suite, and the kind of case."""
 
     id: str
     kind: str
@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
     @property
     def has_doctype(self) -> bool:
-        plain = self.body.replace(b"\0", b"")  # whichever of the Unicode encodings it is
+        plain = self.body.replace(b"\0", b"")  # for all Unicode encodings
         return b"<!DOCTYPE" in _NO_MARKUP.sub(b"", plain)
 
 
@@ -82,7 +82,7 @@ def _cases(element: etree._Element, folder: Path) -> Iterator[Case]:
 
 
 def _is_claimed(case: etree._Element) -> bool:
-    """Edition 5 of XML 1.0, and cases that hold for every edition."""
+    """Whether a case is for edition 5 of XML 1.0, or for every edition."""
     return case.get("RECOMMENDATION") not in LEFT_OUT and "5" in case.get("EDITION", "5").split()
 
 
@@ -94,26 +94,28 @@ def _is_accepted(body: bytes) -> bool:
     return True
 
 
-def test_suite_has_enough_cases() -> None:
+def test_xml_suite_has_enough_cases() -> None:
     assert len(cases()) > 1_500
 
 
-def test_documents_with_a_doctype_are_refused_everywhere() -> None:
-    found = {}
+def test_xml_suite_documents_with_doctype_are_rejected_by_every_reader() -> None:
+    disagreements = {}
     for case in cases():
         if case.has_doctype:
-            found |= {f"{case.id} {where}": "was accepted" for where in _entries_that_accept(case.body)}
-    assert not found
+            disagreements |= {f"{case.id} {where}": "was accepted" for where in _accepting_readers(case.body)}
+    assert not disagreements
 
 
-def _entries_that_accept(body: bytes) -> Iterator[str]:
-    """Where a document is read that has a DOCTYPE. A parse that fails later, at what is not RDF or XMI, says so."""
+def _accepting_readers(body: bytes) -> Iterator[str]:
+    """Yield the readers that accept a document with a DOCTYPE; a parse that fails later, for lack of RDF or XMI,
+    counts.
+    """
     for name, read in (
         ("document", decode),
-        ("RDF/XML", lambda given: rdf_decoder.decode(given, "application/rdf+xml")),
-        ("feed", lambda given: items_of(given, "application/rss+xml")),
+        ("RDF/XML", lambda data: rdf_decoder.decode(data, "application/rdf+xml")),
+        ("feed", lambda data: items_of(data, "application/rss+xml")),
         ("XMI", read_xmi),
-        ("XML-RPC", lambda given: parse_call(given, "text/xml")),
+        ("XML-RPC", lambda data: parse_call(data, "text/xml")),
     ):
         try:
             read(body)
@@ -122,24 +124,28 @@ def _entries_that_accept(body: bytes) -> Iterator[str]:
         yield name
 
 
-def test_malformed_documents_are_refused() -> None:
-    wrong = [case for case in cases() if case.kind == "not-wf" and not case.has_doctype]
-    assert len(wrong) > 100
-    found = {case.id: "is not well-formed and was accepted" for case in wrong if _is_accepted(case.body)}
-    assert not [*unexplained(found, MALFORMED_AND_ACCEPTED)]
+def test_xml_suite_malformed_documents_are_rejected() -> None:
+    malformed = [case for case in cases() if case.kind == "not-wf" and not case.has_doctype]
+    assert len(malformed) > 100
+    disagreements = {
+        case.id: "is not well-formed and was accepted" for case in malformed if _is_accepted(case.body)
+    }
+    assert not [*unexplained(disagreements, MALFORMED_AND_ACCEPTED)]
 
 
-def test_well_formed_documents_are_accepted() -> None:
-    right = [
+def test_xml_suite_well_formed_documents_are_accepted() -> None:
+    well_formed = [
         case
         for case in cases()
         if case.kind in ("valid", "invalid") and case.namespaces and not case.has_doctype
     ]
-    found = {case.id: "is well-formed and was refused" for case in right if not _is_accepted(case.body)}
-    assert not [*unexplained(found, WELL_FORMED_AND_REFUSED)]
+    disagreements = {
+        case.id: "is well-formed and was refused" for case in well_formed if not _is_accepted(case.body)
+    }
+    assert not [*unexplained(disagreements, WELL_FORMED_AND_REFUSED)]
 
 
-def test_both_decoders_agree_on_every_case() -> None:
+def test_xml_suite_decoders_agree_on_every_case() -> None:
     bodies = [case.body for case in cases()]
     bodies += [without for case in cases() if (without := _without_doctype(case.body)) is not None]
     nodes = []
@@ -148,14 +154,14 @@ def test_both_decoders_agree_on_every_case() -> None:
             nodes.append(decode(body))
         except DecodeProblem:
             nodes.append(None)
-    between = b"]]></a>-->"
-    buffer = np.frombuffer(between + b"".join(body + between for body in bodies), np.uint8)
+    separator = b"]]></a>-->"
+    buffer = np.frombuffer(separator + b"".join(body + separator for body in bodies), np.uint8)
     sizes = np.array([len(body) for body in bodies], np.int64)
-    ends = np.cumsum(sizes + len(between))
-    found = decode_documents(buffer, ends - sizes, ends, TagPaths(), DEFAULT)
-    assert [i for i, _ in found.rejects] == [i for i, node in enumerate(nodes) if node is None]
+    ends = np.cumsum(sizes + len(separator))
+    decoded = decode_documents(buffer, ends - sizes, ends, TagPaths(), DEFAULT)
+    assert [i for i, _ in decoded.rejects] == [i for i, node in enumerate(nodes) if node is None]
     expected = atoms_of(nodes)
-    assert all(_rows(found.atoms, i) == _rows(expected, i) for i in range(len(bodies)))
+    assert all(_rows(decoded.atoms, i) == _rows(expected, i) for i in range(len(bodies)))
 
 
 def _rows(atoms: Atoms, number: int) -> list[tuple[str, str]]:
@@ -168,21 +174,21 @@ def _value(atoms: Atoms, at: int) -> str:
     return atoms.text[start : start + atoms.length[at]].tobytes().decode()
 
 
-def test_documents_without_their_doctype_are_read_as_expat_reads_them() -> None:
-    found, compared = {}, 0
+def test_xml_suite_documents_without_doctype_agree_with_expat() -> None:
+    disagreements, compared = {}, 0
     for case in cases():
         body = _without_doctype(case.body) if case.has_doctype else case.body
         if body is not None:
             compared += 1
             ours, theirs = _texts(body), _texts_of_expat(body)
             if ours != theirs:
-                found[case.id] = f"{str(ours)[:80]} here, {str(theirs)[:80]} in expat"
+                disagreements[case.id] = f"{str(ours)[:80]} here, {str(theirs)[:80]} in expat"
     assert compared > 1_000
-    assert not [*unexplained(found, UNLIKE_EXPAT)]
+    assert not [*unexplained(disagreements, UNLIKE_EXPAT)]
 
 
 def _without_doctype(body: bytes) -> bytes | None:
-    """The document without its DOCTYPE, if expat reads it up to there."""
+    """Return the document without its DOCTYPE, if expat parses it up to there."""
     where: list[int] = []
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = lambda *_: where.append(parser.CurrentByteIndex)
@@ -196,7 +202,7 @@ def _without_doctype(body: bytes) -> bytes | None:
 
 
 def _texts(body: bytes) -> list[tuple[str, str]] | None:
-    """Elements and attributes with their own texts; nothing if the document is refused."""
+    """Return elements and attributes with their own texts, or nothing if the document is rejected."""
     try:
         root = decode(body)
     except DecodeProblem:
@@ -213,14 +219,14 @@ def _texts_of_expat(body: bytes) -> list[tuple[str, str]] | None:
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
     open_: list[list[str]] = []
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         open_.append([])
-        found.extend((f"@{_named(key)}", value) for key, value in attributes.items())
+        texts.extend((f"@{_named(key)}", value) for key, value in attributes.items())
 
     def end(name: str) -> None:
-        found.append((_named(name), "".join(open_.pop())))
+        texts.append((_named(name), "".join(open_.pop())))
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     parser.CharacterDataHandler = lambda text: open_[-1].append(text)
@@ -228,7 +234,7 @@ def _texts_of_expat(body: bytes) -> list[tuple[str, str]] | None:
         parser.Parse(body, True)
     except (expat.ExpatError, ValueError, LookupError):
         return None
-    return sorted(found)
+    return sorted(texts)
 
 
 def _named(name: str) -> str:

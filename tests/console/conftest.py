@@ -1,4 +1,4 @@
-"""One console for all tests here: what they leave in it is not in each other's way."""
+"""One console for all tests of this folder, whose data does not interfere."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.filled import fill
+from tests.browser.sample_home import fill
 from tests.console.place import Clock, Place
 from tests.support.processes.console_visitor import console
-from tidings.api.limits import RateLimiter
+from tidings.api.rate_limiter import RateLimiter
 from tidings.console.tokens import FAILURES
 from tidings.service.tidings import Tidings
 

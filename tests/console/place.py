@@ -1,4 +1,4 @@
-"""A console with something in it, visitors with tokens of all kinds, and all that can be asked of it."""
+"""A console with sample data, visitors with all kinds of tokens, and all of its pages and forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.service.tidings import Tidings
 
 
 class Clock:
-    """Time that passes when somebody says so."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -20,7 +20,7 @@ class Clock:
 
 
 class Place:
-    """A console with something in it, and visitors with tokens of all kinds."""
+    """A console with sample data, and visitors with all kinds of tokens."""
 
     def __init__(self, tidings: Tidings, address: str, table: str, clock: Clock) -> None:
         self.tidings, self.address, self.table, self.clock = tidings, address, table, clock
@@ -32,9 +32,9 @@ class Place:
             "root": make("root", [Scope.ADMINISTER]).secret,
         }
         self.ana, self.bo, self.shop, self.root = (Visitor(address, each) for each in self.secrets.values())
-        self.nobody = Visitor(address)
-        reached = open_destinations(tidings.store, DeliveryPolicy(inside=True))
-        self.hook = reached.add("ana", "webhook", "http://127.0.0.1:9/hook", name="ana's hook").id
+        self.anonymous = Visitor(address)
+        destinations = open_destinations(tidings.store, DeliveryPolicy(inside=True))
+        self.hook = destinations.add("ana", "webhook", "http://127.0.0.1:9/hook", name="ana's hook").id
 
 
 PAGES = (
@@ -63,7 +63,7 @@ PAGES = (
     "pipeline",
     "tokens",
 )
-"""All pages that are only looked at; S is ana's subscription, D her destination."""
+"""All pages for GET; S is ana's subscription, D her destination."""
 
 
 FORMS = (
@@ -89,4 +89,4 @@ FORMS = (
     "tokens/t-1/revoke",
     "logout",
 )
-"""All that forms are sent to."""
+"""All addresses that forms are sent to."""

@@ -1,4 +1,6 @@
-"""Examples of subscriptions, wherever they are offered: each matches something of what is published here."""
+"""Examples of subscriptions in the console, the help and the docs: each matches something of the sample
+publications.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tidings.cli.subscriptions import subscribe as subscribe_command
-from tidings.console.examples import LANGUAGES
+from tidings.language_hints import list_guides
 from tidings.metadata.provider.provider import Provider
 from tidings.service.preview import PreviewBounds, preview_subscription
 from tidings.service.tidings import Tidings
@@ -83,23 +85,21 @@ def count_matches(home: Tidings, language: str, text: str) -> int:
         return len(home.notifications(text))
     bounds = PreviewBounds(last=100, size=10**6, seconds=60)
     schema, tables = home.schema_now().checked_against, home.preview_tables
-    found = preview_subscription(home.store, tables, home.subscribing(), schema, language, text, bounds)
-    assert not found.warnings
-    return len(found.matches)
+    previewed = preview_subscription(home.store, tables, home.subscribing(), schema, language, text, bounds)
+    assert not previewed.warnings
+    return len(previewed.matches)
 
 
-CONSOLE = [(language.name, example.text) for language in LANGUAGES for example in language.examples]
+CONSOLE = [(language.name, example.text) for language in list_guides() for example in language.examples]
 
 
 @pytest.mark.parametrize(("language", "text"), CONSOLE)
-def test_examples_of_the_console_match_what_is_published(
-    furnished: Tidings, language: str, text: str
-) -> None:
+def test_console_examples_match_sample_publications(furnished: Tidings, language: str, text: str) -> None:
     assert count_matches(furnished, language, text) >= 1
 
 
 @pytest.mark.parametrize("text", [text for language, text in CONSOLE if language == "gql"][:3])
-def test_the_first_examples_of_graphs_match_an_item_of_a_feed(tmp_path: Path, text: str) -> None:
+def test_console_first_gql_examples_match_feed_item(tmp_path: Path, text: str) -> None:
     with Tidings(tmp_path) as home:
         assert len([*home.publish_parts(FEED, "application/rss+xml")]) == 1
         assert count_matches(home, "gql", text) == 1
@@ -112,19 +112,19 @@ COMMANDS = [
 
 
 def text_of(words: list[str]) -> str:
-    """The argument that no option stands before."""
+    """Return the argument that belongs to no option."""
     options = {at for at, word in enumerate(words) if word.startswith("--")}
     [text] = [word for at, word in enumerate(words) if not options & {at, at - 1}]
     return text
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=text_of)
-def test_examples_of_the_command_line_match_what_is_published(home: Tidings, words: list[str]) -> None:
+def test_command_line_examples_match_sample_publications(home: Tidings, words: list[str]) -> None:
     language = words[words.index("--language") + 1] if "--language" in words else "predicates"
     assert count_matches(home, language, text_of(words)) >= 1
 
 
-def test_the_first_texts_of_the_page_about_graphs_match_what_is_published(furnished: Tidings) -> None:
+def test_gql_page_first_texts_match_sample_publications(furnished: Tidings) -> None:
     page = (ROOT / "docs" / "gql.md").read_text(encoding="utf-8").partition("On the command line")[0]
     texts = re.findall(r"(?:^    .*\n)+", page, re.MULTILINE)
     assert [count_matches(furnished, "gql", text) for text in texts] == [1, 1]

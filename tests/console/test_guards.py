@@ -1,5 +1,4 @@
-"""Every page of the console is guarded: forms of other sites do nothing, nothing comes from elsewhere, and what is
-published stays text."""
+"""Guards of every console page: CSRF protection, security headers, and escaping of published content."""
 
 from __future__ import annotations
 
@@ -16,28 +15,30 @@ from tidings.console.router import list_routers
 from tidings.service.delivery import open_destinations
 
 
-def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
+def test_every_console_route_is_tested(place: Place) -> None:
     def kind(path: str) -> str:
-        named = {"1", "t-1", "CycleProvider", "S", "D"}
-        return "/".join(part for part in path.split("/") if part not in named and not part.startswith("{"))
+        parameters = {"1", "t-1", "CycleProvider", "S", "D"}
+        return "/".join(
+            part for part in path.split("/") if part not in parameters and not part.startswith("{")
+        )
 
-    known = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
-    reached, feeds = open_destinations(place.tidings.store), place.tidings.feeds_at("http://127.0.0.1:1")
-    parts = list_routers(place.tidings, reached, feeds, Limits())
+    tested = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
+    destinations, feeds = open_destinations(place.tidings.store), place.tidings.feeds_at("http://127.0.0.1:1")
+    parts = list_routers(place.tidings, destinations, feeds, Limits())
     routes = [route for part in parts for route in part.routes]
-    found = {kind(route.path.removeprefix(f"{HOME}/")) for route in routes if isinstance(route, APIRoute)}
-    assert found == known | {"login", "static"}
+    routed = {kind(route.path.removeprefix(f"{HOME}/")) for route in routes if isinstance(route, APIRoute)}
+    assert routed == tested | {"login", "static"}
 
 
-def test_every_answer_is_guarded(place: Place) -> None:
+def test_console_answers_have_security_headers_and_no_inline_scripts(place: Place) -> None:
     pages = [
         page.replace("S", place.table).replace("D", place.hook)
         for page in PAGES
         if "notifications" not in page
     ]
     answers = [place.root.get(f"/console/{page}") for page in pages]
-    answers += [place.nobody.get("/console/login"), place.ana.get("/console/tokens")]
-    answers += [place.ana.get("/console/nonsense"), place.nobody.get("/console")]
+    answers += [place.anonymous.get("/console/login"), place.ana.get("/console/tokens")]
+    answers += [place.ana.get("/console/nonsense"), place.anonymous.get("/console")]
     assert [answer.status_code for answer in answers[:-3]] == [200] * (len(answers) - 3)
     for answer in answers:
         for name, value in SECURITY_HEADERS.items():
@@ -46,7 +47,7 @@ def test_every_answer_is_guarded(place: Place) -> None:
     assert "default-src 'none'; script-src 'self'" in SECURITY_HEADERS["Content-Security-Policy"]
 
 
-def test_form_without_its_csrf_token_is_refused(place: Place) -> None:
+def test_form_without_csrf_token_is_rejected(place: Place) -> None:
     before = place.tidings.store.journal.head()
     for word in ("", "0" * 64, place.bo.word):
         answer = place.shop.client.post("/console/publish", data={"word": word, "text": '{"a": 1}'})
@@ -64,30 +65,30 @@ def test_form_without_its_csrf_token_is_refused(place: Place) -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_other_sites_change_nothing(place: Place, headers: dict[str, str]) -> None:
+def test_cross_site_form_is_rejected(place: Place, headers: dict[str, str]) -> None:
     before = place.tidings.store.journal.head()
     data = {"word": place.shop.word, "text": '{"a": 1}'}
     answer = place.shop.client.post("/console/publish", data=data, headers=headers)
     assert (answer.status_code, "cross-site request refused" in answer.text.lower()) == (403, True)
-    logged_in = place.nobody.client.post(
+    logged_in = place.anonymous.client.post(
         "/console/login", data={"token": place.secrets["bo"]}, headers=headers
     )
     assert (logged_in.status_code, "set-cookie" in logged_in.headers) == (403, False)
     assert place.tidings.store.journal.head() == before
 
 
-def test_unstorable_parameters_of_pages_are_refused(place: Place) -> None:
+def test_console_unstorable_parameter_is_rejected(place: Place) -> None:
     huge = "9" * 5_000
     for path in (f"notifications/{huge[:40]}", f"dead-letters/{huge[:40]}/mend", "notifications/x"):
         assert place.root.get(f"/console/{path}", subscriber="ana").status_code == 400
-    for path, given in (
+    for path, parameters in (
         ("notifications", {"before": huge[:40]}),
         ("subscriptions", {"search": "a\0"}),
         ("subscriptions", {"after": "\0"}),
         ("dead-letters", {"published": "\0"}),
         ("browse/metadata/class/%00", {}),
     ):
-        assert place.root.get(f"/console/{path}", **given).status_code == 400
+        assert place.root.get(f"/console/{path}", **parameters).status_code == 400
     assert place.ana.post("/console/notifications/acknowledge", upto=huge).status_code == 422
     assert place.ana.post("/console/notifications/acknowledge", upto="").status_code == 422
     hook = f"/console/destinations/{place.hook}"
@@ -107,12 +108,12 @@ def test_published_markup_is_escaped(place: Place) -> None:
 
 
 def test_static_files_are_revalidated(place: Place) -> None:
-    first = place.nobody.get("/console/static/console.css")
+    first = place.anonymous.get("/console/static/console.css")
     headers = {"If-None-Match": first.headers["etag"]}
     assert first.headers["content-type"].startswith("text/css")
-    assert place.nobody.client.get("/console/static/console.css", headers=headers).status_code == 304
-    assert place.nobody.get("/console/static/console.py").status_code == 404
-    assert place.nobody.get("/console/static/..%2F__init__.py").status_code in (303, 404)
+    assert place.anonymous.client.get("/console/static/console.css", headers=headers).status_code == 304
+    assert place.anonymous.get("/console/static/console.py").status_code == 404
+    assert place.anonymous.get("/console/static/..%2F__init__.py").status_code in (303, 404)
 
 
 def test_pages_load_nothing_from_other_sites() -> None:

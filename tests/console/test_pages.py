@@ -1,4 +1,4 @@
-"""What the other pages of the console show, and what their forms do: notifications, destinations, tokens, pictures."""
+"""Pages and forms of the console: notifications, destinations, tokens, the pipeline and diagrams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from datetime import timedelta
 
-from tests.browser.filled import TABLE
+from tests.browser.sample_home import TABLE
 from tests.console.place import Place
 from tests.support.processes.console_visitor import Visitor
 from tests.support.servers.site import Response, a_site
@@ -15,11 +15,11 @@ from tidings.delivery.sql.cursors import RunOutcome
 from tidings.model import Reason
 from tidings.service.authorization import Access, Scope
 from tidings.service.delivery import open_destinations
-from tidings.service.pipeline import record_heartbeat
+from tidings.service.pipeline_status import record_heartbeat
 from tidings.store.encoding import MatchRow
 
 
-def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None:
+def test_notifications_page_shows_reasons_and_acknowledges(place: Place) -> None:
     listed = place.ana.get("/console/notifications").text
     assert listed.index("price 180 &lt; 200") < listed.index("price 95 &lt; 200")
     numbers = [
@@ -41,8 +41,8 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
 
 
-def test_notification_list_shows_titles_of_publications(place: Place) -> None:
-    """As in a feed: its title or name, of events, documents and graphs; what has none has its reasons only."""
+def test_notifications_page_shows_titles_of_publications(place: Place) -> None:
+    """As in a feed: the title or name of documents and graphs; a publication without one has its reasons only."""
     store = place.tidings.store
     kim = Visitor(place.address, Access(store).make("kim", [Scope.SUBSCRIBE], "kim").secret)
     bodies = {
@@ -52,8 +52,8 @@ def test_notification_list_shows_titles_of_publications(place: Place) -> None:
     }
     ids = [place.tidings.publish(body, media_type=kind).id for kind, body in bodies.items()]
     because = (Reason("exists x", 1, ""),)
-    found = [MatchRow(id, "s-clocks", "kim", because) for id in (*ids, "p-gone")]
-    store.notifications.commit_batch("titles", 0, found)
+    matches = [MatchRow(id, "s-clocks", "kim", because) for id in (*ids, "p-gone")]
+    store.notifications.commit_batch("titles", 0, matches)
     for page in ("", "/new?after=0"):
         listed = kim.get(f"/console/notifications{page}").text
         words = [re.findall(r'class="(called|reason)">([^<]*)<', each) for each in listed.split("<li ")[1:]]
@@ -65,7 +65,7 @@ def test_notification_list_shows_titles_of_publications(place: Place) -> None:
         ]
 
 
-def test_notifications_are_read_up_to_one(place: Place) -> None:
+def test_notification_page_acknowledges_up_to_itself(place: Place) -> None:
     store = place.tidings.store
     lee = Visitor(place.address, Access(store).make("lee", [Scope.SUBSCRIBE], "lee").secret)
     store.notifications.commit_batch("lee", 0, [MatchRow(f"p-{n}", "s-lee", "lee") for n in range(3)])
@@ -74,23 +74,25 @@ def test_notifications_are_read_up_to_one(place: Place) -> None:
         assert upto == "2" and "Mark as read up to here" in lee.get(path).text
     assert lee.post("/console/notifications/acknowledge", upto=upto).status_code == 303
     assert store.acknowledgements.cursor("lee").acknowledged == 2
-    assert "Mark as read" not in lee.get("/console/notifications/2/inside").text, "it is"
+    assert "Mark as read" not in lee.get("/console/notifications/2/inside").text, "it is read"
     assert "Mark as read up to here" in lee.get("/console/notifications/3/inside").text
 
 
-def test_administrator_is_offered_subscribers_with_notifications(place: Place) -> None:
+def test_notifications_page_lists_subscribers_for_administrator(place: Place) -> None:
     place.tidings.store.notifications.commit_batch("by hand", 0, [MatchRow("p-1", "s-1", "dora")])
     shown = place.root.get("/console/notifications").text
     for name in ("ana", "bo", "dora"):
         assert f'href="/console/notifications?subscriber={name}"' in shown
 
 
-def test_a_destination_is_made_tried_rotated_and_paused(place: Place) -> None:
+def test_destination_pages_create_test_rotate_pause_and_delete(place: Place) -> None:
     with a_site() as site:
         site.pages["/hook"] = Response(204)
-        made = place.bo.post("/console/destinations", kind="webhook", target=site.url("/hook"), name="mine")
-        id = re.search(r"/console/destinations/(d-[0-9a-f]+)/test", made.text)[1]  # type: ignore[index]
-        secret = re.search(r"whsec_[\w+/=]+", made.text)
+        created = place.bo.post(
+            "/console/destinations", kind="webhook", target=site.url("/hook"), name="mine"
+        )
+        id = re.search(r"/console/destinations/(d-[0-9a-f]+)/test", created.text)[1]  # type: ignore[index]
+        secret = re.search(r"whsec_[\w+/=]+", created.text)
         assert secret is not None and secret[0] not in place.bo.get(f"/console/destinations/{id}").text
         assert "The sample was accepted" in place.bo.post(f"/console/destinations/{id}/test").text
         site.pages["/hook"] = Response(500, b"never")
@@ -109,36 +111,38 @@ def test_a_destination_is_made_tried_rotated_and_paused(place: Place) -> None:
     assert refused.status_code == 422 and "ftp://example.org" in refused.text
 
 
-def test_quiet_hours_form_stores_them(place: Place) -> None:
-    said = {"start": "22:00", "end": "07:00", "zone": "Europe/Berlin"}
-    assert place.bo.post("/console/destinations/quiet-hours", **said).status_code == 303
+def test_quiet_hours_form_stores_and_validates(place: Place) -> None:
+    fields = {"start": "22:00", "end": "07:00", "zone": "Europe/Berlin"}
+    assert place.bo.post("/console/destinations/quiet-hours", **fields).status_code == 303
     assert 'value="Europe/Berlin"' in place.bo.get("/console/destinations").text
     for name, wrong in (("zone", "Mars"), ("start", "22")):
-        refused = place.bo.post("/console/destinations/quiet-hours", **said | {name: wrong})
+        refused = place.bo.post("/console/destinations/quiet-hours", **fields | {name: wrong})
         form = refused.text.partition("Quiet hours</summary>")
         assert refused.status_code == 422 and form[0].endswith('<details class="card" open>\n  <summary>')
-        assert all(f'value="{each}"' in form[2] for each in (said | {name: wrong}).values()), "it is mended"
+        assert all(f'value="{each}"' in form[2] for each in (fields | {name: wrong}).values()), (
+            "the form keeps the input"
+        )
     assert place.bo.post("/console/destinations/quiet-hours", start="", end="", zone="").status_code == 303
     assert 'value="Europe/Berlin"' not in place.bo.get("/console/destinations").text
 
 
-def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
+def test_destination_error_before_last_success_is_shown_as_past(place: Place) -> None:
     """On the page of the subscription and on that of the destination, with its time."""
     store = place.tidings.store
     id = place.tidings.subscribe("uma", "price > 4", id="s-uma").id
-    made = (
+    destination = (
         open_destinations(store, DeliveryPolicy(inside=True))
         .add("uma", "webhook", "http://127.0.0.1:9/hook")
         .id
     )
-    pages = (f"/console/subscriptions/{id}", f"/console/destinations/{made}")
+    pages = (f"/console/subscriptions/{id}", f"/console/destinations/{destination}")
     store.notifications.commit_batch("uma", 0, [MatchRow(f"p-{n}", id, "uma") for n in range(3)])
 
     def deliver(progress: RunOutcome) -> list[str]:
         store.delivery_cursors.wake(10)
-        taken = store.delivery_cursors.take(10, timedelta(minutes=1))
-        [lane] = [one for one in taken if one.destination == made]
-        store.delivery_cursors.release([one for one in taken if one is not lane])
+        lanes = store.delivery_cursors.take(10, timedelta(minutes=1))
+        [lane] = [one for one in lanes if one.destination == destination]
+        store.delivery_cursors.release([one for one in lanes if one is not lane])
         store.delivery_cursors.finish([(lane, progress)])
         health = store.destinations.health("uma")[id]
         shown = [place.root.get(page).text.partition("<dt>Last error</dt>")[2] for page in pages]
@@ -150,32 +154,32 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
     )
     for each in deliver(RunOutcome(3, 3)):
         assert "status 410" in each and each.endswith("before the last success") and "quiet" in each
-    store.destinations.remove(made)
+    store.destinations.remove(destination)
     place.tidings.unsubscribe([id])
 
 
-def test_changed_quiet_hours_reschedule_notifications(place: Place) -> None:
+def test_quiet_hours_change_reschedules_deferred_delivery(place: Place) -> None:
     store = place.tidings.store
-    made = (
+    destination = (
         open_destinations(store, DeliveryPolicy(inside=True))
         .add("eve", "webhook", "http://127.0.0.1:9/hook")
         .id
     )
     store.notifications.commit_batch("eve", 0, [MatchRow("p-2", "s-2", "eve")])
     store.delivery_cursors.wake(10)
-    taken = store.delivery_cursors.take(10, timedelta(minutes=1))
-    [lane] = [one for one in taken if one.destination == made]
-    store.delivery_cursors.release([one for one in taken if one is not lane])
+    lanes = store.delivery_cursors.take(10, timedelta(minutes=1))
+    [lane] = [one for one in lanes if one.destination == destination]
+    store.delivery_cursors.release([one for one in lanes if one is not lane])
     store.delivery_cursors.put_off([(lane, store.delivery_cursors.now() + timedelta(hours=1))])
-    said = {"start": "", "end": "", "zone": "", "subscriber": "eve"}
-    assert place.root.post("/console/destinations/quiet-hours", **said).status_code == 303
-    assert made in [one.destination for one in store.delivery_cursors.take(10, timedelta(minutes=1))]
-    store.destinations.remove(made)
+    fields = {"start": "", "end": "", "zone": "", "subscriber": "eve"}
+    assert place.root.post("/console/destinations/quiet-hours", **fields).status_code == 303
+    assert destination in [one.destination for one in store.delivery_cursors.take(10, timedelta(minutes=1))]
+    store.destinations.remove(destination)
 
 
-def test_bidirectional_characters_are_shown_as_escapes(place: Place) -> None:
-    """An override (U+202E) in a publication, a reason, the text of a subscription or an error is an escape on every
-    page. In a field it stays as it is: what is sent back is what was typed.
+def test_console_shows_bidirectional_characters_as_escapes(place: Place) -> None:
+    """An override (U+202E) in a publication, a reason, a subscription or an error is escaped on every page. A form
+    field keeps it, so that the user gets back the input.
     """
     zoe = Visitor(place.address, Access(place.tidings.store).make("zoe", [Scope.SUBSCRIBE], "zoe").secret)
     text = "period = '\u202ereverse'"
@@ -195,11 +199,11 @@ def test_bidirectional_characters_are_shown_as_escapes(place: Place) -> None:
     place.tidings.unsubscribe([id])
 
 
-def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
-    made = place.root.post(
-        "/console/tokens", name="cy's phone", subscriber="cy", lasting="2 days", subscribe="yes"
+def test_tokens_page_shows_secret_once_and_validates(place: Place) -> None:
+    created = place.root.post(
+        "/console/tokens", name="cy's phone", subscriber="cy", expires_in="2 days", subscribe="yes"
     )
-    assert made.status_code == 200 and ">tdg_" in made.text
+    assert created.status_code == 200 and ">tdg_" in created.text
     listed = place.root.get("/console/tokens").text
     assert "cy&#39;s phone" in listed and ">tdg_" not in listed
     refused = place.root.post("/console/tokens", name="x", subscribe="yes")
@@ -209,7 +213,7 @@ def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
     )
 
 
-def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
+def test_pipeline_page_shows_table_and_stream_state(place: Place) -> None:
     place.tidings.store.time_series.add({"publications": 120, "batch_seconds": 0.25, "lag": 7, "segments": 3})
     shown = place.root.get("/console/pipeline").text
     assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
@@ -219,7 +223,7 @@ def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
     assert "stream starting" in shown and "no stream running" not in shown
 
 
-def test_pictures_are_drawn_in_the_page(place: Place) -> None:
+def test_browse_pages_contain_svg_diagrams(place: Place) -> None:
     model = place.ana.get("/console/browse/model").text
     assert "<svg" in model and "«subscriber»" in model and "<style" not in model
     assert (

@@ -1,4 +1,4 @@
-"""Publishing in the console: pasted text of any kind, and what was refused before."""
+"""Publishing in the console: pasted text of any media type, and dead letters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.store.dead_letters import DeadLetter
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "expected"),
     [
         ('{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}', "", "application/json"),
         ("<stock><price>9</price></stock>", "", "application/xml"),
@@ -20,27 +20,31 @@ from tidings.store.dead_letters import DeadLetter
         ('<http://a.example/s> <http://a.example/p> "x" .', "application/n-triples", "application/n-triples"),
     ],
 )
-def test_publishing_by_paste(place: Place, text: str, kind: str, said: str) -> None:
+def test_publish_form_detects_media_type_and_publishes(
+    place: Place, text: str, kind: str, expected: str
+) -> None:
     before = place.tidings.store.journal.head()
     answer = place.bo.post("/console/publish", text=text, kind=kind)
     assert (
-        answer.status_code == 200 and "Published</strong> at position" in answer.text and said in answer.text
+        answer.status_code == 200
+        and "Published</strong> at position" in answer.text
+        and expected in answer.text
     )
     assert place.tidings.store.journal.head() == before + 1
 
 
-def test_several_lines_have_an_outcome_each(place: Place) -> None:
+def test_publish_form_lines_keep_rejected_ones(place: Place) -> None:
     good = '{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}'
     answer = place.bo.post("/console/publish", text=f'{good}\n{{"event_type": "antiques"}}\n{good}')
     assert "<strong>2 publications</strong>, 1 refused" in answer.text
     assert "mandatory for antiques" in answer.text
-    [left] = re.findall(r"<textarea[^>]*>([^<]*)<", answer.text)
-    assert html.unescape(left).strip() == '{"event_type": "antiques"}', (
-        "what was taken would be taken once more"
+    [remaining] = re.findall(r"<textarea[^>]*>([^<]*)<", answer.text)
+    assert html.unescape(remaining).strip() == '{"event_type": "antiques"}', (
+        "accepted lines would be published again"
     )
     assert "contains only the refused lines" in answer.text
     before = place.tidings.store.journal.head()
-    again = place.bo.post("/console/publish", text=html.unescape(left), kind="application/jsonl")
+    again = place.bo.post("/console/publish", text=html.unescape(remaining), kind="application/jsonl")
     assert "0 publications</strong>, 1 refused" in again.text
     assert place.tidings.store.journal.head() == before
 
@@ -50,7 +54,7 @@ def test_publish_page_lists_media_types(place: Place) -> None:
     assert all(each in shown.partition('id="publish"')[0] for each in ("JSON Lines", "XML", "RDF", "feed"))
 
 
-def test_publish_error_is_underlined(place: Place) -> None:
+def test_publish_form_error_is_underlined(place: Place) -> None:
     answer = place.bo.post("/console/publish", text='{"price": 1e999}\r\n')
     assert answer.status_code == 422 and 'role="alert"' in answer.text
     assert "{&#34;price&#34;: 1e999}" in answer.text  # the text is still there
@@ -59,20 +63,20 @@ def test_publish_error_is_underlined(place: Place) -> None:
     assert place.bo.post("/console/publish", text="{}", kind="text/html").status_code == 422
 
 
-def test_a_dead_letter_is_published_again_or_mended(place: Place) -> None:
+def test_dead_letter_replay_of_invalid_publication_shows_form(place: Place) -> None:
     listed = place.root.get("/console/dead-letters").text
     assert "price is no number" in listed and "a lot" in listed
     refused = place.root.post("/console/dead-letters/1/replay")
-    assert refused.status_code == 422 and "a lot" in refused.text  # it is as wrong as before: the form has it
+    assert refused.status_code == 422 and "a lot" in refused.text  # still invalid: the form shows it
     assert "a lot" in place.root.get("/console/dead-letters/1/mend").text
     assert place.root.post("/console/dead-letters/99/replay").status_code == 404
 
 
-def test_console_shows_the_subscription_of_a_dead_letter_and_why_one_is_suspended(place: Place) -> None:
+def test_dead_letter_links_subscription_and_suspension_is_explained(place: Place) -> None:
     store = place.tidings.store
-    given = {"language": "predicates", "text": "price < 5", "subscriber": "dora"}
-    made = place.root.post("/console/subscriptions", **given)
-    at = made.headers["location"].partition("?")[0]
+    fields = {"language": "predicates", "text": "price < 5", "subscriber": "dora"}
+    created = place.root.post("/console/subscriptions", **fields)
+    at = created.headers["location"].partition("?")[0]
     id = at.rpartition("/")[2]
     letters = [DeadLetter(f"p-{n}", "takes too long", {}, n, b"{}", subscription=id) for n in range(3)]
     store.dead_letters.add("journal", letters)

@@ -1,4 +1,4 @@
-"""What a token is for is all that the console shows, and what is somebody's is shown to nobody else."""
+"""Permissions of console pages: scopes of tokens, and data of other subscribers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.service.authorization import Access, Scope
 from tidings.store.encoding import MatchRow
 
 
-def test_console_pages_follow_the_scopes(place: Place) -> None:
+def test_console_pages_require_scopes(place: Place) -> None:
     def statuses(visitor: Visitor) -> set[str]:
         return {page for page in PAGES if visitor.get(f"/console/{page}").status_code == 403}
 
@@ -29,13 +29,13 @@ def test_console_pages_follow_the_scopes(place: Place) -> None:
     assert '/console/tokens"' not in place.ana.get("/console/browse").text
 
 
-def test_console_shows_nothing_of_other_subscribers(place: Place) -> None:
+def test_console_hides_data_of_other_subscribers(place: Place) -> None:
     assert "price 180 &lt; 200" in place.ana.get("/console/notifications").text
     for path in ("notifications", "notifications/1", "notifications/1/inside", "notifications/new"):
-        for given in ({}, {"subscriber": "ana"}):
-            answer = place.bo.get(f"/console/{path}", after="0", **given)
+        for fields in ({}, {"subscriber": "ana"}):
+            answer = place.bo.get(f"/console/{path}", after="0", **fields)
             assert "price" not in answer.text, path
-            assert answer.status_code == (403 if given else 404 if "/1" in path else 200)
+            assert answer.status_code == (403 if fields else 404 if "/1" in path else 200)
     for act in ("", "/edit"):
         answer = place.bo.get(f"/console/subscriptions/{place.table}{act}")
         assert (answer.status_code, "dining room" in answer.text) == (404, False)
@@ -45,17 +45,17 @@ def test_console_shows_nothing_of_other_subscribers(place: Place) -> None:
         )
     assert "dining room" not in place.bo.get("/console/subscriptions").text
     assert place.bo.get("/console/subscriptions", subscriber="ana").status_code == 403
-    given = {"language": "predicates", "text": "price < 5", "subscriber": "ana"}
-    assert place.bo.post("/console/subscriptions", **given).status_code == 403
+    fields = {"language": "predicates", "text": "price < 5", "subscriber": "ana"}
+    assert place.bo.post("/console/subscriptions", **fields).status_code == 403
     assert place.root.get("/console/notifications", subscriber="a\x07").status_code == 422
     for act in ("test", "pause", "resume", "rotate", "replay", "delete"):
         assert place.bo.post(f"/console/destinations/{place.hook}/{act}").status_code == 404
     assert place.bo.get(f"/console/destinations/{place.hook}").status_code == 404
     assert place.hook not in place.bo.get("/console/destinations").text
-    given = {"kind": "webhook", "target": "http://127.0.0.1:9/x", "subscriber": "ana"}
-    assert place.bo.post("/console/destinations", **given).status_code == 403
-    mine = given | {"subscriber": "bo", "subscription": place.table}
-    assert place.bo.post("/console/destinations", **mine).status_code == 422
+    fields = {"kind": "webhook", "target": "http://127.0.0.1:9/x", "subscriber": "ana"}
+    assert place.bo.post("/console/destinations", **fields).status_code == 403
+    own = fields | {"subscriber": "bo", "subscription": place.table}
+    assert place.bo.post("/console/destinations", **own).status_code == 422
     assert place.bo.post("/console/destinations/quiet-hours", subscriber="ana").status_code == 403
     before = place.tidings.store.acknowledgements.cursor("ana")
     refused = place.bo.post("/console/notifications/acknowledge", upto="1", subscriber="ana")
@@ -65,16 +65,16 @@ def test_console_shows_nothing_of_other_subscribers(place: Place) -> None:
     assert "memory" in place.ana.get("/console/browse/rules").text
 
 
-def test_console_withholds_notifications_after_a_revoked_grant(place: Place) -> None:
+def test_console_withholds_notification_after_grant_is_revoked(place: Place) -> None:
     audiences, tidings = place.tidings.store.audiences, place.tidings
     audiences.grant("cy", "board")
     id = tidings.subscribe("cy", "price < 7").id
     secret_text = '{"event_type": "antiques", "price": 6, "quantity": 1, "period": "XIX"}'
-    given = {"text": secret_text, "audience": "board"}
-    published = re.search(r"<code>(p-[0-9a-f]+)</code>", place.shop.post("/console/publish", **given).text)
+    fields = {"text": secret_text, "audience": "board"}
+    published = re.search(r"<code>(p-[0-9a-f]+)</code>", place.shop.post("/console/publish", **fields).text)
     assert published is not None
-    found = [MatchRow(published[1], id, "cy", (Reason("price < 7", 6, "/price"),))]
-    tidings.store.notifications.commit_batch("a test", 77, found)
+    matches = [MatchRow(published[1], id, "cy", (Reason("price < 7", 6, "/price"),))]
+    tidings.store.notifications.commit_batch("a test", 77, matches)
     visitor = Visitor(place.address, Access(tidings.store).make("cy", [Scope.SUBSCRIBE], "cy").secret)
     check = {"language": "predicates", "text": "price < 7", "act": "check"}
     assert "XIX" in visitor.get("/console/notifications/1").text
@@ -86,14 +86,14 @@ def test_console_withholds_notifications_after_a_revoked_grant(place: Place) -> 
     assert published[1] not in visitor.post("/console/subscriptions", **check).text
 
 
-def test_rule_diagram_omits_rules_of_others(place: Place) -> None:
-    """Nor is their name told to whoever guesses one like it."""
+def test_rule_diagram_omits_rules_of_other_subscribers(place: Place) -> None:
+    """Similar names are not suggested either."""
     theirs = "search CycleProvider c register c where c.information.memory > 4711"
     id = place.tidings.subscribe("bo", theirs, "rules", id="bos-ports").id
     assert "4711" in place.bo.get("/console/browse/rules", rule=id).text
     assert "4711" not in place.ana.get("/console/browse/rules", rule=id).text
-    for given in ({"rule": "bos-port"}, {}):
-        assert id not in place.ana.get("/console/browse/rules", **given).text
+    for parameters in ({"rule": "bos-port"}, {}):
+        assert id not in place.ana.get("/console/browse/rules", **parameters).text
     assert place.ana.get("/console/browse/rules", rule=id).status_code == 404
     assert "4711" in place.root.get("/console/browse/rules", rule=id).text
     place.tidings.unsubscribe([id])

@@ -1,4 +1,4 @@
-"""Subscriptions in the console: by plain forms, with what is wrong below the text."""
+"""Subscriptions in the console: plain forms, with errors below the text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from tests.console.place import Place
 from tests.support.processes.console_visitor import Visitor, console
-from tidings.console.examples import LANGUAGES
 from tidings.console.subscriptions import PAGE
 from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, locate_feed
+from tidings.language_hints import list_guides
 from tidings.metadata.provider.provider import Provider
 from tidings.service.authorization import Access, Scope
 from tidings.service.tidings import Tidings
@@ -20,14 +20,14 @@ from tidings.service.tidings import Tidings
 HREF = re.compile(r'href="([^"]+)"')
 
 
-def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> None:
-    """By plain forms, as without scripts."""
+def test_subscription_forms_create_change_pause_and_delete(place: Place) -> None:
+    """By plain forms, without scripts."""
     checked = place.bo.post("/console/subscriptions", language="predicates", text="price < 5", act="check")
     assert checked.status_code == 200 and "1 predicate, reached through price" in checked.text
-    made = place.bo.post(
+    created = place.bo.post(
         "/console/subscriptions", language="predicates", text="price < 5", within="10 minutes"
     )
-    at = made.headers["location"].partition("?")[0]
+    at = created.headers["location"].partition("?")[0]
     shown = place.bo.get(at).text
     assert "price &lt; 5" in shown and "10 minutes" in shown and ">active<" in shown
     assert place.bo.post(at, text="price < 6", within="").status_code == 303
@@ -42,7 +42,7 @@ def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> N
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"text": "prise < 200"}, "<mark>prise</mark>"),
         ({"text": "price < 5 and"}, "expected a predicate"),
@@ -50,46 +50,48 @@ def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> N
         ({"text": "price < 5", "language": "sql"}, "unknown subscription language"),
     ],
 )
-def test_subscription_error_is_shown_below_the_text(place: Place, fields: dict[str, str], said: str) -> None:
+def test_subscription_form_error_is_shown_below_text(
+    place: Place, fields: dict[str, str], message: str
+) -> None:
     for act in ("check", "save"):
         for path in ("subscriptions", f"subscriptions/{place.table}"):
             if "language" in fields and "/" in path:
                 continue  # it keeps its language
             answer = place.ana.post(f"/console/{path}", **({"language": "predicates", "act": act} | fields))
-            assert answer.status_code == 422 and said.lower() in answer.text.lower()
+            assert answer.status_code == 422 and message.lower() in answer.text.lower()
     assert place.tidings.store.subscriptions.find(place.table) is not None
 
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:1(/(?:feeds|opml)/[A-Za-z0-9_-]{32})")
 
 
-def test_subscription_page_shows_and_renews_the_feed_address(place: Place) -> None:
-    """The same address as `tidings feeds` tells, and a new one when it has got about; that of all is with the list."""
+def test_subscription_page_shows_and_renews_feed_address(place: Place) -> None:
+    """The same address as `tidings feeds` prints; the list of subscriptions has that of all feeds."""
     feeds = place.tidings.feeds_at("http://127.0.0.1:1")
     of = {"subscription": f"/console/subscriptions/{place.table}", "all": "/console/subscriptions"}
     renewing = {"subscription": f"{of['subscription']}/renew", "all": "/console/subscriptions/renew-list"}
-    told = {"subscription": locate_feed(feeds, "ana", place.table), "all": locate_feed(feeds, "ana")}
+    located = {"subscription": locate_feed(feeds, "ana", place.table), "all": locate_feed(feeds, "ana")}
     for name, at in of.items():
         [shown] = ADDRESS.findall(place.ana.get(at).text)
-        assert (told[name].address or "").endswith(shown)
+        assert (located[name].address or "").endswith(shown)
         answer = place.ana.post(renewing[name])
         [new] = ADDRESS.findall(place.ana.get(answer.headers["location"]).text)
         assert "The feed has a new address" in place.ana.get(answer.headers["location"]).text
         assert new != shown and isinstance(feeds.opml(new[-32:]) or feeds.open(new[-32:]), (bytes, OpenFeed))
         assert isinstance(feeds.opml(shown[-32:]) or feeds.open(shown[-32:]), Gone)
-    assert not ADDRESS.search(place.root.get("/console/subscriptions").text), "for nobody in particular"
+    assert not ADDRESS.search(place.root.get("/console/subscriptions").text), "no subscriber is chosen"
     assert ADDRESS.findall(place.root.get("/console/subscriptions", subscriber="ana").text) == [new]
     assert place.bo.post(renewing["subscription"]).status_code == 404
 
 
-def test_a_rule_has_no_feed(place: Place) -> None:
+def test_rule_page_has_no_feed(place: Place) -> None:
     [rule, *_] = place.tidings.store.metadata.rules()
     shown = place.root.get(f"/console/subscriptions/{rule.name}")
     assert shown.status_code == 200 and not ADDRESS.search(shown.text)
     assert place.root.post(f"/console/subscriptions/{rule.name}/renew").status_code == 404
 
 
-def test_subscriptions_are_shown_in_pages(place: Place) -> None:
+def test_subscriptions_page_is_paginated(place: Place) -> None:
     for number in range(PAGE + 1):
         place.tidings.subscribe("many", f"quantity = {number}", id=f"s-{number:03}")
     token = Access(place.tidings.store).make("many", [Scope.SUBSCRIBE], "many")
@@ -97,8 +99,8 @@ def test_subscriptions_are_shown_in_pages(place: Place) -> None:
     first = visitor.get("/console/subscriptions").text
     assert "s-049" in first and "s-050" not in first and "after=s-049" in first
     assert "s-050" in visitor.get("/console/subscriptions", after="s-049").text
-    everybodys = place.root.get("/console/subscriptions", search="quantity = 50").text
-    assert "s-050" in everybodys and ">many<" in everybodys
+    all_subscribers = place.root.get("/console/subscriptions", search="quantity = 50").text
+    assert "s-050" in all_subscribers and ">many<" in all_subscribers
 
 
 EXAMPLE = re.compile(r'data-text="([^"]+)"')
@@ -119,13 +121,13 @@ event_types:
 
 
 def examples_on(visitor: Visitor) -> dict[str, list[str]]:
-    """The examples beside a new subscription, by language."""
+    """Return the examples beside the form of a new subscription, by language."""
     sections = visitor.get("/console/subscriptions/new").text.split('<section data-language="')[1:]
     return {one.partition('"')[0]: [html.unescape(text) for text in EXAMPLE.findall(one)] for one in sections}
 
 
-def test_examples_compile_without_warnings(place: Place, tmp_path: Path) -> None:
-    """In a home without any schema, in one with the schema that they were written for, and in one with another."""
+def test_subscription_form_examples_compile_with_any_schema(place: Place, tmp_path: Path) -> None:
+    """Without a schema, with the schema that the examples were written for, and with another one."""
     with Tidings(tmp_path / "bare") as bare, Tidings(tmp_path / "other") as other:
         other.extend_schema(SCHEMA)
         Provider(other.store).load_schema(RDFS, "text/turtle")
@@ -134,7 +136,7 @@ def test_examples_compile_without_warnings(place: Place, tmp_path: Path) -> None
             token = Access(tidings.store).make("new", [Scope.SUBSCRIBE], "new").secret
             with console(tidings) as address:
                 shown = examples_on(Visitor(address, token))
-            assert list(shown) == [language.name for language in LANGUAGES]
+            assert list(shown) == [language.name for language in list_guides()]
             for language, texts in shown.items():
                 for text in texts:
                     tidings.subscribing().check(language, text)
@@ -147,11 +149,11 @@ def test_examples_compile_without_warnings(place: Place, tmp_path: Path) -> None
         assert "furniture" not in str(shown) and "temperature <= 40" in shown["predicates"]
 
 
-def test_an_id_may_have_any_characters(place: Place) -> None:
-    """Those of an address, too: other programs give ids."""
+def test_subscription_pages_accept_any_characters_in_ids(place: Place) -> None:
+    """Including those with a meaning in URLs: other programs choose ids."""
     id = "lots/of 100% #1?"
     place.tidings.subscribe("bo", "price < 4", id=id)
-    [at] = [found for found in HREF.findall(place.bo.get("/console/subscriptions").text) if "lots" in found]
+    [at] = [href for href in HREF.findall(place.bo.get("/console/subscriptions").text) if "lots" in href]
     assert "price &lt; 4" in place.bo.get(at).text and "price &lt; 4" in place.bo.get(f"{at}/edit").text
     changed = place.bo.post(at, text="price < 3").headers["location"]
     assert "Changed." in place.bo.get(changed).text
@@ -161,18 +163,18 @@ def test_an_id_may_have_any_characters(place: Place) -> None:
     assert place.bo.get(at).status_code == 404
 
 
-def test_warnings_stand_below_the_text_and_on_the_page_of_the_subscription(tmp_path: Path) -> None:
+def test_subscription_warnings_are_shown_in_form_and_on_page(tmp_path: Path) -> None:
     empty = "price > 6 and price < 4"
     with Tidings(tmp_path / "bare") as tidings, console(tidings) as address:
         ana = Visitor(address, Access(tidings.store).make("ana", [Scope.SUBSCRIBE], "ana").secret)
         checked = ana.post("/console/subscriptions", language="predicates", text=empty, act="check")
-        made = ana.post("/console/subscriptions", language="predicates", text=empty)
-        for shown in (checked.text, ana.get(made.headers["location"]).text):
+        created = ana.post("/console/subscriptions", language="predicates", text=empty)
+        for shown in (checked.text, ana.get(created.headers["location"]).text):
             assert "no single value of price satisfies both predicates" in shown
             assert "Join them with &#39;or&#39; if either is enough" in shown
 
 
-def test_preview_says_how_many_publications_do_not_fit_the_schema(tmp_path: Path) -> None:
+def test_preview_counts_publications_violating_schema(tmp_path: Path) -> None:
     with Tidings(tmp_path / "home") as tidings, console(tidings) as address:
         tidings.publish('{"temperature": 5}')
         tidings.extend_schema(SCHEMA)

@@ -1,4 +1,4 @@
-"""Advice that refusals give: the text that it leads to compiles, and matches a publication."""
+"""Hints of error messages: the text that a hint leads to compiles, and matches a publication."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def schema() -> EventSchema:
     return load_text(SCHEMA)
 
 
-def refused(language: str, text: str, schema: EventSchema | None = None) -> str:
+def error_message(language: str, text: str, schema: EventSchema | None = None) -> str:
     with pytest.raises(SubscriptionError) as problem:
         LANGUAGES[language].compile(Context(text, schema))
     return problem.value.message()
@@ -162,52 +162,52 @@ ADVICE = [
         PAGE,
     ),
 ]
-"""A language, a text, the advice in its refusal, the text of somebody who follows it, and what that matches."""
+"""A language, an invalid text, the advice in its error, the corrected text, and a publication that it matches."""
 
 
-@pytest.mark.parametrize(("language", "text", "advised", "followed", "body"), ADVICE)
-def test_advice_followed_matches(language: str, text: str, advised: str, followed: str, body: str) -> None:
-    refused(language, text)
-    assert advised in followed
-    assert LANGUAGES[language].compile(Context(followed)).clauses
-    assert MATCHES[language](followed, body), f"{followed} matches nothing"
+@pytest.mark.parametrize(("language", "text", "advised", "corrected", "body"), ADVICE)
+def test_advice_corrected_text_compiles_and_matches(
+    language: str, text: str, advised: str, corrected: str, body: str
+) -> None:
+    error_message(language, text)
+    assert advised in corrected
+    assert LANGUAGES[language].compile(Context(corrected)).clauses
+    assert MATCHES[language](corrected, body), f"{corrected} matches nothing"
 
 
 @pytest.mark.parametrize(
     ("text", "advised"),
     [(text, advised) for language, text, advised, *_ in ADVICE if language == "predicates"],
 )
-def test_advice_of_predicates_is_the_text_to_write(text: str, advised: str) -> None:
-    assert advised in refused("predicates", text)
+def test_advice_of_predicates_contains_text_to_write(text: str, advised: str) -> None:
+    assert advised in error_message("predicates", text)
 
 
 @pytest.mark.parametrize(
     "text", ["price > quantity", "price = quantity", 'price > "quantity"', "title = symbol"]
 )
-def test_advice_two_attributes_of_the_schema_are_not_told_to_be_quoted(
-    text: str, schema: EventSchema
-) -> None:
-    message = refused("predicates", text, schema)
+def test_advice_comparing_two_attributes_suggests_no_quotes(text: str, schema: EventSchema) -> None:
+    message = error_message("predicates", text, schema)
     assert "comparing two attributes is not supported" in message
     assert "'quantity'" not in message and "'symbol'" not in message
 
 
 @pytest.mark.parametrize("text", ["price > reserve", 'price > "reserve"', "sold = yes", "since > whenever"])
-def test_advice_no_quotes_where_the_domain_has_no_strings(text: str, schema: EventSchema) -> None:
+def test_advice_for_domain_without_strings_suggests_no_quotes(text: str, schema: EventSchema) -> None:
     word = text.split()[-1].strip('"')
-    message = refused("predicates", text, schema)
+    message = error_message("predicates", text, schema)
     assert f"'{word}'" not in message and ", but " in message
 
 
-def test_advice_a_word_that_is_no_attribute_is_told_to_be_quoted(schema: EventSchema) -> None:
-    assert "write strings in single quotes: 'YHOO'" in refused("predicates", "symbol = YHOO", schema)
+def test_advice_for_unknown_word_suggests_quotes(schema: EventSchema) -> None:
+    assert "write strings in single quotes: 'YHOO'" in error_message("predicates", "symbol = YHOO", schema)
 
 
 @pytest.mark.parametrize(
     "text", ["date > now()", "date > now", "title matches '.*clock'", "title like 'a%b'", "title ~ '^clock'"]
 )
-def test_advice_what_is_not_supported_is_not_told_to_be_searched_for(text: str) -> None:
-    message = refused("predicates", text)
+def test_advice_for_unsupported_function_suggests_no_text_search(text: str) -> None:
+    message = error_message("predicates", text)
     assert "'now'" not in message and "write title" not in message and "is written" not in message
 
 

@@ -1,4 +1,4 @@
-"""Text pairs of every language: a text, and its one form or what is said about it."""
+"""Text pairs of every language: a text, and its canonical form or error message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.events.predicate_tree import show_tree
 from tidings.graphs.patterns import pattern_parser
 from tidings.metadata.rules import rule_parser
 
-SHOWN: dict[str, Callable[[str], str]] = {
+CANONICAL: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
     "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
     "gql": lambda text: pattern_parser.show(pattern_parser.parse(text)),
@@ -24,23 +24,23 @@ SHOWN: dict[str, Callable[[str], str]] = {
 }
 PAIRS = [
     pytest.param(language, pair, id=f"{language}: {pair}")
-    for language in SHOWN
+    for language in CANONICAL
     for pair in read_pairs(PAIRS_FOLDER / f"{language}.txt")
 ]
 
 
-def parsed(language: str, text: str) -> str:
+def parse_outcome(language: str, text: str) -> str:
     try:
-        return outcome(SHOWN[language](text))
+        return outcome(CANONICAL[language](text))
     except SubscriptionError as problem:
         return outcome(problem)
 
 
 @pytest.mark.parametrize(("language", "pair"), PAIRS)
-def test_pairs(language: str, pair: Pair) -> None:
-    assert parsed(language, pair.given) == pair.expected
+def test_parse_gives_canonical_form_or_error(language: str, pair: Pair) -> None:
+    assert parse_outcome(language, pair.given) == pair.expected
 
 
 @pytest.mark.parametrize(("language", "pair"), [one for one in PAIRS if "\n" not in one.values[1].expected])
-def test_what_is_shown_is_shown_again(language: str, pair: Pair) -> None:
-    assert parsed(language, pair.expected) == pair.expected
+def test_parse_of_canonical_form_is_idempotent(language: str, pair: Pair) -> None:
+    assert parse_outcome(language, pair.expected) == pair.expected

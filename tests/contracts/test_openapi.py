@@ -68,9 +68,9 @@ def contract_config(document: dict[str, Any]) -> SchemathesisConfig:
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("home")) as made:
-        fill(made)
-        yield made
+    with served(tmp_path_factory.mktemp("home")) as running:
+        fill(running)
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -99,15 +99,15 @@ def failures(case: Any, headers: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize(
     "mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "violating"]
 )
-def test_generated_request_is_answered_as_the_document_says(
+def test_openapi_generated_requests_get_declared_responses(
     at: Served, schema: Any, mode: GenerationMode
 ) -> None:
-    made = Access(at.context.tidings.store).make(f"ana {mode.value}", ["subscribe", "publish"], "ana")
-    headers = {"Authorization": f"Bearer {made.secret}"}
+    created = Access(at.context.tidings.store).make(f"ana {mode.value}", ["subscribe", "publish"], "ana")
+    headers = {"Authorization": f"Bearer {created.secret}"}
     wrong: dict[str, str] = {}
-    tried = set[str]()
-    for found in schema.get_all_operations():
-        operation = found.ok()
+    tested = set[str]()
+    for result in schema.get_all_operations():
+        operation = result.ok()
 
         @seed(1)
         @settings(
@@ -120,17 +120,17 @@ def test_generated_request_is_answered_as_the_document_says(
         @given(case=operation.as_strategy(generation_mode=mode))
         def check(case: Any) -> None:
             label = case.operation.label
-            tried.add(label)
+            tested.add(label)
             for each in failures(case, headers):
                 wrong.setdefault(label, f"{each}\n{case.as_curl_command()[:400]}")
 
         check()
-    assert tried == {found.ok().label for found in schema.get_all_operations()}
-    assert not wrong, "\n\n".join(f"{label}: {told}" for label, told in wrong.items())
+    assert tested == {result.ok().label for result in schema.get_all_operations()}
+    assert not wrong, "\n\n".join(f"{label}: {message}" for label, message in wrong.items())
 
 
-def test_document_declares_which_texts_a_parameter_takes(schema: Any) -> None:
-    """A NUL is refused in every address: whoever generates requests of the document sends none."""
+def test_openapi_text_parameters_declare_pattern(schema: Any) -> None:
+    """Every address with a NUL is rejected, so generators must not send one."""
     declared = [
         one
         for path in schema.raw_schema["paths"].values()
@@ -147,8 +147,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 
 @pytest.mark.parametrize("id", ["1", "stream", "a/b", "a%2Fb", "a%2Fpause", "renew/x"])
-def test_undeclared_method_is_refused_with_the_declared_ones(at: Served, schema: Any, id: str) -> None:
-    """`HEAD` is allowed where `GET` is; `OPTIONS` is nowhere declared. Ids that the service makes have no slash."""
+def test_openapi_undeclared_method_answers_405_with_declared_ones(at: Served, schema: Any, id: str) -> None:
+    """`HEAD` is allowed where `GET` is; no path declares `OPTIONS`. Ids that the service generates have no slash."""
     with httpx.Client(base_url=at.url, trust_env=False) as client:
         for path, operations in schema.raw_schema["paths"].items():
             if path.startswith("/v1/destinations/") and not id.isalnum():
@@ -161,8 +161,8 @@ def test_undeclared_method_is_refused_with_the_declared_ones(at: Served, schema:
                 assert set(answer.headers["allow"].split(", ")) == allowed, (method, path)
 
 
-def test_declared_method_is_answered_by_its_own_route(at: Served, schema: Any) -> None:
-    """A request without a token is refused by the route that the document has, and by no other."""
+def test_openapi_declared_method_reaches_its_route(at: Served, schema: Any) -> None:
+    """A request without a token is rejected by the route of the document."""
     with httpx.Client(base_url=at.url, trust_env=False) as client:
         for path, operations in schema.raw_schema["paths"].items():
             address = path.replace("{id}", "1").replace("{number}", "1")

@@ -1,4 +1,4 @@
-"""What the console says of what somebody publishes is what the API says."""
+"""The console reports about a publication what the API reports."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield at
 
 
-def over_http(service: Served, text: str, kind: str, **parameters: str) -> httpx.Response:
+def publish_by_api(service: Served, text: str, kind: str, **parameters: str) -> httpx.Response:
     headers = {"authorization": f"Bearer {service.token}", "content-type": kind}
     return httpx.post(
         f"{service.url}/v1/publications", content=text.encode(), params=parameters, headers=headers
     )
 
 
-def by_paste(service: Served, text: str, kind: str, **fields: str) -> httpx.Response:
+def publish_by_console(service: Served, text: str, kind: str, **fields: str) -> httpx.Response:
     return Visitor(service.url, service.token).post("/console/publish", text=text, kind=kind, **fields)
 
 
@@ -57,17 +57,20 @@ def by_paste(service: Served, text: str, kind: str, **fields: str) -> httpx.Resp
         ("application/cloudevents+json", json.dumps(EVENT | {"audience": "board"}), {"audience": "press"}),
     ],
 )
-def test_what_is_wrong_is_said_in_the_same_words(
+def test_publish_console_errors_have_facts_of_api_errors(
     service: Served, kind: str, text: str, more: dict[str, str]
 ) -> None:
-    said, page = over_http(service, text, kind, **more), by_paste(service, text, kind, **more)
-    assert said.status_code in (409, 413, 415, 422), said.text
-    assert page.status_code == (409 if said.status_code == 409 else 422)
-    shown = unescape(page.text)
-    told: dict[str, Any] = said.json()
-    assert told["what"].lower() in shown.lower()
+    answer, page = (
+        publish_by_api(service, text, kind, **more),
+        publish_by_console(service, text, kind, **more),
+    )
+    assert answer.status_code in (409, 413, 415, 422), answer.text
+    assert page.status_code == (409 if answer.status_code == 409 else 422)
+    page_text = unescape(page.text)
+    problem: dict[str, Any] = answer.json()
+    assert problem["what"].lower() in page_text.lower()
     for fact in ("received", "accepted", "hint"):
-        assert (told.get(fact) or "").lower() in shown.lower(), fact
+        assert (problem.get(fact) or "").lower() in page_text.lower(), fact
 
 
 @pytest.mark.parametrize(
@@ -79,24 +82,24 @@ def test_what_is_wrong_is_said_in_the_same_words(
         ("application/cloudevents+json", json.dumps(EVENT), "", ["from-the-event"]),
     ],
 )
-def test_what_was_published_there_is_known_here(
+def test_publish_console_then_api_is_idempotent(
     service: Served, kind: str, text: str, id: str, ids: list[str]
 ) -> None:
-    """By the same ids, with the same bytes: nothing is new the second time."""
-    page = by_paste(service, text, kind, id=id)
+    """With the same ids and the same bytes."""
+    page = publish_by_console(service, text, kind, id=id)
     assert page.status_code == 200 and all(f"<code>{each}</code>" in page.text for each in ids), page.text
-    again = over_http(service, text, kind, **({"id": id} if id else {}))
+    again = publish_by_api(service, text, kind, **({"id": id} if id else {}))
     assert again.status_code == 200, again.text
-    told = again.json()
-    assert [one["new"] for one in told.get("publications", [told])] == [False] * len(ids)
+    payload = again.json()
+    assert [one["new"] for one in payload.get("publications", [payload])] == [False] * len(ids)
 
 
-def test_each_of_many_lines_stands_for_itself_under_its_number(service: Served) -> None:
+def test_publish_lines_console_reports_outcomes_of_api(service: Served) -> None:
     text = '{"price": 1}\n\n{"price": }\n{"price": 3}\n["no event"]\n'
-    told = over_http(service, text, "application/jsonl").json()
-    page = unescape(by_paste(service, text, "").text)
+    payload = publish_by_api(service, text, "application/jsonl").json()
+    page = unescape(publish_by_console(service, text, "").text)
     assert "2 publications" in page and "2 refused" in page
-    refused = [one for one in told["outcomes"] if one.get("problem")]
+    refused = [one for one in payload["outcomes"] if one.get("problem")]
     assert [one["line"] for one in refused] == [3, 5]
     for one in refused:
         assert f"Line {one['line']} refused:" in page and one["problem"]["message"] in page

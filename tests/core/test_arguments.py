@@ -1,4 +1,4 @@
-"""Validation of arguments at the entry points of the library, and of values that databases can hold."""
+"""Validation of arguments at the entry points of the library, and of values that databases can store."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from tidings.errors import InputError
         ("\x00", ""),
     ],
 )
-def test_check_members_bad_text_is_rejected_with_its_pointer(value: object, pointer: str) -> None:
-    with pytest.raises(InputError) as refused:
+def test_check_members_bad_text_is_rejected_with_pointer(value: object, pointer: str) -> None:
+    with pytest.raises(InputError) as problem:
         check_members(value)
-    assert refused.value.pointer == pointer
+    assert problem.value.pointer == pointer
 
 
-def test_check_members_below_a_long_name_makes_no_pointers() -> None:
-    """A pointer for each of 200,000 values below a name of megabytes would be copied for minutes."""
+def test_check_members_below_long_name_builds_no_pointers() -> None:
+    """Building a pointer for each of 200,000 values below a name of megabytes would take minutes."""
     value = {"k" * 2_000_000: ["x", {"y": "z"}] * 50}
     tracemalloc.start()
     try:
@@ -73,15 +73,15 @@ class Student(Base):
     name: Mapped[str]
 
 
-ONE = Subscription("s1", "ana", "predicates", "price < 3")
+SUBSCRIPTION = Subscription("s1", "ana", "predicates", "price < 3")
 CALLS: dict[str, list[Callable[[], object]]] = {
     "decode": [lambda: decode({"price": 5}), lambda: decode(None), lambda: decode(b"{}", {})],  # type: ignore[arg-type]
     "compile_many": [
         lambda: compile_many(["price < 3"]),  # type: ignore[list-item]
         lambda: compile_many("price < 3"),  # type: ignore[arg-type]
-        lambda: compile_many(ONE),  # type: ignore[arg-type]
-        lambda: compile_many([ONE], "schema.yaml"),  # type: ignore[arg-type]
-        lambda: compile_many([ONE], None, "many"),  # type: ignore[arg-type]
+        lambda: compile_many(SUBSCRIPTION),  # type: ignore[arg-type]
+        lambda: compile_many([SUBSCRIPTION], "schema.yaml"),  # type: ignore[arg-type]
+        lambda: compile_many([SUBSCRIPTION], None, "many"),  # type: ignore[arg-type]
     ],
     "compile_text": [lambda: compile_text(5), lambda: compile_text("a = 1", {})],  # type: ignore[arg-type]
     "load_schema": [lambda: load_schema(5), lambda: load_schema({})],  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ CALLS: dict[str, list[Callable[[], object]]] = {
         lambda: Index.create(5),  # type: ignore[arg-type]
         lambda: Index.open(None),  # type: ignore[arg-type]
         lambda: Index.is_in(5),  # type: ignore[arg-type]
-        lambda: Index.create().add([ONE]),  # type: ignore[arg-type]
+        lambda: Index.create().add([SUBSCRIPTION]),  # type: ignore[arg-type]
         lambda: Index.create().remove([5]),  # type: ignore[list-item]
         lambda: Index.create().change([], None),  # type: ignore[arg-type]
         lambda: Index.create().match([{"price": 5}]),  # type: ignore[dict-item]
@@ -111,47 +111,47 @@ METHODS: dict[str, Callable[[Tidings], object]] = {
 
 
 @pytest.mark.parametrize("call", [call for calls in CALLS.values() for call in calls])
-def test_entry_points_wrong_type_is_a_tidings_error(call: Callable[[], object]) -> None:
+def test_entry_points_wrong_type_is_tidings_error(call: Callable[[], object]) -> None:
     with pytest.raises(TidingsError):
         call()
 
 
 @pytest.mark.parametrize("call", METHODS.values(), ids=METHODS)
-def test_tidings_wrong_type_names_the_argument(call: Callable[[Tidings], object], tmp_path: Path) -> None:
+def test_tidings_wrong_type_names_argument(call: Callable[[Tidings], object], tmp_path: Path) -> None:
     with Tidings(tmp_path) as home, pytest.raises(TidingsError, match="has the wrong type"):
         call(home)
 
 
-MADE_HERE = "made by the library: a program reads them"
+CREATED_BY_LIBRARY = "created by the library: a program only reads them"
 UNCHECKED = {
-    "EventSchema.domain": "asked for every event; any value is a name that there is not",
-    "EventSchema.domain_of": "asked for every event; any value is a name that there is not",
-    "EventSchema.problem": "called by the checks of a schema alone",
-    "EventSchema.view": "asked for every event, with types that were read from it",
-    "Index.__init__(parts)": "called by create and open alone",
-    "Index.__init__(keep)": "called by create and open alone",
-    "Match": MADE_HERE,
-    "Notification": MADE_HERE,
+    "EventSchema.domain": "called for every event; a wrong value is an unknown name",
+    "EventSchema.domain_of": "called for every event; a wrong value is an unknown name",
+    "EventSchema.problem": "called only by the checks of a schema",
+    "EventSchema.view": "called for every event, with types that were read from it",
+    "Index.__init__(parts)": "called only by create and open",
+    "Index.__init__(keep)": "called only by create and open",
+    "Match": CREATED_BY_LIBRARY,
+    "Notification": CREATED_BY_LIBRARY,
     "Object": "any value may be a key, and the family is looked up in the model",
-    "Publication": MADE_HERE,
-    "Reason": MADE_HERE,
-    "Reject": MADE_HERE,
-    "notice(base)": "refused by reading the model; see test_notice_and_elements_wrong_type_is_a_tidings_error",
-    "notice(bulk)": "refused with the words that are accepted, once the rest is right",
-    "notice(sessions)": "refused once the model is read",
-    "notice(tell)": "a protocol; refused once the model is read",
+    "Publication": CREATED_BY_LIBRARY,
+    "Reason": CREATED_BY_LIBRARY,
+    "Reject": CREATED_BY_LIBRARY,
+    "notice(base)": "rejected by reading the model; see test_notice_and_elements_wrong_type_is_tidings_error",
+    "notice(bulk)": "rejected with the accepted words, after the other arguments are checked",
+    "notice(sessions)": "rejected after the model is read",
+    "notice(tell)": "a protocol; rejected after the model is read",
 }
-"""Callables, or parameters of theirs, whose types are not checked at the call, and why."""
+"""Callables and parameters whose types are not checked at the call, with the reason."""
 
 
 class Wrong:
-    """A value of a type that nothing accepts; not even as a key."""
+    """A value of a type that no parameter accepts, not even as a key."""
 
     __hash__ = None  # type: ignore[assignment]
 
 
 def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
-    """All functions that are public, the public methods of all classes that are, and their constructors."""
+    """Yield public functions, public methods of public classes, and their constructors."""
     for name in tidings.__all__:
         public = getattr(tidings, name)
         if not isinstance(public, type):
@@ -159,37 +159,37 @@ def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
         elif not issubclass(public, Exception):
             is_value = is_dataclass(public)
             yield (name, public) if is_value else (f"{name}.__init__", partial(public.__init__, None))
-            for method, found in inspect.getmembers(public, callable):
+            for method, member in inspect.getmembers(public, callable):
                 if not method.startswith("_"):
-                    is_bound = inspect.ismethod(found) or isinstance(vars(public).get(method), staticmethod)
-                    yield f"{name}.{method}", found if is_bound else partial(found, None)
+                    is_bound = inspect.ismethod(member) or isinstance(vars(public).get(method), staticmethod)
+                    yield f"{name}.{method}", member if is_bound else partial(member, None)
 
 
-def parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+def list_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [one for one in inspect.signature(function).parameters.values() if one.kind not in variable]
 
 
 def call_with_wrong(function: Callable[..., object], wrong: inspect.Parameter) -> object:
-    """Call it with an argument of a wrong type; values are given all fields that they need."""
+    """Call `function` with an argument of a wrong type; a value type also receives its required fields."""
     if wrong.kind is inspect.Parameter.POSITIONAL_ONLY:
         return function(Wrong())
-    needed = parameters(function) if isinstance(function, type) else []
+    needed = list_parameters(function) if isinstance(function, type) else []
     fields = {one.name: FIELDS.get(one.name, "x") for one in needed if one.default is one.empty}
     return function(**fields | {wrong.name: Wrong()})
 
 
 FIELDS = {"subscriber": Object("Person", 1)}
-EVERY = [
+PARAMETERS = [
     pytest.param(function, parameter, id=f"{name}({parameter.name})")
     for name, function in public_callables()
-    for parameter in parameters(function)
+    for parameter in list_parameters(function)
     if name not in UNCHECKED and f"{name}({parameter.name})" not in UNCHECKED
 ]
 
 
-@pytest.mark.parametrize(("function", "parameter"), EVERY)
-def test_every_public_parameter_wrong_type_is_a_tidings_error(
+@pytest.mark.parametrize(("function", "parameter"), PARAMETERS)
+def test_public_parameter_wrong_type_is_tidings_error(
     function: Callable[..., object], parameter: inspect.Parameter
 ) -> None:
     with pytest.raises(TidingsError, match="has the wrong type"):
@@ -198,7 +198,7 @@ def test_every_public_parameter_wrong_type_is_a_tidings_error(
 
 def test_unchecked_callables_are_public() -> None:
     known = dict(public_callables())
-    known |= {f"{name}({one.name})": known[name] for name in [*known] for one in parameters(known[name])}
+    known |= {f"{name}({one.name})": known[name] for name in [*known] for one in list_parameters(known[name])}
     assert set(UNCHECKED) <= set(known)
 
 
@@ -230,29 +230,29 @@ def test_public_callables_include_methods_and_constructors() -> None:
         lambda: list(Client("http://127.0.0.1:1", "tdg_x").subscribe_many([Wrong()])),  # type: ignore[list-item]
     ],
 )
-def test_notice_and_elements_wrong_type_is_a_tidings_error(call: Callable[[], object]) -> None:
+def test_notice_and_elements_wrong_type_is_tidings_error(call: Callable[[], object]) -> None:
     with pytest.raises(TidingsError):
         call()
 
 
-def test_publish_many_wrong_element_is_its_outcome(tmp_path: Path) -> None:
+def test_publish_many_wrong_element_is_rejected_alone(tmp_path: Path) -> None:
     with Tidings(tmp_path) as home:
         first, second, third = home.publish_many([b'{"a": 1}', {"a": 1}, b'{"a": 2}'])  # type: ignore[list-item]
         assert isinstance(second, Reject) and "has the wrong type" in second.reason
         assert [getattr(one, "position", None) for one in (first, third)] == [1, 2]
 
 
-def test_entry_points_what_is_clear_is_accepted(tmp_path: Path) -> None:
+def test_entry_points_unambiguous_forms_are_accepted(tmp_path: Path) -> None:
     assert decode('{"price": 5}') == decode(b'{"price": 5}')
     index = Index.create()
-    index.add(compile_many([ONE]))
+    index.add(compile_many([SUBSCRIPTION]))
     assert index.remove("s1") == 1
     with Tidings(tmp_path) as home:
-        made = home.subscribe("ana", "price < 3")
-        assert home.unsubscribe(made.id) == [made.id]
+        subscription = home.subscribe("ana", "price < 3")
+        assert home.unsubscribe(subscription.id) == [subscription.id]
 
 
-def test_entry_points_message_says_what_to_pass() -> None:
+def test_entry_points_message_shows_correct_call() -> None:
     with pytest.raises(TidingsError) as problem:
         compile_many(["price < 3"])  # type: ignore[list-item]
     assert str(problem.value) == (

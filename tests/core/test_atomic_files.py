@@ -21,11 +21,11 @@ from tidings.spark import checkpoint
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 
-pytestmark = pytest.mark.usefixtures("stores_made_anew")
+pytestmark = pytest.mark.usefixtures("migrated_stores")
 
 
 @pytest.fixture(autouse=True)
-def lenient() -> Iterator[None]:
+def lenient_umask() -> Iterator[None]:
     before = os.umask(0o002)
     yield
     os.umask(before)
@@ -35,7 +35,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_new_home_is_private(tmp_path: Path) -> None:
+def test_home_new_files_are_private(tmp_path: Path) -> None:
     home = tmp_path / "above" / "home"
     with Tidings(home) as tidings:
         tidings.publish('{"price": 1}')
@@ -61,11 +61,11 @@ def test_new_home_is_private(tmp_path: Path) -> None:
 def test_store_elsewhere_and_repository_are_private(tmp_path: Path) -> None:
     with open_store(sqlite_url(tmp_path / "other.db")):
         assert mode(tmp_path / "other.db") == mode(tmp_path / "other.db-wal") == 0o600
-    with Repository(tmp_path / "repository") as made:
-        assert (mode(made.home), mode(made.home / "store.db")) == (0o700, 0o600)
+    with Repository(tmp_path / "repository") as repository:
+        assert (mode(repository.home), mode(repository.home / "store.db")) == (0o700, 0o600)
 
 
-def test_existing_files_keep_their_mode(tmp_path: Path) -> None:
+def test_home_existing_files_keep_mode(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     with Tidings(home) as tidings:
@@ -77,7 +77,7 @@ def test_existing_files_keep_their_mode(tmp_path: Path) -> None:
         assert (mode(home), mode(home / "store.db"), mode(home / "store.db-wal")) == (0o750, 0o640, 0o640)
 
 
-def test_write_atomically_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+def test_write_atomically_replaced_file_keeps_mode(tmp_path: Path) -> None:
     path = tmp_path / "stream.json"
     path.touch()
     path.chmod(0o640)
@@ -85,17 +85,17 @@ def test_write_atomically_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
     assert (mode(path), path.read_text()) == (0o640, "new")
     (tmp_path / ".other.unfinished").touch(0o644)
     write_atomically(tmp_path / "other", "new", private=True)
-    assert mode(tmp_path / "other") == 0o600, "whatever a crash has left"
+    assert mode(tmp_path / "other") == 0o600, "an unfinished file of a crash does not count"
 
 
 LOCKED = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
 
 
-def test_private_file_existing_file_keeps_its_locks(tmp_path: Path) -> None:
-    """A process loses its locks on a file when it closes it once, however often it has it open."""
+def test_private_file_existing_file_keeps_locks(tmp_path: Path) -> None:
+    """A process loses its locks on a file as soon as it closes one of several open handles."""
     path = tmp_path / "store.db"
-    with path.open("w") as held:
-        fcntl.lockf(held, fcntl.LOCK_EX)
+    with path.open("w") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX)
         private_file(path)
         other = subprocess.run(
             [sys.executable, "-c", LOCKED, path], capture_output=True, text=True, check=False
@@ -127,7 +127,7 @@ with temporary_beside(Path(sys.argv[1])) as unfinished:
 """
 
 
-def started(program: str, *arguments: str) -> subprocess.Popen[str]:
+def start_program(program: str, *arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         stdin=subprocess.PIPE,
@@ -142,31 +142,31 @@ def started(program: str, *arguments: str) -> subprocess.Popen[str]:
 def test_write_atomically_concurrent_processes_never_mix_contents(tmp_path: Path) -> None:
     path = tmp_path / "status"
     write_atomically(path, "a" * SIZE)
-    writers = [started(WRITER.format(size=SIZE), str(path), letter) for letter in "abc"]
+    writers = [start_program(WRITER.format(size=SIZE), str(path), letter) for letter in "abc"]
     for writer in writers:
         assert writer.stdin
         print(file=writer.stdin, flush=True)
-    seen = set()
+    contents = set()
     while any(writer.poll() is None for writer in writers):
-        seen.add(path.read_text())
+        contents.add(path.read_text())
     assert [(writer.wait(), writer.communicate()[1]) for writer in writers] == [(0, "")] * 3
-    assert seen <= {letter * SIZE for letter in "abc"}
+    assert contents <= {letter * SIZE for letter in "abc"}
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_atomically_after_killed_writer_removes_its_file(tmp_path: Path) -> None:
+def test_write_atomically_after_killed_writer_removes_leftover(tmp_path: Path) -> None:
     path = tmp_path / "status"
-    killed = started(KILLED, str(path))
-    (left,) = tmp_path.iterdir()
+    killed = start_program(KILLED, str(path))
+    (leftover,) = tmp_path.iterdir()
     write_atomically(path, "new")
-    assert left.exists(), "a file that is being written stays"
+    assert leftover.exists(), "a file that is being written stays"
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     write_atomically(tmp_path / "another", "new")
-    assert not left.exists()
+    assert not leftover.exists()
 
 
-def test_write_atomically_failure_leaves_the_old_file_only(tmp_path: Path) -> None:
+def test_write_atomically_failure_leaves_old_file_only(tmp_path: Path) -> None:
     path = tmp_path / "status"
     write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):

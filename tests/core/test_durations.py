@@ -68,7 +68,7 @@ def test_show_uses_largest_dividing_unit(seconds: int, text: str) -> None:
 
 
 @given(st.integers(1, durations.LONGEST))
-def test_parse_reads_what_show_writes(seconds: int) -> None:
+def test_parse_of_show_is_same_duration(seconds: int) -> None:
     assert durations.parse(durations.show(seconds)) == seconds
 
 

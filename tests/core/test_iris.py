@@ -1,4 +1,4 @@
-"""Resolution of relative IRIs: the RFC's examples, its pseudo-code taken literally, and pyoxigraph."""
+"""Resolution of relative IRIs, compared with the RFC's examples, its pseudocode, and pyoxigraph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = [tuple(example.split()) for example in re.split(r"[|\n]", RFC_EXAMPLE
 
 
 @pytest.mark.parametrize(("reference", "expected"), EXAMPLES)
-def test_resolve_iri_gives_the_examples_of_rfc_3986(reference: str, expected: str) -> None:
+def test_resolve_iri_agrees_with_examples_of_rfc_3986(reference: str, expected: str) -> None:
     assert resolve_iri(RFC_BASE, reference) == expected
 
 
@@ -68,43 +68,45 @@ REFERENCES = st.builds("{}{}{}".format, st.sampled_from(["", "", "/", "//k/", "/
 
 
 @given(BASES, REFERENCES)
-def test_resolve_iri_agrees_with_the_pseudocode_of_the_rfc(base: str, reference: str) -> None:
-    expected = _by_the_rfc(base, reference)
-    assume(not re.match(r"\w+://(?![hk])", expected))  # the RFC has no rule for what becomes an authority
+def test_resolve_iri_agrees_with_pseudocode_of_rfc_3986(base: str, reference: str) -> None:
+    expected = _resolve_by_rfc(base, reference)
+    assume(
+        not re.match(r"\w+://(?![hk])", expected)
+    )  # the RFC has no rule for a path that becomes an authority
     assert resolve_iri(base, reference) == expected
 
 
 @given(BASES, REFERENCES)
 def test_resolve_iri_agrees_with_pyoxigraph(base: str, reference: str) -> None:
-    """Only where pyoxigraph follows the RFC: it keeps the dots of a base, and of a reference with an authority, and
-    loses the root of a path without authority (`s:` for `/..` on `s:/a`).
+    """Compare only where pyoxigraph follows the RFC. It keeps the dots of a base and of a reference with an
+    authority, and loses the root of a path without authority (`s:` for `/..` on `s:/a`).
     """
     assume(not re.search(r"(^|/)\.\.?(/|$)", re.split(r"[?#]", base)[0].partition(":")[2]))
     assume(not reference.startswith("//") and (base.startswith("http:") or "." not in reference))
-    assert resolve_iri(base, reference) == _by_pyoxigraph(base, reference)
+    assert resolve_iri(base, reference) == _resolve_by_pyoxigraph(base, reference)
 
 
 def test_resolve_iri_takes_linear_time_for_many_dot_segments() -> None:
     assert resolve_iri("http://h/", "a/../" * 200_000) == "http://h/"
 
 
-def test_is_absolute_asks_for_a_scheme() -> None:
+def test_is_absolute_requires_scheme() -> None:
     assert (
         is_absolute("urn:x") and is_absolute("http://h") and not is_absolute("//h") and not is_absolute("1:x")
     )
 
 
-def _by_pyoxigraph(base: str, reference: str) -> str:
+def _resolve_by_pyoxigraph(base: str, reference: str) -> str:
     text = f"<{reference}> <urn:p> <urn:o> ."
     quad = next(iter(ox.parse(text.encode(), format=ox.RdfFormat.TURTLE, base_iri=base)))
     assert isinstance(quad.subject, ox.NamedNode)
     return quad.subject.value
 
 
-def _by_the_rfc(base: str, reference: str) -> str:
-    """Section 5.2.2 to 5.3, word for word."""
-    _, r_authority, r_path, r_query, r_fragment = _parts(reference)
-    scheme, authority, path, query, _ = _parts(base)
+def _resolve_by_rfc(base: str, reference: str) -> str:
+    """Sections 5.2.2 to 5.3, literally."""
+    _, r_authority, r_path, r_query, r_fragment = _split_iri(reference)
+    scheme, authority, path, query, _ = _split_iri(base)
     if r_authority is not None:
         authority, path, query = r_authority, _remove_dot_segments(r_path), r_query
     elif r_path == "":
@@ -125,11 +127,11 @@ def _by_the_rfc(base: str, reference: str) -> str:
     )
 
 
-def _parts(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
-    """The regular expression of appendix B."""
-    found = re.fullmatch(r"(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?", iri)
-    assert found
-    return found[2], found[4], found[5], found[7], found[9]
+def _split_iri(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+    """Split an IRI with the regular expression of appendix B."""
+    parts = re.fullmatch(r"(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?", iri)
+    assert parts
+    return parts[2], parts[4], parts[5], parts[7], parts[9]
 
 
 def _remove_dot_segments(path: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from tidings.core.lifecycle import without_gc
 
 
-def test_without_gc_resumes_after_an_error() -> None:
+def test_without_gc_resumes_after_error() -> None:
     assert gc.isenabled()
     with pytest.raises(LookupError), without_gc():
         assert not gc.isenabled()
@@ -20,7 +20,7 @@ def test_without_gc_resumes_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_without_gc_leaves_a_disabled_collector_disabled() -> None:
+def test_without_gc_leaves_disabled_collector_disabled() -> None:
     gc.disable()
     try:
         with without_gc():

@@ -1,4 +1,4 @@
-"""Limits from the environment, and what they do to documents and subscriptions."""
+"""Limits from the environment, and their effect on documents and subscriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_limits_from_unnamed_limits_keep_defaults(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "given",
+    "setting",
     [
         "depth",
         "depth=",
@@ -38,13 +38,13 @@ def test_limits_from_unnamed_limits_keep_defaults(monkeypatch: pytest.MonkeyPatc
         pytest.param("depth=" + "9" * 5_000, id="many digits"),
     ],
 )
-def test_limits_from_invalid_limit_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    monkeypatch.setenv(NAME, given)
+def test_limits_from_invalid_limit_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv(NAME, setting)
     with pytest.raises(SetupError, match=f"not a limit.*{NAME}"):
         limits_from(NAME, xml_decoder.Limits)
 
 
-def tidings(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_command(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tidings", *words, "--home", str(home)]
     return subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=120
@@ -52,11 +52,11 @@ def tidings(home: Path, *words: str, **environment: str) -> subprocess.Completed
 
 
 def test_commands_apply_limits_from_environment(tmp_path: Path) -> None:
-    done = tidings(tmp_path, "publish", "<a><b/></a>", TIDINGS_DOCUMENT_LIMITS="depth=1")
-    assert done.returncode == 2 and "at most 1 levels (the limit depth)" in done.stderr
+    result = run_command(tmp_path, "publish", "<a><b/></a>", TIDINGS_DOCUMENT_LIMITS="depth=1")
+    assert result.returncode == 2 and "at most 1 levels (the limit depth)" in result.stderr
     path = ("subscribe", "--as", "ana", "--language", "xpath", "/a/b/c")
-    done = tidings(tmp_path, *path, TIDINGS_XPATH_LIMITS="steps=2")
-    assert done.returncode == 2 and "steps" in done.stderr
-    done = tidings(tmp_path, *path, TIDINGS_XPATH_LIMITS="staps=2")
-    assert done.returncode == 4 and "TIDINGS_XPATH_LIMITS" in done.stderr
-    assert tidings(tmp_path, *path).returncode == 0
+    result = run_command(tmp_path, *path, TIDINGS_XPATH_LIMITS="steps=2")
+    assert result.returncode == 2 and "steps" in result.stderr
+    result = run_command(tmp_path, *path, TIDINGS_XPATH_LIMITS="staps=2")
+    assert result.returncode == 4 and "TIDINGS_XPATH_LIMITS" in result.stderr
+    assert run_command(tmp_path, *path).returncode == 0

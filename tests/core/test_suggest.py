@@ -1,4 +1,4 @@
-"""Words for errors: suggestions agree with difflib and stay within bounds; names, lists and excerpts."""
+"""Suggestions in errors agree with difflib and stay within bounds; names, lists and excerpts."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_closest_without_bounds_always_searches(guesses: Guesses) -> None:
 
 def test_bounded_search_limits_comparisons(guesses: Guesses) -> None:
     with bounded_search(10):
-        found = [closest("prise", ["price", "prize", "a word that is much longer"]) for _ in range(8)]
+        suggestions = [closest("prise", ["price", "prize", "a word that is much longer"]) for _ in range(8)]
         with bounded_search(100):
-            assert closest("prise", ["price"]) is None, "whatever is opened inside is no way out"
-    assert found == ["prize"] * 5 + [None] * 3
+            assert closest("prise", ["price"]) is None, "an inner bound does not lift the outer one"
+    assert suggestions == ["prize"] * 5 + [None] * 3
     assert guesses.compared == 10
     with bounded_search(3):
         with bounded_search(0):
@@ -89,11 +89,11 @@ def test_bounded_search_limits_comparisons(guesses: Guesses) -> None:
         with bounded_search(2):
             assert closest("prise", ["price"]) == "price"
         assert closest("prise", ["price", "prize"]) == "prize"
-        assert closest("prise", ["price"]) is None, "what was spent inside is spent"
+        assert closest("prise", ["price"]) is None, "comparisons of inner blocks count"
     assert closest("prise", ["price"]) == "price"
 
 
-def test_spend_budget_long_word_counts_for_more(guesses: Guesses) -> None:
+def test_spend_budget_long_word_costs_more(guesses: Guesses) -> None:
     with bounded_search(20):
         assert closest("x" * 100, ["x" * 99]) is None and guesses.compared == 0
     assert closest("x" * 501, ["x" * 500]) is None
@@ -102,24 +102,24 @@ def test_spend_budget_long_word_counts_for_more(guesses: Guesses) -> None:
 def test_bounded_search_later_errors_have_position_only(guesses: Guesses) -> None:
     texts = [f"price < {n} adn quantity = 1" for n in range(10)] + ["price <  ", "price < 5 ?"]
     with bounded_search(100):
-        problems = [problem(text) for text in texts]
+        problems = [parse_problem(text) for text in texts]
     assert [each[1] for each in problems[:4]] == ["did you mean 'and'?"] * 4
     assert {each[:2] for each in problems[4:]} == {("unexpected input", None)}
     assert [each[2] for each in problems] == [11] * 10 + [8, 11]
     assert guesses.explained == 4
 
 
-def problem(text: str) -> tuple[str, str | None, int]:
+def parse_problem(text: str) -> tuple[str, str | None, int]:
     with pytest.raises(predicates.SyntaxProblem) as caught:
         predicates.parse(text)
     assert caught.value.place is not None
-    assert caught.value.__context__ is None, "of very many refused texts, the parsers would all be kept"
+    assert caught.value.__context__ is None, "errors of many texts would keep all their parsers in memory"
     return caught.value.what, caught.value.hint, caught.value.place.column
 
 
-def test_bounded_search_default_limit(guesses: Guesses) -> None:
+def test_bounded_search_default_limit_stops_searching(guesses: Guesses) -> None:
     known = [f"attribute_{n}" for n in range(1_000)]
     with bounded_search():
-        found = [closest("attribute", known) for _ in range(2 * suggest.MOST // 1_000)]
+        suggestions = [closest("attribute", known) for _ in range(2 * suggest.MOST // 1_000)]
     assert guesses.compared <= suggest.MOST
-    assert found[0] is not None and found[-1] is None
+    assert suggestions[0] is not None and suggestions[-1] is None

@@ -17,15 +17,15 @@ from tidings.core.text import close_bidi, escape_bidi, plural
         ("day", "days"),
     ],
 )
-def test_plural_agrees_with_the_count(one: str, several: str) -> None:
-    counted = [plural(count, one) for count in (0, 1, 2, 1_000_000)]
-    assert counted == [f"0 {several}", f"1 {one}", f"2 {several}", f"1,000,000 {several}"]
+def test_plural_agrees_with_count(one: str, several: str) -> None:
+    phrases = [plural(count, one) for count in (0, 1, 2, 1_000_000)]
+    assert phrases == [f"0 {several}", f"1 {one}", f"2 {several}", f"1,000,000 {several}"]
 
 
 LRE, RLO, PDF, RLI, PDI, RLM = "\u202a", "\u202e", "\u202c", "\u2067", "\u2069", "\u200f"
 
 
-def test_escape_bidi_shows_controls() -> None:
+def test_escape_bidi_escapes_controls_only() -> None:
     assert escape_bidi(f"a{RLO}b{PDF}") == r"a\u202eb\u202c"
     assert escape_bidi(f"שלום{RLM}!") == f"שלום{RLM}!", "ordinary text stays"
     every = "".join(map(chr, range(0x2000, 0x2100)))
@@ -46,5 +46,5 @@ def test_escape_bidi_shows_controls() -> None:
         (f"{LRE}{RLO}a{PDF}", PDF),
     ],
 )
-def test_close_bidi_ends_what_is_open(text: str, ends: str) -> None:
+def test_close_bidi_terminates_open_controls(text: str, ends: str) -> None:
     assert close_bidi(text) == text + ends

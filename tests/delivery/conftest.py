@@ -7,27 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.delivering_store import Delivering, delivering
-from tests.store.conftest import new_url, takes_places_back, url
+from tests.delivery.delivery_setup import DeliverySetup, open_delivery
+from tests.store.conftest import new_url, release_databases, url
 from tests.support.servers.site import Site, a_site
 from tidings.store.database import sqlite_url
 
-__all__ = ["new_url", "takes_places_back", "url"]
+__all__ = ["new_url", "release_databases", "url"]
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with a_site() as made:
-        yield made
+    with a_site() as opened:
+        yield opened
 
 
 @pytest.fixture
-def at(url: str) -> Iterator[Delivering]:
-    """Ana has two subscriptions, Bo has one."""
-    with delivering(url) as made:
-        for who, id in (("ana", "s-1"), ("ana", "s-2"), ("bo", "s-3")):
-            made.subscribe(who, id)
-        yield made
+def delivery(url: str) -> Iterator[DeliverySetup]:
+    """A setup with two subscriptions of ana and one of bo."""
+    with open_delivery(url) as opened:
+        for subscriber, id in (("ana", "s-1"), ("ana", "s-2"), ("bo", "s-3")):
+            opened.subscribe(subscriber, id)
+        yield opened
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def sqlite(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def sqlite_at(sqlite: str) -> Iterator[Delivering]:
-    with delivering(sqlite) as made:
-        made.subscribe("ana", "s-1")
-        made.subscribe("bo", "s-3")
-        yield made
+def sqlite_delivery(sqlite: str) -> Iterator[DeliverySetup]:
+    with open_delivery(sqlite) as opened:
+        opened.subscribe("ana", "s-1")
+        opened.subscribe("bo", "s-3")
+        yield opened

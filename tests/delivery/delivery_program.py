@@ -1,4 +1,4 @@
-"""A process that delivers what is in a store until it is killed: `python deliver_aloud.py URL`."""
+"""A process that delivers until it is killed: `python delivery_program.py URL`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from threading import Event
 
-from tests.delivery.delivering_store import RULES
+from tests.delivery.delivery_setup import RULES
 from tidings.delivery import retry_policy as delivery_rules
 from tidings.delivery.destinations import create_senders
 from tidings.delivery.dispatcher import Dispatcher
@@ -15,9 +15,9 @@ from tidings.delivery.worker import DeliveryWorker
 from tidings.operations.http_client import HttpLimits
 from tidings.store.store import open_store
 
-delivery_rules.LEASE_MARGIN = timedelta(0)  # leases end soon, so that the next takes over
+delivery_rules.LEASE_MARGIN = timedelta(0)  # leases end soon, so that another process takes over
 SOON = replace(
-    RULES, retries=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=HttpLimits(1, 1, 1)
+    RULES, retry_delays=(0.05,) * 50, run=20, run_seconds=0.2, grace=0.1, workers=1, times=HttpLimits(1, 1, 1)
 )
 
 

@@ -1,4 +1,4 @@
-"""Mail and messages through Apprise to real servers on loopback; which targets may be named, where they may lead."""
+"""Mail and messages through Apprise to real servers on loopback, and allowed targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from tests.delivery.delivering_store import OK, RULES, delivering
+from tests.delivery.delivery_setup import OK, RULES, open_delivery
 from tests.support.servers.mail_server import a_post
 from tests.support.servers.site import Request, Response, Site
 from tidings.delivery.destination_types.apprise_process import ENDED, AppriseProcess
@@ -28,44 +28,42 @@ def text_of(mail: EmailMessage) -> str:
     return str(part.get_content())
 
 
-def test_mail_says_what_and_why_and_is_tried_again(tmp_path: Path) -> None:
-    with delivering(sqlite_url(tmp_path / "store.db")) as at, a_post() as post:
-        at.subscribe("ana", "s-1")
-        at.subscribe("ana", "s-2", within=60)
-        to = at.destinations.add("ana", "apprise", post.target)
+def test_apprise_mail_has_title_and_reasons_and_is_retried(tmp_path: Path) -> None:
+    with open_delivery(sqlite_url(tmp_path / "store.db")) as delivery, a_post() as post:
+        delivery.subscribe("ana", "s-1")
+        delivery.subscribe("ana", "s-2", within=60)
+        to = delivery.destinations.add("ana", "apprise", post.target)
         post.full = True
-        at.tell("ana", "s-1", "p-1")
-        at.steps()
-        health = at.store.destinations.health_of([to.id])[to.id]
+        delivery.notify("ana", "s-1", "p-1")
+        delivery.steps()
+        health = delivery.store.destinations.health_of([to.id])[to.id]
         assert post.mails == [] and health.consecutive_failures == 1 and health.last_error
         post.full = False
-        at.clock.go(5)
-        at.steps()
+        delivery.clock.go(5)
+        delivery.steps()
         [mail] = post.mails
         assert mail["Subject"] == "p-1"
         assert "Because price 180 < 200." in text_of(mail) and "Subscription s-1, number 1." in text_of(mail)
-        at.tell("ana", "s-2", "p-2", "p-3", body="the same")
-        at.clock.go(60)
-        at.steps()
+        delivery.notify("ana", "s-2", "p-2", "p-3", body="the same")
+        delivery.clock.go(60)
+        delivery.steps()
         assert "2 notifications for s-2" in str(post.mails[1]["Subject"])
         assert "(2 times)" in text_of(post.mails[1])
-        assert at.destinations.test(to).taken and "A sample" not in at.destinations.shown(to)
+        assert delivery.destinations.test(to).taken and "A sample" not in delivery.destinations.shown(to)
 
 
-def test_a_target_is_a_secret(tmp_path: Path) -> None:
-    with delivering(sqlite_url(tmp_path / "store.db"), DeliveryPolicy()) as at:
+def test_apprise_target_is_masked_and_private_host_is_rejected(tmp_path: Path) -> None:
+    with open_delivery(sqlite_url(tmp_path / "store.db"), DeliveryPolicy()) as delivery:
         target = "discord://012345678901234567/aSecretToken_0123456789"
-        to = at.destinations.add("ana", "apprise", target)
-        assert at.destinations.shown(to) == "discord://..." and "aSecretToken" not in repr(to)
-        with pytest.raises(InputError) as refused:
-            at.destinations.add("ana", "apprise", "json://127.0.0.1/")
-        assert refused.value.pointer == "/target" and "delivery.private_callbacks" in (
-            refused.value.hint or ""
-        )
+        to = delivery.destinations.add("ana", "apprise", target)
+        assert delivery.destinations.shown(to) == "discord://..." and "aSecretToken" not in repr(to)
+        with pytest.raises(InputError) as error:
+            delivery.destinations.add("ana", "apprise", "json://127.0.0.1/")
+        assert error.value.pointer == "/target" and "delivery.private_callbacks" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("gnome://", "this service is not allowed"),
         ("macosx://", "this service is not allowed"),
@@ -90,8 +88,8 @@ def test_a_target_is_a_secret(tmp_path: Path) -> None:
         ("slack://T/A/B?template=/etc/passwd", "this parameter of a target is not allowed"),
     ],
 )
-def test_what_may_not_be_a_target(target: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_apprise_check_forbidden_target_is_rejected(target: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         AppriseTargets(DeliveryPolicy()).check(target)
 
 
@@ -103,39 +101,39 @@ def test_what_may_not_be_a_target(target: str, said: str) -> None:
         ("json://8.8.8.8/?method=PUT&-a=b&:c=d", "json:8.8.8.8"),
     ],
 )
-def test_places(target: str, place: str) -> None:
-    """Services at hosts of their own lead nowhere else, whatever stands where others have a host."""
+def test_apprise_check_returns_place_of_target(target: str, place: str) -> None:
+    """Services with their own host connect nowhere else, whatever host the URL has."""
     assert AppriseTargets(DeliveryPolicy()).check(target) == place
 
 
-def test_a_name_that_leads_inside_later_gains_nothing(tmp_path: Path, site: Site) -> None:
-    """The name is that of this machine; when it is named, it seems to be a public one."""
+def test_apprise_host_that_resolves_to_private_address_later_is_blocked(tmp_path: Path, site: Site) -> None:
+    """The name resolves to a public address when it is checked, and later to this machine."""
     network = EgressPolicy(resolve=lambda host, port: ["93.184.216.34"])
     rules = replace(RULES, inside=False)
     site.pages["/"] = OK
-    with delivering(sqlite_url(tmp_path / "s.db"), rules, network) as at, a_post() as post:
+    with open_delivery(sqlite_url(tmp_path / "s.db"), rules, network) as delivery, a_post() as post:
         mail = post.target.replace("127.0.0.1", "localhost")
         for target in (mail, f"json://localhost:{site.port}/", f"gotify://localhost:{site.port}/{'t' * 15}"):
-            tested = at.destinations.test(at.destinations.add("ana", "apprise", target))
+            tested = delivery.destinations.test(delivery.destinations.add("ana", "apprise", target))
             assert (tested.taken, tested.problem) == (False, PRIVATE_ADDRESS), target
         assert (post.mails, site.requests) == ([], [])
 
 
-def test_redirects_are_not_followed(tmp_path: Path, site: Site) -> None:
+def test_apprise_redirect_is_not_followed(tmp_path: Path, site: Site) -> None:
     site.pages["/"] = Response(307, headers={"Location": site.url("/inside")})
     site.pages["/inside"] = OK
-    with delivering(sqlite_url(tmp_path / "s.db")) as at:
-        to = at.destinations.add("ana", "apprise", f"json://127.0.0.1:{site.port}/?+X-Of=ana")
-        assert not at.destinations.test(to).taken
+    with open_delivery(sqlite_url(tmp_path / "s.db")) as delivery:
+        to = delivery.destinations.add("ana", "apprise", f"json://127.0.0.1:{site.port}/?+X-Of=ana")
+        assert not delivery.destinations.test(to).taken
         assert [(each.path, each.headers["x-of"]) for each in site.requests] == [("/", "ana")]
         site.pages["/"] = OK
-        assert at.destinations.test(to).taken
+        assert delivery.destinations.test(to).taken
 
 
-def test_what_hangs_holds_up_nothing_else(site: Site) -> None:
-    """The process that it hangs in is asked for nothing more, and is ended when the rest of it is done."""
-    held, place = Event(), f"json://127.0.0.1:{site.port}"
-    site.pages |= {"/": OK, "/slow": lambda _: OK if held.wait(60) else Response(500)}
+def test_apprise_process_hanging_send_blocks_no_other(site: Site) -> None:
+    """The process with the hanging send gets no more work, and ends when its other sends are done."""
+    released, place = Event(), f"json://127.0.0.1:{site.port}"
+    site.pages |= {"/": OK, "/slow": lambda _: OK if released.wait(60) else Response(500)}
     with AppriseProcess(2, inside=True, seconds=60.0) as process, ThreadPoolExecutor(1) as other:
         slow = other.submit(process.send, f"{place}/slow", "t", "x")
         site.wait_for(1)
@@ -143,11 +141,11 @@ def test_what_hangs_holds_up_nothing_else(site: Site) -> None:
         assert process.send(f"{place}/slow", "t", "x") == "the service did not answer within 0 seconds"
         process.seconds = 60.0
         assert process.send(f"{place}/", "t", "x") is None and not slow.done()
-        held.set()
+        released.set()
         assert slow.result(60) is None
 
 
-def test_a_process_that_ends_fails_what_it_was_asked_and_is_replaced(site: Site) -> None:
+def test_apprise_process_that_dies_fails_its_sends_and_is_replaced(site: Site) -> None:
     def killing(_: Request) -> Response:
         process.close()
         return OK

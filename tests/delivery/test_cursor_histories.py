@@ -1,9 +1,8 @@
-"""Random histories of deliveries, against a model that is a list for each destination and subscription.
+"""Random histories of deliveries, compared with a list for each destination and subscription.
 
-Notifications come, receivers fail and recover, destinations are paused, resumed and added, workers vanish with what
-they took, and time goes by. Whatever happens: what a receiver got of a subscription, with repeats dropped by their ids,
-is the beginning of what was told since it was made, but for what became a dead letter; and when all is well again,
-all of it is there.
+Notifications arrive, receivers fail and recover, destinations are paused, resumed and added, workers vanish with their
+leases, and time passes. At any time, what a receiver got of a subscription, without repeated ids, is a prefix of the
+notifications since the destination was added, except for dead letters; after recovery it is all of them.
 """
 
 from __future__ import annotations
@@ -32,17 +31,20 @@ from tidings.store.encoding import MatchRow
 from tidings.store.store import open_store
 
 RULES = DeliveryPolicy(
-    retries=(5, 60), run=3, jitter=0.0, workers=4, per_host=2, letters=timedelta(days=3650)
+    retry_delays=(5, 60), run=3, jitter=0.0, workers=4, per_host=2, dead_letter_age=timedelta(days=3650)
 )
 NAMES = ("s-1", "s-2", "s-3")
 
 
 class Receiver:
-    """Takes so many messages, then refuses; writes down what it took, and forgets that it was told to fail."""
+    """A receiver that accepts a given number of messages, then refuses.
+
+    It records what it accepted.
+    """
 
     def __init__(self) -> None:
-        self.got: dict[tuple[str, str], list[str]] = {}
-        self.left: dict[str, int] = {}
+        self.accepted: dict[tuple[str, str], list[str]] = {}
+        self.accepts: dict[str, int] = {}
 
     def check(self, target: str) -> str:
         return target
@@ -52,12 +54,12 @@ class Receiver:
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
         for number, message in enumerate(messages):
-            if not self.left.get(to.id, 1):
+            if not self.accepts.get(to.id, 1):
                 return SendResult(number, Refusal("not now"))
-            if to.id in self.left:
-                self.left[to.id] -= 1
+            if to.id in self.accepts:
+                self.accepts[to.id] -= 1
             json.loads(message.text)
-            self.got.setdefault((to.id, message.subscription), []).extend(message.ids)
+            self.accepted.setdefault((to.id, message.subscription), []).extend(message.ids)
         return SendResult(len(messages))
 
     def end(self) -> None: ...
@@ -72,56 +74,58 @@ class Histories(RuleBasedStateMachine):
         self.clock, self.receiver = Clock(), Receiver()
         self.store = open_store(sqlite_url(Path(self.folder.name) / "store.db"), self.clock)
         self.store.subscriptions.add_many([Subscription(n, "ana", "predicates", "a = 1") for n in NAMES])
-        self.loop = DeliveryWorker(Dispatcher(self.store, {"test": self.receiver}, RULES, chance=Random(1)))
-        self.told: dict[str, list[str]] = {name: [] for name in NAMES}
+        self.worker = DeliveryWorker(Dispatcher(self.store, {"test": self.receiver}, RULES, chance=Random(1)))
+        self.notified: dict[str, list[str]] = {name: [] for name in NAMES}
         self.since: dict[str, dict[str, int]] = {}
-        self.ever: set[str] = set()
+        self.dead_ever: set[str] = set()
         self.batch = 0
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            self.all_is_well_in_the_end()
-            self.loop.close()
+            self.check_all_delivered_after_recovery()
+            self.worker.close()
             self.store.close()
             self.folder.cleanup()
 
     @rule(names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
-    def tell(self, names: list[str]) -> None:
+    def notify(self, names: list[str]) -> None:
         self.batch += 1
-        found = [
+        matches = [
             MatchRow(f"p-{self.batch}-{number}", name, "ana", BECAUSE) for number, name in enumerate(names)
         ]
-        self.store.notifications.commit_batch("test", self.batch, found)
-        told = self.store.notifications.read("ana", limit=100_000)
-        self.told = {name: [one.id for one in told if one.subscription == name] for name in NAMES}
+        self.store.notifications.commit_batch("test", self.batch, matches)
+        notifications = self.store.notifications.read("ana", limit=100_000)
+        self.notified = {
+            name: [one.id for one in notifications if one.subscription == name] for name in NAMES
+        }
 
     @precondition(lambda self: len(self.since) < 3)
     @rule(subscription=st.sampled_from([None, *NAMES]), place=st.sampled_from(["here", "there"]))
     def add(self, subscription: str | None, place: str) -> None:
-        made = self.store.destinations.add(Destination("", "ana", subscription, "test", place, place))
-        wanted = NAMES if subscription is None else (subscription,)
-        self.since[made.id] = {name: len(self.told[name]) for name in wanted}
+        destination = self.store.destinations.add(Destination("", "ana", subscription, "test", place, place))
+        names = NAMES if subscription is None else (subscription,)
+        self.since[destination.id] = {name: len(self.notified[name]) for name in names}
 
     @precondition(lambda self: self.since)
     @rule(data=st.data(), count=st.integers(0, 4))
     def fail_after(self, data: st.DataObject, count: int) -> None:
-        self.receiver.left[data.draw(st.sampled_from(sorted(self.since)))] = count
+        self.receiver.accepts[data.draw(st.sampled_from(sorted(self.since)))] = count
 
     @rule()
     def recover(self) -> None:
-        self.receiver.left.clear()
+        self.receiver.accepts.clear()
 
     @rule()
     def step(self) -> None:
-        self.loop.step()
+        self.worker.step()
 
     @rule(seconds=st.sampled_from([1, 5, 60, 200, 4_000]))
-    def go_on(self, seconds: int) -> None:
+    def advance_clock(self, seconds: int) -> None:
         self.clock.go(seconds)
 
     @rule(most=st.integers(1, 3))
-    def vanish(self, most: int) -> None:
-        """Somebody takes lanes and is never seen again."""
+    def abandon_leases(self, most: int) -> None:
+        """Lease cursors and never return them."""
         self.store.delivery_cursors.wake(10)
         self.store.delivery_cursors.take(most, RULES.lease)
 
@@ -138,38 +142,41 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def order_is_kept(self) -> None:
-        """Without what was given up, which may come later or never, what arrived is the beginning of what was told."""
+        """Without dead letters, the received ids are a prefix of the sent ones.
+
+        Dead letters may arrive later or never.
+        """
         for id, names in getattr(self, "since", {}).items():
             for name, before in names.items():
-                arrived = dict.fromkeys(self.receiver.got.get((id, name), []))
-                given_up = self.letters_of(id, name)
-                self.ever |= given_up
-                first = [one for one in arrived if one not in self.ever]
-                assert first == [one for one in self.told[name] if one in first], "in order"
-                wanted = [one for one in self.told[name][before:] if one in arrived or one in given_up]
-                assert wanted == self.told[name][before:][: len(wanted)], "nothing was passed over"
+                arrived = dict.fromkeys(self.receiver.accepted.get((id, name), []))
+                given_up = self.dead_letters_of(id, name)
+                self.dead_ever |= given_up
+                first = [one for one in arrived if one not in self.dead_ever]
+                assert first == [one for one in self.notified[name] if one in first], "in order"
+                settled = [one for one in self.notified[name][before:] if one in arrived or one in given_up]
+                assert settled == self.notified[name][before:][: len(settled)], "nothing was skipped"
 
-    def letters_of(self, id: str, name: str) -> set[str]:
+    def dead_letters_of(self, id: str, name: str) -> set[str]:
         letters = self.store.dead_deliveries.list(id, limit=100_000)
         return {one.message for one in letters if one.subscription == name}
 
-    def all_is_well_in_the_end(self) -> None:
-        self.receiver.left.clear()
+    def check_all_delivered_after_recovery(self) -> None:
+        self.receiver.accepts.clear()
         for id in self.since:
             self.store.destinations.resume(id)
             self.store.dead_deliveries.replay(id)
         self.clock.time = max(self.clock.time, datetime(2027, 1, 1, tzinfo=UTC))
         for _ in range(3):
-            while self.loop.step():
+            while self.worker.step():
                 pass
             self.clock.go(1_000)
         for id, names in self.since.items():
             assert self.store.dead_deliveries.list(id) == []
             for name, before in names.items():
-                got = self.receiver.got.get((id, name), [])
-                assert set(got) == set(self.told[name][before:])
-                counted = self.store.destinations.health("ana").get(name)
-                assert counted is None or counted.delivered <= sum(map(len, self.receiver.got.values()))
+                accepted = self.receiver.accepted.get((id, name), [])
+                assert set(accepted) == set(self.notified[name][before:])
+                health = self.store.destinations.health("ana").get(name)
+                assert health is None or health.delivered <= sum(map(len, self.receiver.accepted.values()))
 
 
 TestHistories = Histories.TestCase

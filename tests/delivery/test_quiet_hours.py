@@ -1,4 +1,4 @@
-"""Quiet hours where the subscriber lives, over midnight and when clocks are changed."""
+"""Quiet hours in the time zone of the subscriber, over midnight and when clocks change."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def local(text: str, zone: str = BERLIN, fold: int = 0) -> datetime:
         ("02:30", "04:00", "2026-03-29 03:45", "2026-03-29 04:00"),
     ],
 )
-def test_quiet_until(start: str, end: str, moment: str, until: str | None) -> None:
-    found = quiet_until(parse_quiet_hours("ana", start, end, BERLIN), local(moment))
-    assert found == (local(until) if until else None)
+def test_quiet_until_returns_end_of_quiet_hours(start: str, end: str, moment: str, until: str | None) -> None:
+    actual = quiet_until(parse_quiet_hours("ana", start, end, BERLIN), local(moment))
+    assert actual == (local(until) if until else None)
 
 
-def test_the_hour_that_comes_twice_is_quiet_both_times() -> None:
+def test_quiet_until_repeated_hour_is_quiet_both_times() -> None:
     hours = parse_quiet_hours("ana", "22:00", "02:30", BERLIN)
     for fold in (0, 1):
         end = local("2026-10-25 02:30", fold=1)
@@ -59,15 +59,17 @@ def test_the_hour_that_comes_twice_is_quiet_both_times() -> None:
     st.integers(0, 1439),
     st.sampled_from([BERLIN, "America/St_Johns", "Australia/Lord_Howe", "UTC", "Asia/Kathmandu"]),
 )
-def test_the_end_is_later_and_quiet_no_more(moment: datetime, start: int, end: int, zone: str) -> None:
+def test_quiet_until_end_is_within_one_day_at_configured_time(
+    moment: datetime, start: int, end: int, zone: str
+) -> None:
     if start == end:
         return
     hours = parse_quiet_hours("ana", format_quiet_hours(start), format_quiet_hours(end), zone)
     until = quiet_until(hours, moment)
     if until is not None:
         assert moment < until <= moment + timedelta(hours=25)
-        on_the_wall = until.astimezone(ZoneInfo(zone))
-        skipped = timedelta(minutes=on_the_wall.hour * 60 + on_the_wall.minute - end)
+        local_end = until.astimezone(ZoneInfo(zone))
+        skipped = timedelta(minutes=local_end.hour * 60 + local_end.minute - end)
         assert timedelta(0) <= skipped % timedelta(days=1) <= timedelta(hours=1)
 
 
@@ -83,6 +85,6 @@ def test_the_end_is_later_and_quiet_no_more(moment: datetime, start: int, end: i
         ("22:00", "07:00", ""),
     ],
 )
-def test_what_are_no_quiet_hours(start: str, end: str, zone: str) -> None:
+def test_parse_quiet_hours_invalid_times_are_rejected(start: str, end: str, zone: str) -> None:
     with pytest.raises(InputError):
         parse_quiet_hours("ana", start, end, zone)

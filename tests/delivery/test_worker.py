@@ -1,4 +1,4 @@
-"""Delivery at work in its threads and in processes that are killed: nothing is lost, nobody waits for another."""
+"""Delivery workers in threads and in processes that are killed: nothing is lost or blocked."""
 
 from __future__ import annotations
 
@@ -14,145 +14,156 @@ from threading import Event, Lock
 import pytest
 
 from tests.delivery import delivery_program
-from tests.delivery.delivering_store import OK, RULES, Delivering, delivering, event, subjects
+from tests.delivery.delivery_setup import OK, RULES, DeliverySetup, event, open_delivery, subjects
 from tests.feeds.hub.callbacks import eventually
 from tests.support.processes.forked import Forked
 from tests.support.servers.site import Request, Response, Site, a_site
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.store.store import open_store
 
-WHO = ("ana", "bo", "cy", "di")
+SUBSCRIBERS = ("ana", "bo", "cy", "di")
 
 
 @contextmanager
-def running(at: Delivering) -> Iterator[None]:
-    with at.another_loop():
+def running(delivery: DeliverySetup) -> Iterator[None]:
+    with delivery.new_worker():
         yield
 
 
-def test_a_slow_receiver_delays_no_other(sqlite: str, site: Site) -> None:
-    """Those who are slow hold all the places their host may have; the fast one, elsewhere, is told meanwhile."""
-    go_on = Event()
+def test_worker_slow_host_delays_no_other_host(sqlite: str, site: Site) -> None:
+    """Slow webhooks occupy all places of their host; one on another host gets its messages."""
+    released = Event()
 
-    def slowly(_: Request) -> Response:
-        assert go_on.wait(60)
+    def respond_when_released(_: Request) -> Response:
+        assert released.wait(60)
         return OK
 
-    with delivering(sqlite, replace(RULES, workers=4, per_host=3)) as at, a_site("127.0.0.2") as fast:
-        site.pages["/slow"] = slowly  # type: ignore[assignment]
+    with (
+        open_delivery(sqlite, replace(RULES, workers=4, per_host=3)) as delivery,
+        a_site("127.0.0.2") as fast,
+    ):
+        site.pages["/slow"] = respond_when_released  # type: ignore[assignment]
         for number in range(6):
-            at.subscribe(f"slow-{number}", f"s-{number}")
-            at.webhook(site, f"slow-{number}", "/slow")
-            at.tell(f"slow-{number}", f"s-{number}", "p-1")
-        at.subscribe("ana", "s-9")
-        at.webhook(fast)
-        with running(at):
+            delivery.subscribe(f"slow-{number}", f"s-{number}")
+            delivery.webhook(site, f"slow-{number}", "/slow")
+            delivery.notify(f"slow-{number}", f"s-{number}", "p-1")
+        delivery.subscribe("ana", "s-9")
+        delivery.webhook(fast)
+        with running(delivery):
             eventually(lambda: len(site.requests) == 3)
-            at.tell("ana", "s-9", *(f"p-{number}" for number in range(2, 30)))
+            delivery.notify("ana", "s-9", *(f"p-{number}" for number in range(2, 30)))
             assert subjects(fast.wait_for(28)) == [f"p-{number}" for number in range(2, 30)]
-            assert len(site.requests) == 3, "one host has three of the four at most"
-            go_on.set()
+            assert len(site.requests) == 3, "one host has at most three of the four threads"
+            released.set()
             site.wait_for(6)
 
 
-def test_what_is_under_way_ends_first(sqlite: str, site: Site) -> None:
-    """The message that is being sent is written down; those after it stay as they were, without an attempt."""
-    begun, go_on = Event(), Event()
+def test_worker_stop_completes_request_in_progress(sqlite: str, site: Site) -> None:
+    """The message in progress is recorded as sent; later ones get no attempt."""
+    started, released = Event(), Event()
 
-    def slowly(_: Request) -> Response:
-        begun.set()
-        assert go_on.wait(60)
+    def respond_when_released(_: Request) -> Response:
+        started.set()
+        assert released.wait(60)
         return OK
 
-    with delivering(sqlite) as at:
-        at.subscribe("ana", "s-1")
-        site.pages["/"] = slowly  # type: ignore[assignment]
-        hook = at.webhook(site)
-        at.tell("ana", "s-1", "p-1", "p-2", "p-3")
-        loop = at.another_loop()
-        loop.__enter__()
-        assert begun.wait(60)
-        loop.dispatcher.stopping.set()
-        go_on.set()
-        loop.__exit__()
-        assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
-        at.steps()
+    with open_delivery(sqlite) as delivery:
+        delivery.subscribe("ana", "s-1")
+        site.pages["/"] = respond_when_released  # type: ignore[assignment]
+        hook = delivery.webhook(site)
+        delivery.notify("ana", "s-1", "p-1", "p-2", "p-3")
+        worker = delivery.new_worker()
+        worker.__enter__()
+        assert started.wait(60)
+        worker.dispatcher.stopping.set()
+        released.set()
+        worker.__exit__()
+        assert delivery.store.destinations.health_of([hook.id])[hook.id].delivered == 1
+        delivery.steps()
         assert subjects(site.requests) == ["p-1", "p-2", "p-3"]
 
 
-def test_who_does_not_answer_is_not_waited_for_at_the_end(sqlite: str, site: Site) -> None:
-    """It says nothing about the receiver: it is no failure, and is delivered by whoever comes next."""
-    begun, go_on = Event(), Event()
+def test_worker_stop_abandons_unanswered_request_after_grace_period(sqlite: str, site: Site) -> None:
+    """This is no failure of the receiver, and the next worker delivers the message."""
+    started, released = Event(), Event()
 
-    def never(_: Request) -> Response:
-        begun.set()
-        assert go_on.wait(60)
+    def respond_too_late(_: Request) -> Response:
+        started.set()
+        assert released.wait(60)
         return OK
 
-    with delivering(sqlite, replace(RULES, grace=0.05)) as at:
-        at.subscribe("ana", "s-1")
-        site.pages["/"] = never  # type: ignore[assignment]
-        hook = at.webhook(site)
-        at.tell("ana", "s-1", "p-1")
-        with at.another_loop():
-            assert begun.wait(60)
-        go_on.set()
-        health = at.store.destinations.health_of([hook.id])[hook.id]
+    with open_delivery(sqlite, replace(RULES, grace=0.05)) as delivery:
+        delivery.subscribe("ana", "s-1")
+        site.pages["/"] = respond_too_late  # type: ignore[assignment]
+        hook = delivery.webhook(site)
+        delivery.notify("ana", "s-1", "p-1")
+        with delivery.new_worker():
+            assert started.wait(60)
+        released.set()
+        health = delivery.store.destinations.health_of([hook.id])[hook.id]
         assert (health.delivered, health.consecutive_failures) == (0, 0)
-        at.steps()
+        delivery.steps()
         assert subjects(site.requests) == ["p-1", "p-1"]
 
 
-def test_who_comes_back_too_late_changes_nothing(at: Delivering, site: Site) -> None:
-    at.webhook(site)
-    at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.delivery_cursors.wake(10)
-    [late] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
-    assert at.store.delivery_cursors.take(1, timedelta(seconds=10)) == [], "one at a time"
-    at.clock.go(10)
-    [next_one] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
-    assert next_one.attempts == 1, "whoever vanished had made an attempt"
-    assert at.store.delivery_cursors.finish([(late, RunOutcome(2, 2))]) == [False]
-    assert not at.store.delivery_cursors.gather([late], 2) and not at.store.delivery_cursors.release([late])
-    assert not at.store.delivery_cursors.put_off([(late, at.clock())])
-    assert at.store.delivery_cursors.finish([(next_one, RunOutcome(1, 1))]) == [True]
-    at.steps()
+def test_cursors_finish_after_lease_expired_changes_nothing(delivery: DeliverySetup, site: Site) -> None:
+    delivery.webhook(site)
+    delivery.notify("ana", "s-1", "p-1", "p-2")
+    delivery.store.delivery_cursors.wake(10)
+    [late] = delivery.store.delivery_cursors.take(1, timedelta(seconds=10))
+    assert delivery.store.delivery_cursors.take(1, timedelta(seconds=10)) == [], "one at a time"
+    delivery.clock.go(10)
+    [next_one] = delivery.store.delivery_cursors.take(1, timedelta(seconds=10))
+    assert next_one.attempts == 1, "the expired lease counts as an attempt"
+    assert delivery.store.delivery_cursors.finish([(late, RunOutcome(2, 2))]) == [False]
+    assert not delivery.store.delivery_cursors.gather(
+        [late], 2
+    ) and not delivery.store.delivery_cursors.release([late])
+    assert not delivery.store.delivery_cursors.put_off([(late, delivery.clock())])
+    assert delivery.store.delivery_cursors.finish([(next_one, RunOutcome(1, 1))]) == [True]
+    delivery.steps()
     assert subjects(site.requests) == ["p-2"]
 
 
-def test_who_is_gone_is_disabled_with_what_became_of_the_run(at: Delivering, site: Site) -> None:
-    """Together: in between, another process would ask again."""
-    hook = at.webhook(site)
-    at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.delivery_cursors.wake(10)
-    [lane] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
-    assert at.store.delivery_cursors.finish([(lane, RunOutcome(1, 1, "status 410", gone="gone"))]) == [True]
-    found = at.store.destinations.find(hook.id)
-    assert found and (found.state, found.reason) == ("disabled", "gone")
-    assert at.store.delivery_cursors.take(1, timedelta(seconds=10)) == []
-    at.store.destinations.resume(hook.id)
-    at.steps()
+def test_cursors_finish_gone_receiver_disables_destination_and_keeps_progress(
+    delivery: DeliverySetup, site: Site
+) -> None:
+    """Both in one transaction: in between, another process would send a request again."""
+    hook = delivery.webhook(site)
+    delivery.notify("ana", "s-1", "p-1", "p-2")
+    delivery.store.delivery_cursors.wake(10)
+    [lane] = delivery.store.delivery_cursors.take(1, timedelta(seconds=10))
+    assert delivery.store.delivery_cursors.finish([(lane, RunOutcome(1, 1, "status 410", gone="gone"))]) == [
+        True
+    ]
+    destination = delivery.store.destinations.find(hook.id)
+    assert destination and (destination.state, destination.reason) == ("disabled", "gone")
+    assert delivery.store.delivery_cursors.take(1, timedelta(seconds=10)) == []
+    delivery.store.destinations.resume(hook.id)
+    delivery.steps()
     assert subjects(site.requests) == ["p-2"]
 
 
-def test_what_ends_whoever_takes_it_is_given_up(at: Delivering, site: Site) -> None:
-    hook = at.webhook(site)
-    at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.delivery_cursors.wake(10)
+def test_cursors_notification_that_kills_each_worker_becomes_dead_letter(
+    delivery: DeliverySetup, site: Site
+) -> None:
+    hook = delivery.webhook(site)
+    delivery.notify("ana", "s-1", "p-1", "p-2")
+    delivery.store.delivery_cursors.wake(10)
     for _ in range(9):
-        assert len(at.store.delivery_cursors.take(1, timedelta(seconds=10))) == 1
-        at.clock.go(10)
-    at.steps()
-    [letter] = at.store.dead_deliveries.list(hook.id)
+        assert len(delivery.store.delivery_cursors.take(1, timedelta(seconds=10))) == 1
+        delivery.clock.go(10)
+    delivery.steps()
+    [letter] = delivery.store.dead_deliveries.list(hook.id)
     assert letter.problem == "the process that delivered it ended each time"
     assert subjects(site.requests) == ["p-2"]
 
 
 @contextmanager
-def away(at: Delivering) -> Iterator[None]:
-    """The file of the store is elsewhere meanwhile."""
-    at.store.database.engine.dispose()
-    path = Path(str(at.store.database.engine.url.database))
+def store_unavailable(delivery: DeliverySetup) -> Iterator[None]:
+    """Move the file of the store away and back."""
+    delivery.store.database.engine.dispose()
+    path = Path(str(delivery.store.database.engine.url.database))
     path.rename(path.with_suffix(".away"))
     path.mkdir()
     yield
@@ -160,73 +171,73 @@ def away(at: Delivering) -> Iterator[None]:
     path.with_suffix(".away").rename(path)
 
 
-def test_a_store_that_is_away_comes_back(sqlite: str, site: Site) -> None:
-    with delivering(sqlite) as at:
-        at.subscribe("ana", "s-1")
-        at.webhook(site)
-        loop = at.another_loop()
-        with loop:
-            with away(at):
-                eventually(lambda: loop.problem is not None)
-            eventually(lambda: loop.problem is None)
-            at.tell("ana", "s-1", "p-1")
+def test_worker_recovers_from_unavailable_store(sqlite: str, site: Site) -> None:
+    with open_delivery(sqlite) as delivery:
+        delivery.subscribe("ana", "s-1")
+        delivery.webhook(site)
+        worker = delivery.new_worker()
+        with worker:
+            with store_unavailable(delivery):
+                eventually(lambda: worker.problem is not None)
+            eventually(lambda: worker.problem is None)
+            delivery.notify("ana", "s-1", "p-1")
             site.wait_for(1)
 
 
-def test_what_was_sent_while_the_store_went_away_is_not_sent_again(sqlite: str, site: Site) -> None:
-    begun, go_on = Event(), Event()
+def test_worker_message_sent_while_store_is_unavailable_is_not_repeated(sqlite: str, site: Site) -> None:
+    started, released = Event(), Event()
 
-    def slowly(_: Request) -> Response:
-        begun.set()
-        assert go_on.wait(60)
+    def respond_when_released(_: Request) -> Response:
+        started.set()
+        assert released.wait(60)
         return OK
 
-    with delivering(sqlite) as at:
-        at.subscribe("ana", "s-1")
-        site.pages["/"] = slowly  # type: ignore[assignment]
-        hook = at.webhook(site)
-        at.tell("ana", "s-1", "p-1")
-        loop = at.another_loop()
-        with loop:
-            assert begun.wait(60)
-            with away(at):
-                go_on.set()
-                eventually(lambda: loop.problem is not None)
-            eventually(lambda: at.happened != [])
-        assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
-        at.clock.go(1_000)
-        at.steps()
+    with open_delivery(sqlite) as delivery:
+        delivery.subscribe("ana", "s-1")
+        site.pages["/"] = respond_when_released  # type: ignore[assignment]
+        hook = delivery.webhook(site)
+        delivery.notify("ana", "s-1", "p-1")
+        worker = delivery.new_worker()
+        with worker:
+            assert started.wait(60)
+            with store_unavailable(delivery):
+                released.set()
+                eventually(lambda: worker.problem is not None)
+            eventually(lambda: delivery.events != [])
+        assert delivery.store.destinations.health_of([hook.id])[hook.id].delivered == 1
+        delivery.clock.go(1_000)
+        delivery.steps()
         assert subjects(site.requests) == ["p-1"]
 
 
-def test_what_waits_for_a_thread_too_long_is_left_to_others(
+def test_worker_leases_waiting_too_long_for_threads_go_to_others(
     url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process is held up by a slow receiver while it has taken more than it can begin; another begins that."""
+    """A process blocked by a slow receiver holds more leases than it can use; another uses them."""
     monkeypatch.setattr("tidings.delivery.worker.MAX_QUEUE_SECONDS", 0.05)
-    go_on = Event()
+    released = Event()
 
-    def slowly(_: Request) -> Response:
-        assert go_on.wait(60)
+    def respond_when_released(_: Request) -> Response:
+        assert released.wait(60)
         return OK
 
-    with delivering(url, replace(RULES, workers=1)) as at, a_site("127.0.0.2") as fast:
-        site.pages["/slow"] = slowly  # type: ignore[assignment]
-        for who, where, path in (("ana", site, "/slow"), ("bo", fast, "/")):
-            at.subscribe(who, f"s-{who}")
-            at.webhook(where, who, path)
-            at.tell(who, f"s-{who}", "p-1")
-            at.store.delivery_cursors.wake(10)
-            at.clock.go(1)
-        with at.another_loop():
+    with open_delivery(url, replace(RULES, workers=1)) as delivery, a_site("127.0.0.2") as fast:
+        site.pages["/slow"] = respond_when_released  # type: ignore[assignment]
+        for subscriber, receiver, path in (("ana", site, "/slow"), ("bo", fast, "/")):
+            delivery.subscribe(subscriber, f"s-{subscriber}")
+            delivery.webhook(receiver, subscriber, path)
+            delivery.notify(subscriber, f"s-{subscriber}", "p-1")
+            delivery.store.delivery_cursors.wake(10)
+            delivery.clock.go(1)
+        with delivery.new_worker():
             site.wait_for(1)
-            with at.another_loop():
+            with delivery.new_worker():
                 assert subjects(fast.wait_for(1)) == ["p-1"]
-            go_on.set()
+            released.set()
         assert len(site.requests) == len(fast.requests) == 1
 
 
-def started(url: str) -> subprocess.Popen[str]:
+def start_process(url: str) -> subprocess.Popen[str]:
     process = Forked([delivery_program.__file__, url], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     return process
@@ -234,8 +245,8 @@ def started(url: str) -> subprocess.Popen[str]:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("kills", [2, pytest.param(25, marks=pytest.mark.long)])
-def test_killed_in_the_middle_nothing_is_lost(url: str, site: Site, kills: int) -> None:
-    """Two processes deliver, and one of them is killed again and again, whenever some more have arrived."""
+def test_killed_worker_loses_no_notification(url: str, site: Site, kills: int) -> None:
+    """Two processes deliver, and one is killed repeatedly, after each few more messages."""
     names = [f"p-{number}" for number in range(20 * kills)]
     chance, refusing = Random(kills), Lock()
 
@@ -243,34 +254,37 @@ def test_killed_in_the_middle_nothing_is_lost(url: str, site: Site, kills: int) 
         with refusing:
             return Response(503, headers={"Retry-After": "0"}) if chance.random() < 0.02 else OK
 
-    with delivering(url) as at:
+    with open_delivery(url) as delivery:
         site.pages["/"] = answer  # type: ignore[assignment]
-        for who in WHO:
-            at.subscribe(who, f"s-{who}")
-            at.destinations.add(who, "webhook", site.url("/"))
-            at.tell(who, f"s-{who}", *names)
-    steady = started(url)
+        for subscriber in SUBSCRIBERS:
+            delivery.subscribe(subscriber, f"s-{subscriber}")
+            delivery.destinations.add(subscriber, "webhook", site.url("/"))
+            delivery.notify(subscriber, f"s-{subscriber}", *names)
+    steady = start_process(url)
     try:
         for kill in range(kills):
-            victim = started(url)
+            victim = start_process(url)
             site.wait_for(min(len(site.requests) + 15, 80 * (kill + 1)))
             victim.kill()
             victim.communicate()
         with open_store(url) as store:
 
             def delivered() -> int:
-                return sum(store.destinations.health(who)[f"s-{who}"].delivered for who in WHO)
+                return sum(
+                    store.destinations.health(subscriber)[f"s-{subscriber}"].delivered
+                    for subscriber in SUBSCRIBERS
+                )
 
-            eventually(lambda: delivered() == len(WHO) * len(names))
+            eventually(lambda: delivered() == len(SUBSCRIBERS) * len(names))
     finally:
         steady.kill()
         steady.communicate()
-    for who in WHO:
-        check_order([one for one in site.requests if event(one)["data"]["subscriber"] == who], names)
+    for subscriber in SUBSCRIBERS:
+        check_order([one for one in site.requests if event(one)["data"]["subscriber"] == subscriber], names)
 
 
 def check_order(requests: list[Request], names: list[str]) -> None:
-    """Each arrived; the first time each arrived is in order; and what came again had the same id."""
+    """Check that all arrived, first in order, and that repetitions have the same id."""
     first: dict[str, str] = {}
     for request in requests:
         subject = event(request)["subject"]
@@ -278,23 +292,23 @@ def check_order(requests: list[Request], names: list[str]) -> None:
     assert list(first) == names
 
 
-def test_loop_after_the_clock_was_set_back_by_a_day_retries_at_once(at: Delivering, site: Site) -> None:
-    hook = at.webhook(site)
+def test_worker_clock_set_back_by_day_retries_immediately(delivery: DeliverySetup, site: Site) -> None:
+    hook = delivery.webhook(site)
     site.pages["/"] = Response(500)
-    at.tell("ana", "s-1", "p-1")
-    at.steps()
+    delivery.notify("ana", "s-1", "p-1")
+    delivery.steps()
     site.pages["/"] = OK
-    at.clock.go(-24 * 60 * 60)
-    at.steps()
+    delivery.clock.go(-24 * 60 * 60)
+    delivery.steps()
     assert subjects(site.requests) == ["p-1", "p-1"]
-    assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
+    assert delivery.store.destinations.health_of([hook.id])[hook.id].delivered == 1
 
 
-def test_loop_after_a_kill_and_the_clock_set_back_by_a_day_delivers(at: Delivering, site: Site) -> None:
-    at.webhook(site)
-    at.tell("ana", "s-1", "p-1")
-    at.store.delivery_cursors.wake(10)
-    assert len(at.store.delivery_cursors.take(1, at.rules.lease)) == 1, "and whoever took it was killed"
-    at.clock.go(-24 * 60 * 60)
-    at.steps(at.another_loop())
+def test_worker_killed_and_clock_set_back_by_day_delivers(delivery: DeliverySetup, site: Site) -> None:
+    delivery.webhook(site)
+    delivery.notify("ana", "s-1", "p-1")
+    delivery.store.delivery_cursors.wake(10)
+    assert len(delivery.store.delivery_cursors.take(1, delivery.rules.lease)) == 1, "its worker was killed"
+    delivery.clock.go(-24 * 60 * 60)
+    delivery.steps(delivery.new_worker())
     assert subjects(site.requests) == ["p-1"]

@@ -1,4 +1,4 @@
-"""What a document means: lxml's own XPath says the same; what is refused is refused by name, and before it can harm."""
+"""Decoding of XML documents: nodes agree with lxml; harmful input is rejected before it is parsed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def outline(node: Node) -> list[tuple[str, str, str]]:
 
 
 def lxml_outline(body: bytes) -> dict[NodeKind, list[tuple[str, str]]]:
-    """Elements, attributes and texts with their values, as lxml's XPath finds them."""
+    """Return elements, attributes and texts with their values, as found by lxml's XPath."""
     parser = etree.XMLParser(resolve_entities=False, collect_ids=False)
     root = etree.fromstring(body, parser)
     for entry in parser.error_log.filter_from_errors():  # lxml forgets errors before a warning
@@ -43,37 +43,37 @@ def lxml_outline(body: bytes) -> dict[NodeKind, list[tuple[str, str]]]:
     }
 
 
-def accepted(body: bytes) -> Node | None:
+def try_decode(body: bytes) -> Node | None:
     try:
         return decode(body)
     except DecodeProblem:
         return None
 
 
-def same_as_lxml(body: bytes) -> None:
+def assert_same_as_lxml(body: bytes) -> None:
     try:
         expected = lxml_outline(body)
     except etree.XMLSyntaxError:
-        assert accepted(body) is None, body
+        assert try_decode(body) is None, body
         return
-    found = nodes_of(decode(body))
+    decoded = nodes_of(decode(body))
     for kind, nodes in expected.items():
-        assert [(node.name, node.value) for node in found if node.kind is kind] == nodes, body
-    assert all(child.parent is node for node in found for child in node.children)
+        assert [(node.name, node.value) for node in decoded if node.kind is kind] == nodes, body
+    assert all(child.parent is node for node in decoded for child in node.children)
 
 
-# --- What a document means -------------------------------------------------------------------------------------
+# --- Nodes of documents ----------------------------------------------------------------------------------------
 
 
 @given(documents().map(str.encode))
 @example(b"<a>x<!--c-->y<?p?>z<![CDATA[]]>w</a>")
 @example(b"<a><![CDATA[]]></a>")
 @example(b'<a xml:id="x"><b xml:id="x"/></a>')
-def test_generated_documents(body: bytes) -> None:
-    same_as_lxml(body)
+def test_decode_generated_document_agrees_with_lxml(body: bytes) -> None:
+    assert_same_as_lxml(body)
 
 
-def test_nodes_in_the_order_of_the_document() -> None:
+def test_decode_nodes_are_in_document_order() -> None:
     body = b'<s xmlns:p="u" id="7">IBM<p:price p:in="USD">83</p:price> <!-- c --> &amp;<![CDATA[<x>]]></s>'
     assert outline(decode(body)) == [
         ("ELEMENT", "s", "IBM83  &<x>"),
@@ -91,28 +91,28 @@ ENCODED = ("iso-8859-1", "windows-1252", "us-ascii", "iso-8859-15", "koi8-r", "g
 
 
 @given(st.text(st.characters(codec="latin-1", min_codepoint=32), max_size=8), st.sampled_from(ENCODED))
-def test_other_encodings(text: str, encoding: str) -> None:
+def test_decode_declared_encoding_agrees_with_lxml(text: str, encoding: str) -> None:
     inner = re.sub("[<&>]", "", text)
     body = f'<?xml version="1.0" encoding="{encoding}"?><a b="1">{inner}</a>'.encode(encoding, "ignore")
-    same_as_lxml(body)
+    assert_same_as_lxml(body)
 
 
 @given(documents(), st.sampled_from(["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"]))
-def test_byte_order_marks(text: str, encoding: str) -> None:
+def test_decode_byte_order_mark_agrees_with_lxml(text: str, encoding: str) -> None:
     head = '<?xml version="1.0" encoding="utf-16"?>' if encoding != "utf-8-sig" else '<?xml version="1.0"?>'
     body = re.sub(r"^<\?xml .*?\?>", "", text)
-    same_as_lxml((head + body).encode(encoding))
+    assert_same_as_lxml((head + body).encode(encoding))
 
 
 @pytest.mark.parametrize("encoding", ["utf-7", "zlib", "punycode", "utf-32", "no-such", "utf-16", "ibm037"])
-def test_encodings_that_are_not_accepted(encoding: str) -> None:
+def test_decode_unsupported_encoding_is_rejected(encoding: str) -> None:
     with pytest.raises(DecodeProblem, match="encoding") as problem:
         decode(f'<?xml version="1.0" encoding="{encoding}"?><a/>'.encode())
     assert problem.value.received == encoding
     assert "UTF-8, UTF-16" in str(problem.value.accepted)
 
 
-# --- What is refused --------------------------------------------------------------------------------------------
+# --- Rejected documents -----------------------------------------------------------------------------------------
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
 HARMFUL = {
@@ -131,11 +131,11 @@ HARMFUL = {
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 @pytest.mark.parametrize("text", HARMFUL.values(), ids=HARMFUL)
-def test_declarations_are_refused_and_no_parser_sees_them(
+def test_decode_declarations_are_rejected_before_parsing(
     text: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*given: object) -> None:
-        raise AssertionError("the parser was asked")
+        raise AssertionError("the parser was called")
 
     monkeypatch.setattr(xml_parser, "etree", SimpleNamespace(fromstring=never, XMLParser=etree.XMLParser))
     with pytest.raises(DecodeProblem, match="document type declaration is not accepted") as problem:
@@ -143,9 +143,9 @@ def test_declarations_are_refused_and_no_parser_sees_them(
     assert str(problem.value.received).startswith(("<!DOCTYPE", "<!ENTITY"))
 
 
-def test_a_declaration_in_text_is_text() -> None:
-    said = "<!DOCTYPE a [<!ENTITY x 'y'>]>"
-    assert decode(f"<!-- {said} --><a><![CDATA[{said}]]></a>".encode()).value == said
+def test_decode_declaration_in_text_is_text() -> None:
+    declaration = "<!DOCTYPE a [<!ENTITY x 'y'>]>"
+    assert decode(f"<!-- {declaration} --><a><![CDATA[{declaration}]]></a>".encode()).value == declaration
 
 
 SMALL = Limits(100, 3, 8, 5, 12, 2, 5, 2, 6, 12, 5)
@@ -178,7 +178,7 @@ WITHIN = {
 
 
 @pytest.mark.parametrize("limit", OVER)
-def test_each_limit_is_named_in_its_refusal(limit: str) -> None:
+def test_decode_beyond_limit_error_names_limit(limit: str) -> None:
     assert decode(WITHIN[limit], SMALL) is not None
     with pytest.raises(DecodeProblem) as problem:
         decode(BEYOND[limit], SMALL)
@@ -188,31 +188,31 @@ def test_each_limit_is_named_in_its_refusal(limit: str) -> None:
     assert problem.value.where or limit == "document"
 
 
-def test_reading_ends_at_the_first_node_that_is_too_many() -> None:
-    """What follows it is not even well-formed, and nobody gets to know."""
+def test_decode_stops_at_first_node_beyond_limit() -> None:
+    """The rest is malformed, but the decoder does not read it."""
     with pytest.raises(DecodeProblem, match="nested too deeply"):
         decode(b"<a>" * 201 + b"<<<")
 
 
-def test_depth_of_200_is_fine() -> None:
+def test_decode_depth_of_200_is_accepted() -> None:
     assert len(nodes_of(decode(b"<a>" * 200 + b"</a>" * 200))) == 200
 
 
 @pytest.mark.parametrize("limit", OVER)
-def test_limits_have_limits(limit: str) -> None:
+def test_limits_out_of_range_are_rejected(limit: str) -> None:
     for value in (0, -1, MOST.get(limit, 2**31 - 1) + 1):
         with pytest.raises(InputError, match=limit):
             Limits(**{limit: value})
 
 
-def test_a_brace_in_a_namespace_is_refused() -> None:
-    """Its tag path would be /{a}b}c, which cannot be read back."""
+def test_decode_brace_in_namespace_is_rejected() -> None:
+    """Its tag path would be /{a}b}c, which cannot be parsed."""
     with pytest.raises(DecodeProblem, match="a namespace name contains a }"):
         decode(b"<c xmlns='a}b'/>")
 
 
 @pytest.mark.parametrize(
-    ("body", "line", "column", "said"),
+    ("body", "line", "column", "message"),
     [
         (b"<a><b></a>", 1, 11, "tag mismatch"),
         (b"<a>\n <b>\xc3\xa9</c></a>", 2, 10, "tag mismatch"),
@@ -223,23 +223,23 @@ def test_a_brace_in_a_namespace_is_refused() -> None:
         (b"{}", 1, 1, "Start tag expected"),
     ],
 )
-def test_what_is_not_well_formed_is_refused_with_its_place(
-    body: bytes, line: int, column: int, said: str
+def test_decode_malformed_document_error_has_line_and_column(
+    body: bytes, line: int, column: int, message: str
 ) -> None:
-    with pytest.raises(DecodeProblem, match=f"not well-formed XML: .*{said}") as problem:
+    with pytest.raises(DecodeProblem, match=f"not well-formed XML: .*{message}") as problem:
         decode(body)
     place = problem.value.place
     assert place is not None
     assert (place.line, place.column) == (line, column)
 
 
-def test_a_problem_in_a_large_document_has_a_place_and_not_the_document() -> None:
+def test_decode_error_in_large_document_has_position_without_text() -> None:
     with pytest.raises(DecodeProblem) as problem:
         decode(b"<a>" + b"\n" * 70_000 + b" <b></a>")
     assert (problem.value.place, problem.value.where) == (None, "line 70001, column 9")
 
 
 @pytest.mark.parametrize("limit", OVER)
-def test_the_docs_have_each_limit_with_its_default(limit: str) -> None:
+def test_limits_are_documented_with_defaults(limit: str) -> None:
     page = (ROOT / "docs/documents.md").read_text()
     assert f"\n| `{limit}` | {getattr(DEFAULT, limit):,} | " in page

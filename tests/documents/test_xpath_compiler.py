@@ -1,4 +1,4 @@
-"""XPaths to plans: alternatives, the tests they imply, and many texts at once."""
+"""Compilation of XPaths to plans: alternatives, implied tests, bulk compilation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.language import Context
 
 
-def shown(text: str) -> list[str]:
-    """The tests of each alternative, and whether they say it all."""
+def plan_tests(text: str) -> list[str]:
+    """Show the tests of each alternative, and whether they are exact."""
     plan = compile_xpath(Context(text))
     lines = []
     for clause, exact in zip(plan.clauses, plan.exact, strict=True):
@@ -48,11 +48,11 @@ def shown(text: str) -> list[str]:
         ('/a//b[.//c/d/text()="1" and @y="2"]', ["/a//b//c/d/text() EQ 1; /a//b/@y EQ 2"]),
     ],
 )
-def test_tests_that_a_twig_implies(text: str, expected: list[str]) -> None:
-    assert sorted(shown(text)) == sorted(expected)
+def test_compile_xpath_twig_implies_tests(text: str, expected: list[str]) -> None:
+    assert sorted(plan_tests(text)) == sorted(expected)
 
 
-def test_the_twig_of_the_paper() -> None:
+def test_compile_xpath_twig_of_paper() -> None:
     [twig] = compile_xpath(
         Context('/a//b[.//c/d/text()="v1" and p//q/text()="v2"]/x[@y="v3"]//z/text()="v4"')
     ).twigs
@@ -67,23 +67,23 @@ def test_the_twig_of_the_paper() -> None:
     )
 
 
-def test_too_many_alternatives_are_refused_with_their_number() -> None:
+def test_compile_xpath_too_many_alternatives_is_rejected_with_count() -> None:
     text = " and ".join(f"(/a/b{i} or /a/c{i})" for i in range(9))
     with pytest.raises(TooLarge, match="512 clauses or more"):
         compile_xpath(Context(text))
     assert len(compile_xpath(Context(text, limit=512)).twigs) == 512
 
 
-def test_one_node_is_compared_so_often_and_no_more() -> None:
-    def compared(times: int) -> str:
+def test_compile_xpath_too_many_comparisons_of_one_node_is_rejected() -> None:
+    def comparisons(times: int) -> str:
         return f"//a[{' and '.join(f'. != {n}' for n in range(times))}]"
 
-    assert compile_xpath(Context(compared(15))).clauses
+    assert compile_xpath(Context(comparisons(15))).clauses
     with pytest.raises(TooLarge, match="too many comparisons of one node; accepted: at most 15"):
-        compile_xpath(Context(compared(16)))
+        compile_xpath(Context(comparisons(16)))
 
 
-def test_alternatives_inside_contains_are_refused() -> None:
+def test_compile_xpath_alternatives_inside_contains_are_rejected() -> None:
     with pytest.raises(Exception, match="alternatives inside the path of contains"):
         compile_xpath(Context('contains(/a/b[c or d], "x")'))
 
@@ -100,31 +100,31 @@ TEXTS = [
 ]
 
 
-def test_many_at_once_are_what_each_is_alone() -> None:
-    """Texts that differ only in their literals are compiled together; some of them are refused."""
+def test_compile_columns_many_xpaths_equal_single_compilation() -> None:
+    """Texts that differ only in their literals are compiled together; some of them are rejected."""
     ids = [str(n) for n in range(len(TEXTS))]
-    done = compile_columns(ids, ["ana"] * len(TEXTS), ["xpath"] * len(TEXTS), TEXTS)
+    result = compile_columns(ids, ["ana"] * len(TEXTS), ["xpath"] * len(TEXTS), TEXTS)
     alone = {
         id: compile_columns([id], ["ana"], ["xpath"], [text]) for id, text in zip(ids, TEXTS, strict=True)
     }
-    refused = {reject.id: reject.reason for reject in done.rejects}
-    assert refused == {id: one.rejects[0].reason for id, one in alone.items() if one.rejects}
-    assert len(refused) == 14 + 40, "an empty contains() in every third text, and texts that are too long"
-    taken, plans = done.subscriptions["id"].to_pylist(), unpack(done)
-    assert len(done.blocks) == 4 and len(done.irregular.rows) > 0
-    for id, plan in zip(taken, plans, strict=True):
+    reasons = {reject.id: reject.reason for reject in result.rejects}
+    assert reasons == {id: single.rejects[0].reason for id, single in alone.items() if single.rejects}
+    assert len(reasons) == 14 + 40, "an empty contains() in every third text, and texts that are too long"
+    accepted, plans = result.subscriptions["id"].to_pylist(), unpack(result)
+    assert len(result.blocks) == 4 and len(result.irregular.rows) > 0
+    for id, plan in zip(accepted, plans, strict=True):
         assert set(map(frozenset, plan.clauses)) == set(map(frozenset, unpack(alone[id])[0].clauses))
-    for block in done.blocks:
+    for block in result.blocks:
         for row, twig in zip(block.rows, block.twigs, strict=True):
-            one = alone[taken[row]].twigs
-            expected = [tree(read_twig(one, number)) for number in range(len(one))]
-            assert tree(read_twig(done.twigs, twig)) in expected
+            twigs = alone[accepted[row]].twigs
+            expected = [unordered_twig(read_twig(twigs, number)) for number in range(len(twigs))]
+            assert unordered_twig(read_twig(result.twigs, twig)) in expected
 
 
-def tree(twig: Twig, parent: int = DOCUMENT) -> frozenset[object]:
-    """A twig whatever the order of its branches."""
+def unordered_twig(twig: Twig, parent: int = DOCUMENT) -> frozenset[object]:
+    """Return a twig without the order of its branches."""
     return frozenset(
-        (node._replace(parent=DOCUMENT), tree(twig, place))
+        (node._replace(parent=DOCUMENT), unordered_twig(twig, place))
         for place, node in enumerate(twig)
         if node.parent == parent
     )

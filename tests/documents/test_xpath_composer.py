@@ -1,4 +1,4 @@
-"""Texts composed of pieces come out as `compile_xpath` has them, whatever they are; and those that should be are."""
+"""The composer gives the same plans as `compile_xpath` for any text, and composes the texts it should."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Alternative = tuple[frozenset[Test], Twig, bool]
 Outcome = str | list[Alternative]
 
 
-def outcomes(texts: Sequence[str]) -> list[Outcome]:
-    """What becomes of texts at once: problems, or of each alternative the tests, the twig, and whether they say all."""
+def compile_together(texts: Sequence[str]) -> list[Outcome]:
+    """Compile texts in bulk: a problem, or the tests, the twig and the exactness of each alternative."""
     enough = [f"/more{n}" for n in range(COMPOSED_FROM)]
     writer = TwigWriter()
     done = XPathLanguage().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
@@ -38,8 +38,8 @@ def outcomes(texts: Sequence[str]) -> list[Outcome]:
     return [done.problems[row].message() if row in done.problems else found[row] for row in range(len(texts))]
 
 
-def outcome(text: str) -> Outcome:
-    """What becomes of one text by itself."""
+def compile_alone(text: str) -> Outcome:
+    """Compile one text alone."""
     try:
         plan = compile_xpath(Context(text, None, DEFAULT_LIMIT))
     except SubscriptionError as problem:
@@ -57,27 +57,27 @@ def is_composed(text: str) -> bool:
 
 
 @given(st.lists(branching(), min_size=1, max_size=5))
-def test_branching_texts_are_composed_as_each_is_alone(trees: list[Expression]) -> None:
+def test_composer_branching_texts_equal_single_compilation(trees: list[Expression]) -> None:
     texts = [show(tree) for tree in trees]
     assert all(map(is_composed, texts))
-    assert outcomes(texts) == [outcome(text) for text in texts]
+    assert compile_together(texts) == [compile_alone(text) for text in texts]
 
 
-def test_a_few_texts_are_what_many_are() -> None:
+def test_compile_rows_few_texts_equal_many_texts() -> None:
     texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
     done = XPathLanguage().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
     assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
     clauses = list(
         zip(done.irregular.rows.tolist(), map(frozenset, unpack_irregular(done.irregular)), strict=True)
     )
-    many = outcomes(texts)
+    many = compile_together(texts)
     assert clauses == [(row, tests) for row in (0, 2) for tests, _, _ in many[row]]
 
 
 @given(st.lists(expressions(), min_size=1, max_size=4), st.integers(0, 2**32))
-def test_all_other_texts_are_what_each_is_alone(trees: list[Expression], seed: int) -> None:
+def test_compile_rows_any_texts_equal_single_compilation(trees: list[Expression], seed: int) -> None:
     texts = [DECLARATIONS + Writer(seed).write(tree) for tree in trees] + [show(tree) for tree in trees]
-    assert outcomes(texts) == [outcome(text) for text in texts]
+    assert compile_together(texts) == [compile_alone(text) for text in texts]
 
 
 WORDS = (
@@ -147,8 +147,8 @@ WORDS = (
 @example("/a[b = 5and c = 6]")
 @example("/a/b = 5-6")
 @example("/a[b < '']")
-def test_any_words_are_refused_as_they_are_alone(text: str) -> None:
-    assert outcomes([text]) == [outcome(text)]
+def test_compile_rows_any_words_equal_single_compilation(text: str) -> None:
+    assert compile_together([text]) == [compile_alone(text)]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_any_words_are_refused_as_they_are_alone(text: str) -> None:
         "/a/b != 5",
     ],
 )
-def test_composed(text: str) -> None:
+def test_composer_supported_text_is_composed(text: str) -> None:
     assert is_composed(text)
-    assert outcomes([text]) == [outcome(text)]
+    assert compile_together([text]) == [compile_alone(text)]
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_composed(text: str) -> None:
         *(f"/a[b = {'9' * 400}]", "contains(/a, 'x')", '"v"', "/a[b = - 5]", "/a[b =]"),
     ],
 )
-def test_left_to_the_parser(text: str) -> None:
+def test_composer_other_text_is_left_to_parser(text: str) -> None:
     assert not is_composed(text)
-    assert outcomes([text]) == [outcome(text)]
+    assert compile_together([text]) == [compile_alone(text)]
 
 
-def test_what_exceeds_a_limit_is_left_to_the_parser() -> None:
+def test_composer_text_beyond_limit_is_left_to_parser() -> None:
     deep, wide = DEFAULT.nesting + 1, DEFAULT.predicates + 1
     texts = [
         "/a" + "/a" * DEFAULT.steps,
@@ -223,5 +223,5 @@ def test_what_exceeds_a_limit_is_left_to_the_parser() -> None:
         "/a[" + " and ".join(f". != {i}" for i in range(16)) + "]",
     ]
     assert not any(map(is_composed, texts))
-    assert all(isinstance(each, str) for each in outcomes(texts))
-    assert outcomes(texts) == [outcome(text) for text in texts]
+    assert all(isinstance(each, str) for each in compile_together(texts))
+    assert compile_together(texts) == [compile_alone(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Warnings about XPaths that compile: a text that is said to match no document matches none."""
+"""Warnings about valid XPaths: a text that is reported to match no document matches none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.language import Context
 
 
-def warned(text: str) -> list[str]:
+def warning_messages(text: str) -> list[str]:
     return [each.message() for each in LANGUAGES["xpath"].warnings(Context(text, None))]
 
 
@@ -51,8 +51,8 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("text", "what"), IMPOSSIBLE)
-def test_warnings_text_that_cannot_match_says_why(text: str, what: str) -> None:
-    assert any(message.startswith(what) for message in warned(text))
+def test_warnings_impossible_text_names_reason(text: str, what: str) -> None:
+    assert any(message.startswith(what) for message in warning_messages(text))
 
 
 POSSIBLE = [
@@ -71,16 +71,16 @@ POSSIBLE = [
 
 
 @pytest.mark.parametrize("text", POSSIBLE)
-def test_warnings_text_that_can_match_has_none(text: str) -> None:
-    assert warned(text) == []
+def test_warnings_possible_text_has_none(text: str) -> None:
+    assert warning_messages(text) == []
 
 
-def test_warnings_path_in_brackets_that_begins_at_the_document_suggests_the_relative_one() -> None:
-    assert warned("//b[//c]") == [
+def test_warnings_absolute_path_in_predicate_suggests_relative_path() -> None:
+    assert warning_messages("//b[//c]") == [
         "'//c' begins at the document, not at 'b' (column 5)\n  //b[//c]\n      ^^^   did you mean .//c?"
     ]
-    assert warned("//b[not(/p > 5)]")[0].endswith("^^   did you mean p?")
-    [outer, inner] = warned("//paper[//author[/name]]")
+    assert warning_messages("//b[not(/p > 5)]")[0].endswith("^^   did you mean p?")
+    [outer, inner] = warning_messages("//paper[//author[/name]]")
     assert "not at 'paper'" in outer and "not at 'author'" in inner
 
 
@@ -92,31 +92,31 @@ TESTS = st.sampled_from(
 
 @st.composite
 def conjunctions(draw: st.DrawFn) -> Expression:
-    """Texts that ask two things of one element or attribute, so that many of them are impossible."""
-    found = []
+    """Texts with two conditions on one element or attribute, so that many of them are impossible."""
+    tests = []
     for _ in range(2):
         attribute = [Step(Axis.CHILD, NodeKind.ATTRIBUTE, draw(st.sampled_from(["x", "y"])))]
         steps = [Step(Axis.CHILD, NodeKind.ELEMENT, draw(NAMES)), *draw(st.sampled_from([[], attribute]))]
-        found.append(PathTest(Path(True, tuple(steps)), *draw(TESTS)))
-    return And(tuple(found))
+        tests.append(PathTest(Path(True, tuple(steps)), *draw(TESTS)))
+    return And(tuple(tests))
 
 
-def test_warnings_text_said_to_match_no_document_matches_none(engines: Engines) -> None:
+def test_warnings_never_matching_text_matches_no_document(engines: Engines) -> None:
     flagged: Counter[bool] = Counter()
 
-    @settings(max_examples=10 * settings.default.max_examples)
+    @settings(max_examples=20 * settings.default.max_examples)
     @given(documents(), conjunctions() | expressions())
     def check(body: str, tree: Expression) -> None:
         text = show(tree)
         try:
-            never = any(message.startswith(NEVER) for message in warned(text))
+            never = any(message.startswith(NEVER) for message in warning_messages(text))
         except (CheckProblem, TooLarge):
             return
         flagged[never] += 1
         if never:
             engines.read(body)
             assert not matches(tree, decode(body.encode()))
-            assert "declare" in text or engines.say(text) == (False, False)
+            assert "declare" in text or engines.evaluate(text) == (False, False)
 
     check()
     assert flagged[True] > 5 and flagged[False] > 5

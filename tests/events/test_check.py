@@ -1,4 +1,4 @@
-"""Texts checked with and without a schema, as pairs."""
+"""Checks of predicate texts with and without a schema, from files of pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidings.matching.compiler.compilation import compile_text
 HERE = Path(__file__).parent
 
 
-def understood(text: str, schema: EventSchema | None) -> str:
+def checked_text(text: str, schema: EventSchema | None) -> str:
     try:
         compile_text(text, schema)
         return outcome(show_tree(parse_and_check(text, schema)))
@@ -27,37 +27,37 @@ def understood(text: str, schema: EventSchema | None) -> str:
 
 
 @pytest.mark.parametrize("pair", read_pairs(HERE / "checks.txt"), ids=str)
-def test_check_with_a_schema_reports(pair: Pair) -> None:
-    assert understood(pair.given, SCHEMA) == pair.expected
+def test_check_with_schema_gives_expected_outcome(pair: Pair) -> None:
+    assert checked_text(pair.given, SCHEMA) == pair.expected
 
 
 @pytest.mark.parametrize("pair", read_pairs(HERE / "free.txt"), ids=str)
-def test_check_without_a_schema_reports(pair: Pair) -> None:
-    assert understood(pair.given, None) == pair.expected
-    assert understood(pair.given, EventSchema()) == pair.expected
+def test_check_without_schema_gives_expected_outcome(pair: Pair) -> None:
+    assert checked_text(pair.given, None) == pair.expected
+    assert checked_text(pair.given, EventSchema()) == pair.expected
 
 
-def test_an_open_type_allows_unknown_attributes() -> None:
+def test_check_open_type_allows_unknown_attributes() -> None:
     schema = EventSchema.of(
         (), [Attribute("price", "numeric")], [EventType("any", (Member("price"),), open=True)]
     )
-    assert understood("prise < 200", schema) == "prise < 200"
-    assert understood("price < 'x'", schema).startswith("price is numeric")
-    assert understood("price > 10 and price < 5", schema) == "price > 10 and price < 5"
+    assert checked_text("prise < 200", schema) == "prise < 200"
+    assert checked_text("price < 'x'", schema).startswith("price is numeric")
+    assert checked_text("price > 10 and price < 5", schema) == "price > 10 and price < 5"
 
 
-def test_an_attribute_that_one_type_has_several_times_is_not_single() -> None:
+def test_check_attribute_multiple_in_one_type_allows_disjoint_ranges() -> None:
     types = [EventType("one", (Member("price"),)), EventType("many", (Member("price", multiple=True),))]
     schema = EventSchema.of((), [Attribute("price", "numeric")], types)
-    assert understood("price > 10 and price < 5", schema) == "price > 10 and price < 5"
+    assert checked_text("price > 10 and price < 5", schema) == "price > 10 and price < 5"
 
 
-def test_check_of_numbers_outside_their_domain_is_refused() -> None:
+def test_check_number_outside_domain_is_rejected() -> None:
     share = Domain("share", DomainKind.NUMERIC, minimum=0, maximum=1)
     schema = EventSchema.of([share], [Attribute("part", "share")], [EventType("any", (Member("part"),))])
-    assert understood("part = 2", schema).startswith("part cannot be 2 (column 8); accepted: >= 0 and <= 1")
-    assert understood("part > 1", schema).startswith(
+    assert checked_text("part = 2", schema).startswith("part cannot be 2 (column 8); accepted: >= 0 and <= 1")
+    assert checked_text("part > 1", schema).startswith(
         "no part satisfies > 1 (column 1); accepted: >= 0 and <= 1"
     )
-    assert understood("part >= 1", schema) == "part >= 1"
-    assert understood("part != 2", schema) == "part != 2"
+    assert checked_text("part >= 1", schema) == "part >= 1"
+    assert checked_text("part != 2", schema) == "part != 2"

@@ -50,7 +50,7 @@ def explain_text(text: str, event: Event = TABLE) -> str:
         ("price > 200", ""),
     ],
 )
-def test_explain_of_a_match_names_predicates_with_their_values(text: str, expected: str) -> None:
+def test_explain_match_names_predicates_with_values(text: str, expected: str) -> None:
     assert explain_text(text) == expected
 
 
@@ -60,7 +60,7 @@ def test_explain_returns_predicate_value_and_pointer() -> None:
     )
 
 
-def test_pointer_of_a_path_escapes_slashes_and_tildes() -> None:
+def test_pointer_escapes_slashes_and_tildes() -> None:
     assert pointer("a/b.c~d") == "/a~1b/c~0d"
     assert format_reason(Reason('"a/b" < 2', 1, pointer("a/b"))) == '"a/b" 1 < 2'
 
@@ -74,6 +74,6 @@ def test_explain_has_reasons_for_matches_only(text: str, event: Event) -> None:
         assert matches(parse_and_check(reason.predicate), event)
 
 
-def test_explain_of_a_long_value_shows_its_beginning() -> None:
+def test_explain_long_value_is_truncated() -> None:
     (reason,) = explain(parse_and_check("text contains 'xx'"), {"text": ["x" * 1_000_000]})
     assert reason.value == "x" * (SHOWN - 1) + "…"

@@ -1,4 +1,4 @@
-"""Decoding events: what JSON and CloudEvents become, and that everything else is refused with its place."""
+"""Decoding of JSON events and CloudEvents; errors have places."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_decode_returns_values_by_path(text: str) -> None:
     assert list(event) == list(DECODED[text])
 
 
-REFUSED: dict[bytes, str] = {
+INVALID: dict[bytes, str] = {
     b"": 'the body is empty; accepted: a JSON object, such as {"price": 180}',
     b" \n ": 'the body is empty; accepted: a JSON object, such as {"price": 180}',
     b"[1, 2]": 'the body is not a JSON object; received an array; accepted: a JSON object, such as {"price": 180}',
     b"7": 'the body is not a JSON object; received 7; accepted: a JSON object, such as {"price": 180}',
     b'"x"': 'the body is not a JSON object; received a string; accepted: a JSON object, such as {"price": 180}',
     b"null": 'the body is not a JSON object; received null; accepted: a JSON object, such as {"price": 180}',
-    b'\xef\xbb\xbf{"a": 1}': "the body starts with a byte order mark; accepted: UTF-8 without one",
+    b'\xef\xbb\xbf{"a": 1}': "the body starts with a byte order mark; accepted: UTF-8 without a byte order mark",
     b'{"a": "\xc3\xa9\xff"}': (
         "the body is not UTF-8 (column 9); received byte 0xff at offset 9; accepted: UTF-8\n"
         '  {"a": "é�"}\n'
@@ -117,14 +117,14 @@ REFUSED: dict[bytes, str] = {
     b"{'a': 1}": "expected a key (column 2); accepted: a string in double quotes\n  {'a': 1}\n   ^",
     b'{"a": 01}': 'expected a comma or the end (column 8); accepted: , or a closing bracket\n  {"a": 01}\n         ^',
     b'{"a": 1} {}': (
-        "something follows the object (column 10); accepted: one JSON object and nothing after it\n"
+        "extra data after the JSON value (column 10); accepted: one JSON value and nothing after it\n"
         '  {"a": 1} {}\n'
         "           ^"
     ),
-    b'{"a": "\x1b[31m"}': "a control character stands in a string (column 8); accepted: its escape, such as \\n",
-    b'{"a": "x': 'the string does not end (column 7); accepted: a closing "\n  {"a": "x\n        ^',
+    b'{"a": "\x1b[31m"}': "a control character in a string (column 8); accepted: its escape, such as \\n",
+    b'{"a": "x': 'unterminated string (column 7); accepted: a closing "\n  {"a": "x\n        ^',
     b'{"a": "\\x"}': (
-        'no such escape (column 8); accepted: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits\n'
+        'unknown escape sequence (column 8); accepted: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits\n'
         '  {"a": "\\x"}\n'
         "         ^"
     ),
@@ -132,20 +132,20 @@ REFUSED: dict[bytes, str] = {
 }
 
 
-@pytest.mark.parametrize("body", REFUSED, ids=lambda body: repr(body[:24]))
-def test_decode_of_invalid_json_is_refused(body: bytes) -> None:
+@pytest.mark.parametrize("body", INVALID, ids=lambda body: repr(body[:24]))
+def test_decode_invalid_json_is_rejected(body: bytes) -> None:
     with pytest.raises(DecodeProblem) as caught:
         decode(body)
-    assert str(caught.value) == REFUSED[body]
+    assert str(caught.value) == INVALID[body]
 
 
 def nested(depth: int, open_: str = '{"a":', close: str = "}") -> bytes:
-    """An object with so many levels, the outermost counted."""
+    """Build an object with `depth` levels, including the outermost."""
     return (f'{{"x":{open_ * (depth - 1)}1{close * (depth - 1)}}}').encode()
 
 
 @pytest.mark.parametrize("brackets", [('{"a":', "}"), ("[", "]")])
-def test_decode_of_deep_nesting_is_refused(brackets: tuple[str, str]) -> None:
+def test_decode_deep_nesting_is_rejected(brackets: tuple[str, str]) -> None:
     assert list(decode(nested(MAX_DEPTH, *brackets)).values()) == [(1,)]
     with pytest.raises(DecodeProblem, match="nested too deeply"):
         decode(nested(MAX_DEPTH + 1, *brackets))
@@ -155,21 +155,21 @@ def test_decode_of_deep_nesting_is_refused(brackets: tuple[str, str]) -> None:
         decode(b'{"x":' * 1_000_000)
 
 
-def test_decode_of_many_siblings_is_accepted() -> None:
+def test_decode_many_siblings_are_accepted() -> None:
     assert decode(b'{"a":[' + b",".join([b'{"b":[1]}'] * 1000) + b"]}") == {"a.b": (1,) * 1000}
 
 
-def test_brackets_in_strings_are_no_depth() -> None:
+def test_decode_brackets_in_strings_do_not_count_as_depth() -> None:
     assert decode(b'{"a": "' + b"[" * 1000 + b'\\"{"}') == {"a": ("[" * 1000 + '"{',)}
 
 
-def test_a_long_body_is_not_repeated_in_the_error() -> None:
+def test_decode_error_of_long_body_is_short() -> None:
     with pytest.raises(DecodeProblem) as caught:
         decode(b'{"a": "' + b"x" * 100_000 + b'", "a": 1}')
     assert len(str(caught.value)) < 300 and "column 100011" in str(caught.value)
 
 
-def test_flatten_takes_python_objects() -> None:
+def test_flatten_python_objects() -> None:
     assert flatten({"a": {"b": (1, 2)}, "c": 2**70}) == {"a.b": (1, 2), "c": (float(2**70),)}
     for wrong in ({"a": float("nan")}, {"a": 10**400}, {"a": object()}, {1: 2}, {"a": {2: 3}}):
         with pytest.raises(DecodeProblem):
@@ -184,7 +184,7 @@ def test_flatten_takes_python_objects() -> None:
 # --- with a schema
 
 
-def test_decode_of_the_papers_events() -> None:
+def test_decode_events_of_paper_are_checked() -> None:
     e1 = b"""{"event_type": ["antiques", "furniture"], "price": 200, "quantity": 2, "period": "XVI",
             "furniture_category": "table"}"""
     assert decode(e1, FURNITURE) == {
@@ -201,7 +201,7 @@ def test_decode_of_the_papers_events() -> None:
         decode(e2, FURNITURE)
 
 
-def test_attributes_with_dots() -> None:
+def test_decode_attribute_with_dot_is_nested_path() -> None:
     schema = load_text(
         "attributes: {seller.city: string}\nevent_types: {sale: {attributes: {seller.city: mandatory}}}"
     )
@@ -221,16 +221,16 @@ ENVELOPE_PATHS = {
 }
 
 
-def cloud(**more: Any) -> bytes:
+def cloud_event(**more: Any) -> bytes:
     return json.dumps(ENVELOPE | more).encode()
 
 
-def coded(content: bytes) -> str:
+def encode_base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def test_data_gives_the_events_own_paths() -> None:
-    event = decode(cloud(data={"price": 180, "seller": {"city": "Oslo"}}, time="2026-01-31T12:00:00Z"))
+def test_decode_cloud_event_data_paths_have_no_prefix() -> None:
+    event = decode(cloud_event(data={"price": 180, "seller": {"city": "Oslo"}}, time="2026-01-31T12:00:00Z"))
     assert event == ENVELOPE_PATHS | {
         "price": (180,),
         "seller.city": ("Oslo",),
@@ -239,8 +239,8 @@ def test_data_gives_the_events_own_paths() -> None:
     }
 
 
-def test_data_may_say_its_event_types_itself() -> None:
-    assert decode(cloud(data={"event_type": ["a", "b"]}))["event_type"] == ("a", "b")
+def test_decode_cloud_event_data_may_declare_event_types() -> None:
+    assert decode(cloud_event(data={"event_type": ["a", "b"]}))["event_type"] == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -250,25 +250,36 @@ def test_data_may_say_its_event_types_itself() -> None:
         ({"data": None}, {}),
         ({"data": "hello"}, {"data": ("hello",)}),
         ({"data": [1, {"b": 2}]}, {"data": (1,), "data.b": (2,)}),
-        ({"data_base64": coded(b'{"price": 180}')}, {"price": (180,)}),
-        ({"data_base64": coded(b"[1]"), "datacontenttype": "application/vnd.x+json"}, {"data": (1,)}),
-        ({"data_base64": coded(b'{"a":1}'), "datacontenttype": "text/JSON; charset=utf-8"}, {"a": (1,)}),
-        ({"data_base64": coded(b"<a/>"), "datacontenttype": "text/xml"}, {"data": ("<a/>",)}),
-        ({"data_base64": coded("schön".encode()), "datacontenttype": "text/plain"}, {"data": ("schön",)}),
+        ({"data_base64": encode_base64(b'{"price": 180}')}, {"price": (180,)}),
+        ({"data_base64": encode_base64(b"[1]"), "datacontenttype": "application/vnd.x+json"}, {"data": (1,)}),
         (
-            {"data_base64": coded(b"sch\xf6n"), "datacontenttype": "text/plain; charset=latin-1"},
-            {"data_base64": (coded(b"sch\xf6n"),)},
+            {"data_base64": encode_base64(b'{"a":1}'), "datacontenttype": "text/JSON; charset=utf-8"},
+            {"a": (1,)},
+        ),
+        ({"data_base64": encode_base64(b"<a/>"), "datacontenttype": "text/xml"}, {"data": ("<a/>",)}),
+        (
+            {"data_base64": encode_base64("schön".encode()), "datacontenttype": "text/plain"},
+            {"data": ("schön",)},
         ),
         (
-            {"data_base64": coded(b"\xff"), "datacontenttype": "text/plain"},
-            {"data_base64": (coded(b"\xff"),)},
+            {"data_base64": encode_base64(b"sch\xf6n"), "datacontenttype": "text/plain; charset=latin-1"},
+            {"data_base64": (encode_base64(b"sch\xf6n"),)},
         ),
-        ({"data_base64": coded(b"ab"), "datacontenttype": "image/png"}, {"data_base64": (coded(b"ab"),)}),
+        (
+            {"data_base64": encode_base64(b"\xff"), "datacontenttype": "text/plain"},
+            {"data_base64": (encode_base64(b"\xff"),)},
+        ),
+        (
+            {"data_base64": encode_base64(b"ab"), "datacontenttype": "image/png"},
+            {"data_base64": (encode_base64(b"ab"),)},
+        ),
     ],
 )
 def test_decode_cloud_event_accepts_any_data(more: dict[str, Any], paths: dict[str, tuple[Any, ...]]) -> None:
     event = {
-        path: values for path, values in decode(cloud(**more)).items() if not path.startswith("cloudevent.")
+        path: values
+        for path, values in decode(cloud_event(**more)).items()
+        if not path.startswith("cloudevent.")
     }
     assert event == {"event_type": ("sale",), **paths}
 
@@ -291,8 +302,8 @@ def test_decode_cloud_event_accepts_any_data(more: dict[str, Any], paths: dict[s
         ({"data_base64": "!"}, "data_base64 is not Base64"),
         ({"data_base64": "é"}, "data_base64 is not Base64"),
         ({"data_base64": 7}, "data_base64 is not Base64"),
-        ({"data_base64": coded(b'{"a": }')}, "expected a value (column 7)"),
-        ({"data_base64": coded(b"[" * 100_000)}, "nested too deeply"),
+        ({"data_base64": encode_base64(b'{"a": }')}, "expected a value (column 7)"),
+        ({"data_base64": encode_base64(b"[" * 100_000)}, "nested too deeply"),
         (
             {"data": {"cloudevent": {"id": "8"}}},
             "data has the path cloudevent.id, but cloudevent is reserved for the envelope",
@@ -327,9 +338,9 @@ def test_decode_cloud_event_accepts_any_data(more: dict[str, Any], paths: dict[s
         ({"extension": ["a"]}, "invalid value of the CloudEvents attribute extension"),
     ],
 )
-def test_decode_of_invalid_cloud_events_is_refused(more: dict[str, Any], message: str) -> None:
+def test_decode_invalid_cloud_event_is_rejected(more: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeProblem) as caught:
-        decode(cloud(**more))
+        decode(cloud_event(**more))
     assert str(caught.value).startswith(message)
 
 
@@ -345,10 +356,10 @@ def test_decode_of_invalid_cloud_events_is_refused(more: dict[str, Any], message
     ],
 )
 def test_decode_cloud_event_accepts_valid_envelopes(more: dict[str, Any]) -> None:
-    """With the cases of the conformance suite of CloudEvents, as those that are refused above."""
-    decoded = decode(cloud(**more))
-    given = {f"cloudevent.{name}": (value,) for name, value in more.items() if value is not None}
-    assert {path: values for path, values in decoded.items() if path in given} == given
+    """Includes cases of the CloudEvents conformance suite, as does the test of rejected envelopes above."""
+    decoded = decode(cloud_event(**more))
+    expected = {f"cloudevent.{name}": (value,) for name, value in more.items() if value is not None}
+    assert {path: values for path, values in decoded.items() if path in expected} == expected
 
 
 def test_decode_cloud_event_envelope_needs_no_declaration() -> None:
@@ -357,17 +368,17 @@ def test_decode_cloud_event_envelope_needs_no_declaration() -> None:
     )
     assert decode(body.encode(), FURNITURE)["cloudevent.type"] == ("furniture",)
     with pytest.raises(ConsistencyProblem, match=r"no event type 'sale' \(rule R1\)"):
-        decode(cloud(), FURNITURE)
+        decode(cloud_event(), FURNITURE)
     named = load_text(
         "attributes: {cloudevent.subject: string}\n"
         + "event_types: {sale: {attributes: {cloudevent.subject: mandatory}}}"
     )
-    assert decode(cloud(subject="x"), named)
+    assert decode(cloud_event(subject="x"), named)
     with pytest.raises(ConsistencyProblem, match=r"cloudevent\.subject is mandatory for sale"):
-        decode(cloud(), named)
+        decode(cloud_event(), named)
 
 
-def test_an_envelope_of_ones_own_is_part_of_the_event() -> None:
+def test_decode_key_cloudevent_in_plain_event_is_checked() -> None:
     with pytest.raises(ConsistencyProblem, match="R3"):
         decode(
             b'{"event_type": "antiques", "price": 1, "quantity": 1, "period": "XV", "cloudevent": {"id": 1}}',
@@ -393,11 +404,11 @@ def test_an_envelope_of_ones_own_is_part_of_the_event() -> None:
         (ENVELOPE | {"data": {"id": "other"}}, "7"),
     ],
 )
-def test_publication_id(content: dict[str, Any], id: str | None) -> None:
+def test_publication_id_is_string_or_integer(content: dict[str, Any], id: str | None) -> None:
     assert publication_id(content) == publication_id(json.dumps(content).encode()) == id
 
 
-def test_publication_id_of_another_field() -> None:
+def test_publication_id_other_id_field_is_path() -> None:
     assert (
         publication_id({"meta": {"key": "k"}}, "meta.key")
         == publication_id({"meta.key": "k"}, "meta.key")
@@ -453,7 +464,7 @@ FRAGMENTS += [b'"specversion":"1.0",', b'"data_base64":"e30="', b"[" * 70, "é".
 @example(b'{"a":[1,2')
 @example(b'{"a":[}')
 @example(b'{"\\ud800":1}')
-def test_anything_decodes_or_is_a_decode_problem(body: bytes) -> None:
+def test_decode_any_bytes_give_event_or_decode_problem(body: bytes) -> None:
     try:
         event = decode(body)
     except DecodeProblem:
@@ -474,23 +485,21 @@ def test_decode_id_needs_no_declaration() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), json_values, max_size=5), st.booleans())
-def test_decoding_json_is_flattening_it(content: dict[str, Any], ascii_only: bool) -> None:
+def test_decode_of_json_dumps_equals_flatten(content: dict[str, Any], ascii_only: bool) -> None:
     body = json.dumps(content, ensure_ascii=ascii_only).encode()
     assert decode(body) == event_of(content)
 
 
 @given(st.dictionaries(st.text(max_size=4), json_values, max_size=5), st.data())
-def test_strict_json_accepts_what_json_dumps_writes_and_nothing_cut_short(
-    content: Any, data: st.DataObject
-) -> None:
+def test_decode_truncated_json_is_rejected(content: Any, data: st.DataObject) -> None:
     body = json.dumps(content).encode()
     cut = data.draw(st.integers(0, len(body) - 1))
     with pytest.raises(DecodeProblem):
         decode(body[:cut])
 
 
-def test_decode_many_values_below_a_long_key_is_refused_before_paths_are_made() -> None:
-    """Each value repeats the key in its path: these would take 20 GB."""
+def test_decode_many_values_below_long_key_are_rejected_early() -> None:
+    """Each value repeats the key in its path: these paths would take 20 GB."""
     long = "k" * 1_000_000
     for content in (
         {long: {f"a{n}": 1 for n in range(20_000)}},
@@ -500,7 +509,7 @@ def test_decode_many_values_below_a_long_key_is_refused_before_paths_are_made() 
             decode(json.dumps(content))
 
 
-def test_flatten_paths_as_long_as_allowed_are_taken() -> None:
+def test_flatten_paths_within_length_limit_are_accepted() -> None:
     key, values = "k" * 1_000, {str(n): n for n in range(10_000, 29_000)}
     assert len(flatten({key: values})) == len(values)
     assert len(flatten({"k" * MOST_PATH_TEXT: 1, "l" * MOST_PATH_TEXT: 2})) == 2

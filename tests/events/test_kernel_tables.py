@@ -1,4 +1,4 @@
-"""The fast decoder with a schema: what it accepts the definition accepts, and what is refused has the same reasons."""
+"""The batch decoder with a schema accepts and rejects the same events as the specification, with the same reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.atoms import events_of
-from tests.support.oracles.json_decoders import BETWEEN, told_apart
+from tests.support.oracles.json_decoders import BETWEEN, with_types
 from tests.support.strategies.schemas import instances, schemas
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.events.json_batch_decoder import DecodedLines, decode_many
@@ -46,7 +46,7 @@ SCHEMA = EventSchema.of(
 )
 
 
-def decoded(
+def decode_bodies(
     bodies: Sequence[bytes], schema: EventSchema, wanted: Sequence[str], id_field: str | None
 ) -> DecodedLines:
     buffer = np.frombuffer(BETWEEN + b"".join(body + BETWEEN for body in bodies), np.uint8)
@@ -56,56 +56,58 @@ def decoded(
     return decode_many(buffer, ends - sizes, ends, conformity.paths, id_field, conformity)
 
 
-def by_definition(body: bytes, schema: EventSchema, id_field: str | None) -> tuple[Any, str | None, Any]:
-    """The event, the id, and what is wrong: an event that only breaks a rule of the schema has an id."""
+def decode_by_specification(
+    body: bytes, schema: EventSchema, id_field: str | None
+) -> tuple[Any, str | None, Any]:
+    """Return the event, the id and the problem. An event that only violates a rule of the schema has an id."""
     try:
         decode(body)
         name = None if id_field is None else publication_id(body, id_field)
     except DecodeProblem as problem:
-        return {}, None, told(problem)
+        return {}, None, problem_facts(problem)
     try:
         return decode(body, schema, id_field), name, None
     except PublicationError as problem:
-        return {}, name, told(problem)
+        return {}, name, problem_facts(problem)
 
 
-def told(problem: PublicationError) -> tuple[object, ...]:
+def problem_facts(problem: PublicationError) -> tuple[object, ...]:
     return type(problem), str(problem), problem.facts()
 
 
-def same(
+def decode_and_compare(
     bodies: Sequence[bytes],
     schema: EventSchema = SCHEMA,
     wanted: Sequence[str] = ("price", "title", "other"),
     id_field: str | None = "id",
 ) -> DecodedLines:
-    got = decoded(bodies, schema, wanted, id_field)
-    rejects = {i: told(problem) for i, problem in got.rejects}
+    got = decode_bodies(bodies, schema, wanted, id_field)
+    rejects = {i: problem_facts(problem) for i, problem in got.rejects}
     for i, (body, event, name) in enumerate(
         zip(bodies, events_of(got.atoms), got.ids.to_pylist(), strict=True)
     ):
-        expected, wanted_name, problem = by_definition(body, schema, id_field)
+        expected, wanted_name, problem = decode_by_specification(body, schema, id_field)
         assert rejects.get(i) == problem, body
         assert got.ok[i] == (problem is None), body
         assert name == wanted_name, body
         for path in wanted:
-            assert told_apart({path: event.get(path, ())}) == told_apart({path: expected.get(path, ())}), body
+            assert with_types({path: event.get(path, ())}) == with_types({path: expected.get(path, ())}), body
     return got
 
 
-def body_of(event: dict[str, list[Any]], nested: bool, ascii_only: bool) -> bytes:
-    """Values by path as a document; a path with dots as objects inside each other, or as it is."""
+def write_body(event: dict[str, list[Any]], nested: bool, ascii_only: bool) -> bytes:
+    """Write values by path as a document: a path with dots as nested objects, or as one key."""
     document: dict[str, Any] = {}
     for path, values in event.items():
         *above, last = path.split(".") if nested else [path]
-        place = document
+        parent = document
         for key in above:
-            inner = place.setdefault(key, {})
-            if not isinstance(inner, dict):  # a value stands at the beginning of this path
+            inner = parent.setdefault(key, {})
+            if not isinstance(inner, dict):  # there is a value at a prefix of this path
                 inner = {}
-                place[key] = [place[key], inner]
-            place = inner
-        place[last] = values[0] if len(values) == 1 and last not in place else values
+                parent[key] = [parent[key], inner]
+            parent = inner
+        parent[last] = values[0] if len(values) == 1 and last not in parent else values
     return json.dumps(document, ensure_ascii=ascii_only).encode()
 
 
@@ -134,7 +136,7 @@ odd_values = st.sampled_from(
 
 @st.composite
 def nearly_instances(draw: st.DrawFn, schema: EventSchema) -> dict[str, list[Any]]:
-    """An event of the schema, or one with some things left out, put in or exchanged."""
+    """An event of the schema, possibly with attributes removed, added or exchanged."""
     event = draw(instances(schema, unnamed=True))
     some = st.sampled_from([*schema.attributes, "event_type", "id", "name", "stranger", "something else"])
     for path in draw(st.lists(some, max_size=2)):
@@ -149,14 +151,16 @@ def nearly_instances(draw: st.DrawFn, schema: EventSchema) -> dict[str, list[Any
 def cases(draw: st.DrawFn) -> tuple[EventSchema, list[bytes], list[str], str | None]:
     schema = draw(schemas().filter(lambda made: bool(made.event_types)))
     events = draw(st.lists(nearly_instances(schema), min_size=1, max_size=4))
-    bodies = [body_of(event, draw(st.booleans()), draw(st.booleans())) for event in events]
+    bodies = [write_body(event, draw(st.booleans()), draw(st.booleans())) for event in events]
     wanted = draw(st.lists(st.sampled_from([*schema.attributes, "event_type", "id", "stranger"]), max_size=3))
     return schema, bodies, wanted, draw(st.sampled_from(["id", "name", None]))
 
 
 @given(cases())
-def test_generated_events(case: tuple[EventSchema, list[bytes], list[str], str | None]) -> None:
-    same(case[1], case[0], case[2], case[3])
+def test_conformity_generated_events_agree_with_specification(
+    case: tuple[EventSchema, list[bytes], list[str], str | None],
+) -> None:
+    decode_and_compare(case[1], case[0], case[2], case[3])
 
 
 values = st.sampled_from(
@@ -185,13 +189,15 @@ keys = ["price", "title", "sold", "at", "size", "share", "huge", "seller", "id",
 )
 @example(["note"], {"seller": ['"x"', '{"city":"Oslo"}']})
 @example(["note"], {"seller": ['{"city":"Oslo","street":"x"}']})
-def test_every_rule_of_one_schema(types: list[str], held: dict[str, list[str]]) -> None:
-    members = [f'"{key}":[{",".join(texts)}]' for key, texts in held.items()]
+def test_conformity_all_rules_of_schema_agree_with_specification(
+    types: list[str], texts_by_key: dict[str, list[str]]
+) -> None:
+    members = [f'"{key}":[{",".join(texts)}]' for key, texts in texts_by_key.items()]
     bodies = [
-        "{" + ",".join([f'"event_type":{said}', *members]) + "}"
-        for said in (json.dumps(types), json.dumps(types[0] if types else None), "7")
+        "{" + ",".join([f'"event_type":{event_type}', *members]) + "}"
+        for event_type in (json.dumps(types), json.dumps(types[0] if types else None), "7")
     ]
-    same([body.encode() for body in bodies])
+    decode_and_compare([body.encode() for body in bodies])
 
 
 ACCEPTED = [
@@ -208,7 +214,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_conformity_kernel_accepts_plain_valid_events(text: str) -> None:
-    assert same([text.encode()], wanted=["price"], id_field="name").declined == 0
+    assert decode_and_compare([text.encode()], wanted=["price"], id_field="name").declined == 0
 
 
 @pytest.mark.parametrize(
@@ -229,7 +235,7 @@ def test_conformity_kernel_accepts_plain_valid_events(text: str) -> None:
     ],
 )
 def test_conformity_kernel_declines_invalid_events(text: str, rule: str) -> None:
-    [(_, problem)] = same([ACCEPTED[0].encode(), text.encode(), ACCEPTED[1].encode()]).rejects
+    [(_, problem)] = decode_and_compare([ACCEPTED[0].encode(), text.encode(), ACCEPTED[1].encode()]).rejects
     assert problem.facts()["rule"] == rule
 
 
@@ -243,6 +249,6 @@ def test_conformity_kernel_declines_invalid_events(text: str, rule: str) -> None
         '{"specversion":"1.0","id":"1","source":"s","type":"lot","data":{"price":1}}',
     ],
 )
-def test_conformity_declined_valid_events_are_accepted_by_the_specification(text: str) -> None:
-    got = same([text.encode()])
+def test_conformity_declined_valid_events_are_accepted_by_specification(text: str) -> None:
+    got = decode_and_compare([text.encode()])
     assert (got.declined, got.rejects) == (1, [])

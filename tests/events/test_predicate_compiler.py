@@ -1,4 +1,4 @@
-"""Compiling in bulk gives what compiling one by one gives."""
+"""Bulk compilation equals compiling one text after the other."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.model import Subscription
 
 
-def compiled(found: list[str], schema: EventSchema | None = None) -> Compiled:
+def compile_texts(predicates: list[str], schema: EventSchema | None = None) -> Compiled:
     return compile_many(
-        [Subscription(f"s-{row}", "ana", "predicates", text) for row, text in enumerate(found)], schema
+        [Subscription(f"s-{row}", "ana", "predicates", text) for row, text in enumerate(predicates)], schema
     )
 
 
-def meaning(plan: Plan) -> Counter[object]:
-    """A plan without the order of its clauses and tests."""
+def unordered_plan(plan: Plan) -> Counter[object]:
+    """Return a plan without the order of its clauses and tests."""
     return Counter(frozenset(Counter(clause).items()) for clause in plan.clauses)
 
 
-def one_by_one(
-    found: list[str], schema: EventSchema | None
+def compile_one_by_one(
+    predicates: list[str], schema: EventSchema | None
 ) -> tuple[dict[str, Counter[object]], dict[str, str]]:
     plans, problems = {}, {}
-    for row, text in enumerate(found):
+    for row, text in enumerate(predicates):
         try:
-            plans[f"s-{row}"] = meaning(compile_text(text, schema))
+            plans[f"s-{row}"] = unordered_plan(compile_text(text, schema))
         except SubscriptionError as problem:
             problems[f"s-{row}"] = str(problem)
     return plans, problems
 
 
-def assert_same(found: list[str], schema: EventSchema | None = None) -> Compiled:
-    plans, problems = one_by_one(found, schema)
-    done = compiled(found, schema)
-    assert {reject.id: reject.reason for reject in done.rejects} == problems
-    ids = done.subscriptions["id"].to_pylist()
-    assert dict(zip(ids, map(meaning, unpack(done)), strict=True)) == plans
-    return done
+def assert_same(predicates: list[str], schema: EventSchema | None = None) -> Compiled:
+    plans, problems = compile_one_by_one(predicates, schema)
+    result = compile_texts(predicates, schema)
+    assert {reject.id: reject.reason for reject in result.rejects} == problems
+    ids = result.subscriptions["id"].to_pylist()
+    assert dict(zip(ids, map(unordered_plan, unpack(result)), strict=True)) == plans
+    return result
 
 
 LITERALS = [
@@ -81,7 +81,7 @@ SKELETONS = [
 
 @st.composite
 def families(draw: st.DrawFn) -> list[str]:
-    """Texts of a few skeletons whose literals are easy to read wrongly."""
+    """Texts of a few skeletons with literals that are easily misread."""
     skeletons = draw(st.lists(st.sampled_from(SKELETONS), min_size=1, max_size=2))
     literals = st.sampled_from(draw(st.lists(st.sampled_from(LITERALS), min_size=1, max_size=6)))
     return [
@@ -92,18 +92,18 @@ def families(draw: st.DrawFn) -> list[str]:
 
 
 @given(families())
-def test_compile_many_equals_single_compilation(found: list[str]) -> None:
-    assert_same(found)
+def test_compile_many_equals_single_compilation(predicates: list[str]) -> None:
+    assert_same(predicates)
 
 
 @given(st.lists(texts(), min_size=1, max_size=4), st.integers(0, 11))
-def test_compile_many_of_any_text_equals_single_compilation(found: list[str], seed: int) -> None:
-    assert_same([untidy(text, seed) for text in found] * 9)
+def test_compile_many_any_text_equals_single_compilation(predicates: list[str], seed: int) -> None:
+    assert_same([untidy(text, seed) for text in predicates] * 9)
 
 
 @given(st.lists(schema_texts(), min_size=1, max_size=4))
-def test_compile_many_with_a_schema_equals_single_compilation(found: list[str]) -> None:
-    assert_same(found * 9, SCHEMA)
+def test_compile_many_with_schema_equals_single_compilation(predicates: list[str]) -> None:
+    assert_same(predicates * 9, SCHEMA)
 
 
 SCHEMA_SKELETONS = [
@@ -117,7 +117,7 @@ SCHEMA_SKELETONS = [
 @given(
     st.sampled_from(SCHEMA_SKELETONS), st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=8, max_size=30)
 )
-def test_compile_many_of_ranges_with_a_schema_equals_single_compilation(
+def test_compile_many_ranges_with_schema_equals_single_compilation(
     skeleton: str, literals: list[tuple[int, ...]]
 ) -> None:
     assert_same([skeleton.format(*some) for some in literals], SCHEMA)
@@ -139,72 +139,72 @@ WORD_SKELETONS = [
     st.sampled_from(WORD_SKELETONS),
     st.lists(st.tuples(*[st.sampled_from(WORDS)] * 3), min_size=8, max_size=30),
 )
-def test_compile_many_of_words_with_a_schema_equals_single_compilation(
+def test_compile_many_words_with_schema_equals_single_compilation(
     skeleton: str, literals: list[tuple[str, ...]]
 ) -> None:
     assert_same([skeleton.format(*some) for some in literals], SCHEMA)
 
 
-def test_one_shape_is_one_block() -> None:
-    done = assert_same([f"symbol = 'S{i}' and price > {i} and price < {i + 10}" for i in range(200)])
-    assert [len(block.rows) for block in done.blocks] == [200]
+def test_compile_many_texts_of_one_shape_are_one_block() -> None:
+    result = assert_same([f"symbol = 'S{i}' and price > {i} and price < {i + 10}" for i in range(200)])
+    assert [len(block.rows) for block in result.blocks] == [200]
 
 
-def test_lists_of_different_lengths_are_one_block() -> None:
+def test_compile_many_lists_of_different_lengths_are_one_block() -> None:
     lists = [", ".join(str(n) for n in range(2 + i % 3)) for i in range(60)]
-    done = assert_same([f"a in ({numbers})" for numbers in lists])
-    assert [len(block.rows) for block in done.blocks] == [60]
+    result = assert_same([f"a in ({numbers})" for numbers in lists])
+    assert [len(block.rows) for block in result.blocks] == [60]
 
 
-def test_many_skeletons() -> None:
+def test_compile_many_texts_of_many_shapes_equal_single_compilation() -> None:
     assert_same([f"a{i % 20} = {i} and b{i % 2} < {i}" for i in range(400)])
 
 
-def test_bad_texts_are_rejected_and_the_rest_is_compiled() -> None:
-    found = [f"price < {i}" if i % 10 else f"price == {i}" for i in range(100)]
-    done = compiled(found)
-    assert len(done.rejects) == 10 and done.subscriptions.num_rows == 90
-    assert done.rejects[0].what == "subscription" and done.rejects[0].id == "s-0"
-    assert done.rejects[0].reason.startswith("write '=' instead of '==' (column 7)")
-    assert done.rejects[0].facts["place"] == {"line": 1, "column": 7, "length": 2}
+def test_compile_many_invalid_texts_are_rejected_and_others_compiled() -> None:
+    predicates = [f"price < {i}" if i % 10 else f"price == {i}" for i in range(100)]
+    result = compile_texts(predicates)
+    assert len(result.rejects) == 10 and result.subscriptions.num_rows == 90
+    assert result.rejects[0].what == "subscription" and result.rejects[0].id == "s-0"
+    assert result.rejects[0].reason.startswith("write '=' instead of '==' (column 7)")
+    assert result.rejects[0].facts["place"] == {"line": 1, "column": 7, "length": 2}
 
 
-def test_unknown_languages_are_rejected() -> None:
-    done = compile_columns(["1", "2"], ["ana"] * 2, ["predicates", "sql"], ["a = 1"] * 2)
-    assert done.subscriptions["id"].to_pylist() == ["1"]
-    assert done.rejects[0].reason == "unknown language; received 'sql'; accepted: gql, predicates, xpath"
+def test_compile_columns_unknown_language_is_rejected() -> None:
+    result = compile_columns(["1", "2"], ["ana"] * 2, ["predicates", "sql"], ["a = 1"] * 2)
+    assert result.subscriptions["id"].to_pylist() == ["1"]
+    assert result.rejects[0].reason == "unknown language; received 'sql'; accepted: gql, predicates, xpath"
 
 
-def test_later_subscriptions_with_a_taken_id_are_rejected() -> None:
-    done = compile_columns(["1", "1", "2"], ["ana"] * 3, ["predicates"] * 3, ["a = 1", "a = 2", "a = 3"])
-    assert done.subscriptions["text"].to_pylist() == ["a = 1", "a = 3"]
-    assert [reject.id for reject in done.rejects] == ["1"]
-    assert "used twice" in done.rejects[0].reason
-    assert [plan.clauses[0][0].operand for plan in unpack(done)] == [1, 3]
+def test_compile_columns_duplicate_id_is_rejected() -> None:
+    result = compile_columns(["1", "1", "2"], ["ana"] * 3, ["predicates"] * 3, ["a = 1", "a = 2", "a = 3"])
+    assert result.subscriptions["text"].to_pylist() == ["a = 1", "a = 3"]
+    assert [reject.id for reject in result.rejects] == ["1"]
+    assert "used twice" in result.rejects[0].reason
+    assert [plan.clauses[0][0].operand for plan in unpack(result)] == [1, 3]
 
 
 @pytest.mark.parametrize("bad", [None, 5, "half \ud800 a character"])
-def test_compile_many_of_a_text_that_is_not_a_string_is_rejected(bad: object) -> None:
-    done = compile_columns(["1", "2"], ["ana"] * 2, ["predicates"] * 2, ["a = 1", bad])  # type: ignore[list-item]
-    assert done.subscriptions["id"].to_pylist() == ["1"]
-    assert "the text is not a valid string" in done.rejects[0].reason
+def test_compile_columns_invalid_string_is_rejected(bad: object) -> None:
+    result = compile_columns(["1", "2"], ["ana"] * 2, ["predicates"] * 2, ["a = 1", bad])  # type: ignore[list-item]
+    assert result.subscriptions["id"].to_pylist() == ["1"]
+    assert "the text is not a valid string" in result.rejects[0].reason
 
 
-def test_columns_may_be_arrow_arrays() -> None:
+def test_compile_columns_accepts_arrow_arrays() -> None:
     text = pa.chunked_array([["a = 1"], ["a = 2"]])
-    done = compile_columns(pa.array(["1", "2"]), pa.array(["ana"] * 2), pa.array(["predicates"] * 2), text)
-    assert done.subscriptions.column_names == ["id", "subscriber", "language", "text"]
-    assert done.subscriptions.num_rows == 2
+    result = compile_columns(pa.array(["1", "2"]), pa.array(["ana"] * 2), pa.array(["predicates"] * 2), text)
+    assert result.subscriptions.column_names == ["id", "subscriber", "language", "text"]
+    assert result.subscriptions.num_rows == 2
 
 
 def test_compile_many_without_subscriptions_is_empty() -> None:
-    done = compile_many([])
-    assert (done.subscriptions.num_rows, done.blocks, done.domains, done.rejects) == (0, (), (), ())
+    result = compile_many([])
+    assert (result.subscriptions.num_rows, result.blocks, result.domains, result.rejects) == (0, (), (), ())
 
 
-def test_compile_many_texts_that_contradict_themselves_are_refused_as_one_by_one() -> None:
-    found = [f"a = {number} and not exists a" for number in range(4)]
-    refused = compiled(found).rejects
-    _, problems = one_by_one(found, None)
-    assert {reject.id: reject.reason for reject in refused} == problems
+def test_compile_many_contradictory_texts_are_rejected_as_one_by_one() -> None:
+    predicates = [f"a = {number} and not exists a" for number in range(4)]
+    rejects = compile_texts(predicates).rejects
+    _, problems = compile_one_by_one(predicates, None)
+    assert {reject.id: reject.reason for reject in rejects} == problems
     assert len(problems) == 4

@@ -1,4 +1,4 @@
-"""The language of predicates: the way back from trees to texts, and texts that want to break it."""
+"""The parser of predicates: round trips of trees, adversarial texts, limits, documented operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidings.events.predicate_tree import Comparison, Tree, show_tree
 
 
 @given(trees())
-def test_parse_of_show_tree_is_the_tree(tree: Tree) -> None:
+def test_parse_of_show_tree_is_same_tree(tree: Tree) -> None:
     assert parse(show_tree(tree)) == tree
 
 
@@ -36,13 +36,13 @@ WORDS = [
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
-def test_parse_of_any_words_is_a_tree_or_an_error_with_a_place(words: list[str], space: str) -> None:
+def test_parse_any_words_is_tree_or_error_with_place(words: list[str], space: str) -> None:
     check_words(parse, space.join(words))
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12))
 def test_accepted_by_agrees_with_lark(words: list[str]) -> None:
-    """Its own answer is the definition, and takes longer than to parse the text."""
+    """`accepts` of lark is the specification, but it takes longer than parsing the text."""
     parsing = _parser().parse_interactive(" ".join(words))
     try:
         for _ in parsing.iter_parse():
@@ -53,7 +53,7 @@ def test_accepted_by_agrees_with_lark(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("slip", ["b == 5", "b = oak", "b = 'oak", "(b = 1", "b"])
-def test_parse_of_a_long_text_with_a_slip_at_its_end_reads_each_token_once(
+def test_parse_long_text_with_error_at_end_reads_each_token_once(
     slip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, next_token = [0], BasicLexer.next_token
@@ -68,29 +68,29 @@ def test_parse_of_a_long_text_with_a_slip_at_its_end_reads_each_token_once(
     valid, read[0] = read[0], 0
     with pytest.raises(SyntaxProblem):
         parse(f"{text} and {slip}")
-    assert read[0] <= valid + 8, "tokens of the slip, and the end"
+    assert read[0] <= valid + 8, "tokens of the error, and the end"
 
 
 @given(st.text(max_size=30))
-def test_parse_of_any_text_is_a_tree_or_an_error(text: str) -> None:
+def test_parse_any_text_is_tree_or_error(text: str) -> None:
     check_text(parse, text)
 
 
-def test_parse_spans_cover_their_parts() -> None:
+def test_parse_spans_cover_parts_of_text() -> None:
     text = "  price   between 10  and 20"
     tree = parse(text)
     assert isinstance(tree, Comparison)
-    assert _at(text, tree.spans.path) == "price"
-    assert _at(text, tree.spans.operator) == "between"
-    assert [_at(text, span) for span in tree.spans.literals] == ["10", "20"]
-    assert _at(text, tree.spans.whole) == "price   between 10  and 20"
+    assert _text_at(text, tree.spans.path) == "price"
+    assert _text_at(text, tree.spans.operator) == "between"
+    assert [_text_at(text, span) for span in tree.spans.literals] == ["10", "20"]
+    assert _text_at(text, tree.spans.whole) == "price   between 10  and 20"
 
 
-def _at(text: str, span: Span) -> str:
+def _text_at(text: str, span: Span) -> str:
     return text[span.start : span.end]
 
 
-def test_long_texts_are_refused() -> None:
+def test_parse_long_text_is_rejected() -> None:
     long = " or ".join(["a = 1"] * 1200)
     assert parse(long[: MAX_LENGTH - 100].rpartition(" or ")[0])
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_long_texts_are_refused() -> None:
 
 
 @pytest.mark.parametrize("opening", ["not ", "not (", "a = 1 and (b = 2 or ("])
-def test_deep_texts_are_refused(opening: str) -> None:
+def test_parse_deep_nesting_is_rejected(opening: str) -> None:
     def nested(times: int) -> str:
         return opening * times + "c = 3" + ")" * (opening.count("(") * times)
 
@@ -111,29 +111,29 @@ def test_deep_texts_are_refused(opening: str) -> None:
         parse(nested(times))
 
 
-def test_parentheses_alone_are_not_depth() -> None:
+def test_parse_parentheses_do_not_count_as_depth() -> None:
     assert parse("(" * 4000 + "a = 1" + ")" * 4000) == parse("a = 1")
     with pytest.raises(SyntaxProblem, match="never closed"):
         parse("(" * 9000 + "a = 1")
 
 
-def test_half_characters_are_refused() -> None:
+def test_parse_lone_surrogate_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match=r"half a character \(column 6\); received U\+D800"):
         parse("a = '\ud800'")
 
 
-def test_every_operator_is_declared_once() -> None:
+def test_operators_have_unique_spellings() -> None:
     assert len(BY_SPELLING) == len(OPERATORS)
     assert {"=", "!=", "<", "<=", ">", ">=", "in", "is a"} < set(BY_SPELLING)
     assert all(operator.meaning.endswith(".") for operator in OPERATORS)
 
 
-def test_every_operator_is_in_the_docs() -> None:
+def test_operators_are_documented() -> None:
     page = (ROOT / "docs" / "predicates.md").read_text(encoding="utf-8")
     for operator in OPERATORS:
         assert f"| `{operator.spelling}` | {operator.meaning} |" in page
 
 
-def test_an_xpath_in_the_wrong_language_gets_a_hint() -> None:
+def test_parse_xpath_text_has_hint_to_language() -> None:
     with pytest.raises(SyntaxProblem, match="--language xpath"):
         parse("//stock[price > 5]")

@@ -1,4 +1,4 @@
-"""`tidings serve` as processes that are killed, stopped for a while, asked to end, and started again."""
+"""`tidings serve` as processes that are killed, suspended, terminated and restarted."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tests.support.servers.ports import free_port
 
 SETTINGS = {
     "TIDINGS_SPARK__MASTER": "local[2]",
-    "TIDINGS_STREAM__PUBLICATIONS": "60",
-    "TIDINGS_STREAM__LONGEST_PAUSE": "2",
+    "TIDINGS_STREAM__BATCH_SIZE": "60",
+    "TIDINGS_STREAM__MAX_BACKOFF": "2",
     "TIDINGS_STREAM__RESTARTS": "1000",
     "TIDINGS_DELIVERY__PRIVATE_CALLBACKS": "true",
     "TIDINGS_DELIVERY__TIMEOUT": "2",
-    "TIDINGS_DELIVERY__RETRIES": str([0.5] * 100),
+    "TIDINGS_DELIVERY__RETRY_DELAYS": str([0.5] * 100),
     "TIDINGS_LOGGING__LEVEL": "info",
     "TIDINGS_LOGGING__FORMAT": "json",
 }
-"""Small batches, so that a blow falls into one; receivers are given up by nobody."""
+"""Small batches, so that a fault hits one, and so many retries that no receiver is given up."""
 
 ENDS_WITHIN = 60
 
 
 @dataclass(frozen=True)
 class Running:
-    """A process of a part, whichever it is: the server itself, Spark's JVM, a worker of Python."""
+    """A process of a part: the server itself, the JVM of Spark, or a Python worker."""
 
     pid: int
     parent: int
@@ -50,7 +50,7 @@ class Running:
 
 
 def processes() -> Iterator[Running]:
-    """All processes of this machine that live."""
+    """Yield all live processes of this machine."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, parent, _, session, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -61,7 +61,7 @@ def processes() -> Iterator[Running]:
 
 @dataclass
 class Part:
-    """One `tidings serve`, at a port of its own, in a session of its own: whatever it starts is found by that."""
+    """One `tidings serve`, with a port and a session of its own, by which its child processes are found."""
 
     name: str
     words: tuple[str, ...]
@@ -98,7 +98,7 @@ class Part:
         self.sessions.append(self.process.pid)
 
     def running(self, *kinds: str) -> list[Running]:
-        """Its processes, also those that an earlier start has left behind."""
+        """Return its processes, including those left behind by earlier starts."""
         return [each for each in processes() if each.session in self.sessions and each.kind in kinds]
 
     def kill(self, *kinds: str) -> None:
@@ -107,13 +107,13 @@ class Part:
                 os.kill(each.pid, signal.SIGKILL)
 
     def kill_all(self) -> None:
-        """Everything at the same moment, as when the machine goes."""
+        """Kill all its processes at once, as in a failure of the machine."""
         self.kill("server", "jvm", "worker")
         if self.process:
             self.process.wait()
 
     def state(self) -> dict[str, str]:
-        """What its parts say of themselves; nothing, if nobody answers."""
+        """Return the readiness checks of its parts, or nothing without an answer."""
         with suppress(httpx.HTTPError):
             return dict(httpx.get(f"{self.url}/readyz", timeout=10).json()["checks"])
         return {}
@@ -124,7 +124,7 @@ class Part:
         return bool(state) and set(state.values()) == {"ok"}
 
     def end(self) -> int:
-        """Ask it to end, and say with which code it did."""
+        """Terminate it, and return its exit code."""
         assert self.process
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(ENDS_WITHIN)
@@ -139,16 +139,16 @@ class Part:
 
 
 @contextmanager
-def paused(found: Running) -> Iterator[None]:
-    """A process that does nothing for a while, as on a machine that swaps."""
+def suspended(process: Running) -> Iterator[None]:
+    """Suspend a process for a while, as on a machine that swaps."""
     with suppress(ProcessLookupError):
-        os.kill(found.pid, signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
     try:
         yield
     finally:
         with suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGCONT)
+            os.kill(process.pid, signal.SIGCONT)
 
 
-def chosen(dice: random.Random, found: list[Running]) -> Running | None:
-    return dice.choice(found) if found else None
+def choose_process(dice: random.Random, running: list[Running]) -> Running | None:
+    return dice.choice(running) if running else None

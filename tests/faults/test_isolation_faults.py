@@ -1,6 +1,7 @@
-"""kill -9 while a batch is searched for what fails it: the next stream finds the same, and tells nobody twice.
+"""kill -9 while a batch is searched for the publication that fails it: the next stream finds the same, and repeats
+no notification.
 
-FAULTS says how often the stream is killed, SEED when.
+FAULTS is the number of kills, SEED determines when.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 
 from tests.faults.test_stream_faults import KILLS, PROGRAM, SEED, kill, kill_session
 from tests.support.paths import ROOT
-from tests.support.processes.streams import check_gapless, told
+from tests.support.processes.streams import check_gapless, read_notifications
 from tidings.model import Publication, Subscription
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
@@ -25,17 +26,17 @@ from tidings.store.store import Store, open_store
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.long]
 JSON, XML = "application/json", "application/xml"
 COUNT, DECODED, EXPLAINED = 30, 11, 23
-"""How many publications there are; the numbers of the one that kills who decodes it, and who explains its match."""
+"""The number of publications, and of those that kill a worker when decoded or when their match is explained."""
 MOST_FAILURES = 5
-"""After how many failed attempts the stream is killed at the latest: with these two there are seven."""
+"""The stream is killed after this many failed attempts at the latest; these two publications cause seven."""
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Starts streams with poison, each in a session of its own; all are gone in the end."""
+    """Return a function that starts a stream with poison in a session of its own; all are killed in the end."""
     started = []
 
-    def begin(url: str) -> subprocess.Popen[str]:
+    def start_stream(url: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, str(PROGRAM), "poisoned", url, str(tmp_path / "home"), "local[2]"],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -47,7 +48,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
         started.append(process)
         return process
 
-    yield begin
+    yield start_stream
     for process in started:
         kill_session(process.pid)
         assert process.stdout
@@ -72,10 +73,10 @@ def await_failures(process: subprocess.Popen[str], count: int) -> None:
 
 
 def pairs(store: Store) -> set[tuple[str, str]]:
-    return {row[1:] for rows in told(store, "ana", "bo").values() for row in rows}
+    return {row[1:] for rows in read_notifications(store, "ana", "bo").values() for row in rows}
 
 
-def test_isolation_killed_again_and_again_goes_on_with_the_next_stream(
+def test_isolation_killed_repeatedly_continues_in_next_stream(
     tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:
     dice = random.Random(SEED)
@@ -88,7 +89,7 @@ def test_isolation_killed_again_and_again_goes_on_with_the_next_stream(
         for _ in range(KILLS):
             process = start(url)
             await_failures(process, dice.randint(1, MOST_FAILURES))
-            # Not a wait for something to happen: this is where in an attempt the blow falls.
+            # Not a wait for an event: this is the moment of the kill within an attempt.
             time.sleep(dice.random())
             dice.choice((kill_session, kill))(process.pid)
             process.wait()
@@ -106,4 +107,4 @@ def test_isolation_killed_again_and_again_goes_on_with_the_next_stream(
         letters = [(one.publication, one.subscription) for one in store.dead_letters.read()]
         assert letters == [(f"p{DECODED}", None), (f"p{EXPLAINED}", "deadly")], f"SEED={SEED}"
         check_gapless(store, "ana", "bo")
-    assert not list((tmp_path / "home").glob("**/batches/[0-9]*")), "what attempts have left is deleted"
+    assert not list((tmp_path / "home").glob("**/batches/[0-9]*")), "leftovers of attempts are deleted"

@@ -1,9 +1,9 @@
-"""kill -9 of anything at any moment, while people publish, follow, edit and are called: nothing is lost, nothing comes
-twice, and whatever is started again comes up by itself.
+"""kill -9 of any process at any moment, while clients publish, follow, edit and receive webhooks: nothing is lost
+or repeated, and restarted parts recover by themselves.
 
-FAULTS says how many blows fall (`make faults`), SEED where. Shorter tests show the same of single parts: a stream that
-is killed (`test_stream_faults.py`), a process that delivers (`tests/delivery/test_worker.py`), two services that want
-one home (`tests/cli/operations/test_serve.py`).
+FAULTS is the number of faults (`make faults`), SEED determines which. Shorter tests show the same for single parts:
+a killed stream (`test_stream_faults.py`), a delivery process (`tests/delivery/test_worker.py`), and two services
+with one home (`tests/cli/operations/test_serve.py`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ import pytest
 
 from tests.cli.operations.test_serve import until
 from tests.faults import oracle
-from tests.faults.parts import Part, chosen, paused
-from tests.faults.people import (
-    PEOPLE,
+from tests.faults.clients import (
+    SUBSCRIBERS,
     Crowd,
     Editor,
     Follower,
@@ -38,6 +37,7 @@ from tests.faults.people import (
     Receiver,
     Watcher,
 )
+from tests.faults.parts import Part, choose_process, suspended
 from tests.spark import workload
 from tests.support.servers.postgres import Server, find_binaries, running_server
 from tests.support.servers.site import a_site
@@ -48,15 +48,15 @@ from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.long]
-BLOWS = int(os.environ.get("FAULTS", "2"))
+FAULTS = int(os.environ.get("FAULTS", "2"))
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1_000_000))))
 EVENTS = 75
-"""Of each publisher between two blows."""
+"""Events of each publisher between two faults."""
 WITHIN = (None, None, None, "1 second")
 
 
 class Scene(ExitStack):
-    """The parts, the people, and what has befallen them."""
+    """The parts, their clients, and the faults."""
 
     def __init__(self, parts: list[Part], store: str, seed: int, database: Server | None = None) -> None:
         super().__init__()
@@ -71,21 +71,23 @@ class Scene(ExitStack):
             self.callback(part.kill_all)
 
     def begin(self) -> None:
-        """Subscriptions and destinations first, then those who publish, follow and edit."""
+        """Create subscriptions and destinations, and then start the clients."""
         crowd = self.crowd
         site = self.enter_context(a_site())
-        self.lasting = [replace(one, within=None) for one in workload.subscriptions(12, PEOPLE)]
-        everybody = sorted({one.subscriber for one in self.lasting})
+        self.lasting = [replace(one, within=None) for one in workload.subscriptions(12, SUBSCRIBERS)]
+        subscribers = sorted({one.subscriber for one in self.lasting})
         secrets = {}
         with crowd.client() as client:
             for i, one in enumerate(self.lasting):
                 client.subscribe(one.text, within=WITHIN[i % 4], id=one.id, subscriber=one.subscriber)
-            for who in everybody:
-                made = client.destinations.add("webhook", site.url(f"/{who}"), subscriber=who)
-                secrets[who] = str(made.secret)
+            for subscriber in subscribers:
+                created = client.destinations.add(
+                    "webhook", site.url(f"/{subscriber}"), subscriber=subscriber
+                )
+                secrets[subscriber] = str(created.secret)
         self.receiver = Receiver(crowd, secrets)
-        site.pages |= {f"/{who}": self.receiver for who in everybody}
-        self.everybody = everybody
+        site.pages |= {f"/{subscriber}": self.receiver for subscriber in subscribers}
+        self.subscribers = subscribers
         self.publishers = [Publisher(crowd, "one", False, 0.3), Publisher(crowd, "many", True, 3.0)]
         self.streams = [
             Reader(crowd, "u0"),
@@ -102,29 +104,34 @@ class Scene(ExitStack):
         for each in (*self.streams, self.watcher):
             crowd.begin(each, ends=not isinstance(each, Follower))
 
-    def say(self, what: str) -> None:
-        """For whoever looks on (`-s`), or wants to know what happened before it failed."""
+    def report(self, what: str) -> None:
+        """Print progress, for watching (`-s`) and for failures."""
         sys.stderr.write(f"{monotonic() - STARTED:6.1f}  {what}\n")
 
-    def tend(self) -> None:
-        """Start what has ended by itself, as systemd would; that it did is written down."""
+    def restart_ended(self) -> None:
+        """Restart parts that ended by themselves, as systemd would, and report them."""
         for part in self.parts:
             if not part.is_alive and part.process:
                 code = part.process.returncode
-                self.say(f"{part.name} had ended by itself with {code}:\n{oracle.last_lines(part.log)}")
+                self.report(f"{part.name} had ended by itself with {code}:\n{oracle.last_lines(part.log)}")
                 part.start()
 
     def wait(self, seconds: float) -> None:
         end = monotonic() + seconds
         while monotonic() < end:
-            self.tend()
+            self.restart_ended()
             self.turn.wait(0.2)
 
-    def blow(self) -> None:
-        blows: list[Callable[[], None]] = [self.kill_all, self.kill_server, self.kill_spark, self.kill_worker]
-        blows += [self.hold, self.ask_to_end, self.kill_all]
-        blows += [self.kill_backend, self.terminate_backends, self.restart_database] if self.database else []
-        self.dice.choice(blows)()
+    def inject_fault(self) -> None:
+        faults: list[Callable[[], None]] = [
+            self.kill_all,
+            self.kill_server,
+            self.kill_spark,
+            self.kill_worker,
+        ]
+        faults += [self.suspend, self.terminate, self.kill_all]
+        faults += [self.kill_backend, self.terminate_backends, self.restart_database] if self.database else []
+        self.dice.choice(faults)()
 
     def _part(self) -> Part:
         return self.dice.choice(self.parts)
@@ -134,14 +141,14 @@ class Scene(ExitStack):
 
     def kill_all(self) -> None:
         part = self._part()
-        self.say(f"kill -9 of all of {part.name}")
+        self.report(f"kill -9 of all of {part.name}")
         part.kill_all()
         self.turn.wait(self.dice.choice((0, 0, 1)))
         part.start()
 
     def kill_server(self) -> None:
         part = self._part()
-        self.say(f"kill -9 of the server of {part.name} alone")
+        self.report(f"kill -9 of the server of {part.name} alone")
         assert part.process
         with suppress(ProcessLookupError):
             os.kill(part.process.pid, signal.SIGKILL)
@@ -150,30 +157,30 @@ class Scene(ExitStack):
         part.start()
 
     def kill_spark(self) -> None:
-        self.say("kill -9 of Spark's JVM")
+        self.report("kill -9 of Spark's JVM")
         self._stream().kill("jvm")
 
     def kill_worker(self) -> None:
-        found = chosen(self.dice, self._stream().running("worker"))
-        self.say(f"kill -9 of a worker: {found.words[-80:] if found else None}")
-        if found:
+        process = choose_process(self.dice, self._stream().running("worker"))
+        self.report(f"kill -9 of a worker: {process.words[-80:] if process else None}")
+        if process:
             with suppress(ProcessLookupError):
-                os.kill(found.pid, signal.SIGKILL)
+                os.kill(process.pid, signal.SIGKILL)
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         part = self._part()
-        found = chosen(self.dice, part.running("server", "jvm", "worker"))
+        process = choose_process(self.dice, part.running("server", "jvm", "worker"))
         seconds = self.dice.choice((1, 3, 6, 12))
-        self.say(f"SIGSTOP for {seconds} s: {part.name} {found.kind if found else None}")
-        if found:
-            with paused(found):
+        self.report(f"SIGSTOP for {seconds} s: {part.name} {process.kind if process else None}")
+        if process:
+            with suspended(process):
                 self.turn.wait(seconds)
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         part = self._part()
         was = part.state()
         code = part.end()
-        self.say(f"SIGTERM to {part.name}, which was {was}: {code}")
+        self.report(f"SIGTERM to {part.name}, which was {was}: {code}")
         if was:
             assert code == 0, part.log
         part.start()
@@ -185,13 +192,13 @@ class Scene(ExitStack):
                 "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             ).fetchall()
         if rows:
-            self.say("kill -9 of a backend of the database")
+            self.report("kill -9 of a backend of the database")
             with suppress(ProcessLookupError):
                 os.kill(self.dice.choice(rows)[0], signal.SIGKILL)
 
     def terminate_backends(self) -> None:
         assert self.database
-        self.say("the connections of the database are ended")
+        self.report("the connections of the database are ended")
         with psycopg.connect(self.database.url(), autocommit=True) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -201,40 +208,43 @@ class Scene(ExitStack):
     def restart_database(self) -> None:
         assert self.database
         seconds = self.dice.choice((0, 2, 8))
-        self.say(f"immediate restart of the database, after {seconds} s")
+        self.report(f"immediate restart of the database, after {seconds} s")
         self.database.stop()
         self.turn.wait(seconds)
         self.database.start()
 
     def settle(self) -> None:
-        """No more blows: everything that was published is told, in all ways."""
+        """Wait without faults until all notifications are delivered in all ways."""
         self.publishing.stop.set()
         for thread in self.publishing.threads:
             thread.join(120)
-            assert not thread.is_alive(), "a publisher or an editor that never ends"
+            assert not thread.is_alive(), "a publisher or an editor does not end"
         assert not self.publishing.problems, self.publishing.problems[0]
-        self.receiver.moody = False
+        self.receiver.is_flaky = False
         for part in self.parts:
             part.await_ready()
-        self.say("all is ready")
+        self.report("all parts are ready")
         until(lambda: self.watcher.now.get("lag") == 0, "matching")
-        self.say("all is matched")
+        self.report("all publications are matched")
         self.wait(2.5)
         with open_store(self.store) as opened:
-            told = oracle.notifications(opened, self.everybody)
-        total = sum(map(len, told.values()))
+            stored = oracle.notifications(opened, self.subscribers)
+        total = sum(map(len, stored.values()))
         until(lambda: self._delivered() >= total, "webhooks")
-        self.say("all is delivered")
-        until(lambda: all(len(each.heard) >= len(told[each.who]) for each in self.streams), "streams")
+        self.report("all notifications are delivered")
+        until(
+            lambda: all(len(each.received) >= len(stored[each.subscriber]) for each in self.streams),
+            "streams",
+        )
         self.crowd.stop.set()
         for part in self.parts:
             assert part.end() == 0, part.log
         for thread in self.crowd.threads:
             thread.join(60)
-            assert not thread.is_alive(), "somebody who follows and never ends"
+            assert not thread.is_alive(), "a client that follows does not end"
         assert not self.crowd.problems, self.crowd.problems[0]
 
-    def give_up(self) -> None:
+    def abort(self) -> None:
         self.crowd.stop.set()
         self.publishing.stop.set()
         for part in self.parts:
@@ -242,67 +252,72 @@ class Scene(ExitStack):
 
     def _delivered(self) -> int:
         return len(
-            {(each.destination, n) for each in list(self.receiver.calls) if each.taken for n in each.numbers}
+            {
+                (each.destination, n)
+                for each in list(self.receiver.calls)
+                if each.accepted
+                for n in each.numbers
+            }
         )
 
     def check(self) -> None:
-        taken = [one for each in self.publishers for one in each.taken]
+        accepted = [one for each in self.publishers for one in each.accepted]
         with open_store(self.store) as store:
-            oracle.check_journal(store, taken)
-            told = oracle.notifications(store, self.everybody)
+            oracle.check_journal(store, accepted)
+            stored = oracle.notifications(store, self.subscribers)
             for each in self.streams:
                 if isinstance(each, Follower):
-                    assert store.acknowledgements.cursor(each.who).acknowledged >= each.acknowledged
+                    assert store.acknowledgements.cursor(each.subscriber).acknowledged >= each.acknowledged
             assert list(store.dead_letters.read()) == []
-        oracle.check_lasting(told, taken, self.lasting)
+        oracle.check_lasting(stored, accepted, self.lasting)
         certain = sum(
-            oracle.check_edited(told, taken, each.versions, each.owners, self.watcher.seen)
+            oracle.check_edited(stored, accepted, each.versions, each.owners, self.watcher.positions)
             for each in self.editors
         )
         for each in self.streams:
-            oracle.check_followed(told, each.who, each.heard)
-        counts = oracle.check_webhooks(told, self.receiver.calls)
+            oracle.check_followed(stored, each.subscriber, each.received)
+        counts = oracle.check_webhooks(stored, self.receiver.calls)
         edits = sum(len(one) for each in self.editors for one in each.versions.values())
-        told_of = sum(map(len, told.values()))
-        self.say(
-            f"{len(taken)} publications, {told_of} notifications, {edits} edits, {certain} certain, {dict(counts)}"
+        notified = sum(map(len, stored.values()))
+        self.report(
+            f"{len(accepted)} publications, {notified} notifications, {edits} edits, {certain} certain, {dict(counts)}"
         )
 
 
 STARTED = monotonic()
 
 
-def play(scene: Scene) -> None:
+def run_scene(scene: Scene) -> None:
     with scene:
-        scene.say(f"SEED={SEED}")
+        scene.report(f"SEED={SEED}")
         try:
             scene.parts[0].await_ready()
             scene.begin()
-            for blow in range(1, BLOWS + 1):
-                scene.publishing.most = blow * EVENTS
+            for fault in range(1, FAULTS + 1):
+                scene.publishing.most = fault * EVENTS
                 if scene.dice.random() < 0.4:
                     for part in scene.parts:
                         part.await_ready()
                 scene.wait(scene.dice.uniform(0, 10))
-                scene.blow()
+                scene.inject_fault()
             scene.wait(3)
             scene.settle()
             scene.check()
         except BaseException as problem:
             problem.add_note(f"SEED={SEED}; {', '.join(str(part.log) for part in scene.parts)}")
-            scene.give_up()
+            scene.abort()
             raise
 
 
-def test_one_process(tmp_path: Path) -> None:
+def test_service_in_one_process_survives_faults(tmp_path: Path) -> None:
     part = Part("all", ("--home", str(tmp_path / "home")), tmp_path)
     (tmp_path / "home").mkdir()
-    play(Scene([part], sqlite_url(tmp_path / "home" / "store.db"), SEED))
+    run_scene(Scene([part], sqlite_url(tmp_path / "home" / "store.db"), SEED))
 
 
 @pytest.fixture
 def database() -> Iterator[Server]:
-    """One of its own: it is killed."""
+    """A server of its own, because it is killed."""
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL here")
@@ -310,29 +325,29 @@ def database() -> Iterator[Server]:
         yield server
 
 
-def test_three_processes(tmp_path: Path, database: Server) -> None:
+def test_service_in_three_processes_with_postgresql_survives_faults(tmp_path: Path, database: Server) -> None:
     store = database.empty()
     parts = [
         Part(name, ("--only", name, "--home", str(tmp_path / name), "--store", store), tmp_path)
         for name in ("api", "delivery", "stream")
     ]
-    play(Scene(parts, store, SEED, database))
+    run_scene(Scene(parts, store, SEED, database))
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """One that a test can fill."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(place)]
+    """A disk that a test can fill."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("no right to mount a small disk here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
-    """What cannot be durable is not acknowledged, what is wrong is said, and all goes on when there is space again."""
+def test_service_with_full_disk_recovers_without_loss(small_disk: Path, tmp_path: Path) -> None:
+    """What is not durable is not acknowledged, the problem is reported, and all goes on when space is freed."""
     (small_disk / "home").mkdir()
     part = Part("all", ("--home", str(small_disk / "home")), tmp_path)
     store = sqlite_url(small_disk / "home" / "store.db")
@@ -340,42 +355,46 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         part.await_ready()
         client.subscribe("price < 10", id="s", subscriber="ana")
         impatient = Client(part.url, scene.crowd.token, RetryPolicy(attempts=1))
-        taken = [impatient.publish({"price": 1}, id=f"before-{i}").id for i in range(20)]
+        accepted = [impatient.publish({"price": 1}, id=f"before-{i}").id for i in range(20)]
         free = shutil.disk_usage(small_disk).free
         (small_disk / "ballast").write_bytes(bytes(free - 40_000))
         with pytest.raises(StoreError, match="disk is full"):
             for i in range(1_000):
-                taken.append(impatient.publish({"price": 1, "words": "x" * 2_000}, id=f"full-{i}").id)
-        assert "disk is full" in part.state()["store"], "nobody else is to be sent here"
+                accepted.append(impatient.publish({"price": 1, "words": "x" * 2_000}, id=f"full-{i}").id)
+        assert "disk is full" in part.state()["store"], "the service gets no more traffic"
         problems = ("disk is full", "No space left")
         until(
-            lambda: any(one in part.state().get("stream", "") for one in problems), "a stream that says why"
+            lambda: any(one in part.state().get("stream", "") for one in problems),
+            "a stream that reports the reason",
         )
         (small_disk / "ballast").unlink()
-        taken += [client.publish({"price": 1}, id=f"after-{i}").id for i in range(20)]
-        until(lambda: client.notifications(0, 1, subscriber="ana").last >= len(taken), "notifications")
+        accepted += [client.publish({"price": 1}, id=f"after-{i}").id for i in range(20)]
+        until(lambda: client.notifications(0, 1, subscriber="ana").last >= len(accepted), "notifications")
         assert part.end() == 0
         with open_store(store) as opened:
-            assert [one.id for one in opened.journal.read(0)] == taken
-            assert [row[2] for row in oracle.notifications(opened, ["ana"])["ana"]] == taken
+            assert [one.id for one in opened.journal.read(0)] == accepted
+            assert [row[2] for row in oracle.notifications(opened, ["ana"])["ana"]] == accepted
 
 
-def test_two_that_start_at_the_same_moment(tmp_path: Path) -> None:
-    """In a folder that is not there yet. One of them has the stream, one has told the token; when the first one is
-    killed with all it has started, the other goes on in its place.
+def test_two_services_started_at_once_share_one_stream_and_fail_over(tmp_path: Path) -> None:
+    """In a folder that does not exist yet. One has the stream, and one prints the token; when the first is killed
+    with all its processes, the other takes over.
     """
     both = [Part(name, ("--home", str(tmp_path / "home")), tmp_path) for name in ("one", "other")]
     try:
         for part in both:
             part.start()
-        until(lambda: any(part.is_ready for part in both), "one that is ready")
-        [has_it] = [part for part in both if part.is_ready]
-        [waits] = [part for part in both if part is not has_it]
-        until(lambda: "another stream runs on this home folder" in waits.state().get("stream", ""), "why not")
+        until(lambda: any(part.is_ready for part in both), "a ready service")
+        [leader] = [part for part in both if part.is_ready]
+        [standby] = [part for part in both if part is not leader]
+        until(
+            lambda: "another stream runs on this home folder" in standby.state().get("stream", ""),
+            "the reason of the standby",
+        )
         assert sum(part.log.read_text().count("administrator token") for part in both) == 1
-        has_it.kill_all()
-        until(lambda: waits.is_ready, "the other one in its place")
-        assert waits.end() == 0
+        leader.kill_all()
+        until(lambda: standby.is_ready, "the standby as leader")
+        assert standby.end() == 0
     finally:
         for part in both:
             part.kill_all()

@@ -1,4 +1,4 @@
-"""A clock that was set back by a day between two runs: nothing is lost, and nothing comes twice."""
+"""A clock that is set back by a day between two runs: nothing is lost or repeated."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return os.environ | {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(-DAY)}
 
 
-def ran(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
+def run_tidings(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    process = subprocess.run(
         [sys.executable, "-m", "tidings", *words], cwd=folder, env=env, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
-def test_publish_with_the_clock_set_back_goes_on_behind_what_was_published(
-    tmp_path: Path, shifted: dict[str, str]
-) -> None:
-    assert ran(tmp_path, "publish", '{"price": 1}', "--id", "p-1") == "p-1  position 1\n"
-    assert ran(tmp_path, "publish", '{"price": 2}', "--id", "p-2", env=shifted) == "p-2  position 2\n"
+def test_publish_with_clock_set_back_continues_positions(tmp_path: Path, shifted: dict[str, str]) -> None:
+    assert run_tidings(tmp_path, "publish", '{"price": 1}', "--id", "p-1") == "p-1  position 1\n"
+    assert run_tidings(tmp_path, "publish", '{"price": 2}', "--id", "p-2", env=shifted) == "p-2  position 2\n"
     with Tidings(tmp_path / ".tidings") as tidings:
         last = tidings.store.journal.time_of(2)
     assert last is not None and last < datetime.now(UTC) - timedelta(hours=23), "the clock was set back"
@@ -49,15 +47,15 @@ def test_publish_with_the_clock_set_back_goes_on_behind_what_was_published(
 
 @pytest.mark.long  # two starts of Spark
 @pytest.mark.spark
-def test_run_with_the_clock_set_back_matches_what_was_published_meanwhile(
-    tmp_path: Path, shifted: dict[str, str]
-) -> None:
-    ran(tmp_path, "subscribe", "--as", "ana", "price < 10", "--id", "cheap")
-    ran(tmp_path, "publish", '{"price": 1}', "--id", "p-1")
-    assert ran(tmp_path, "run", "--once", "--master", "local[1]").endswith("1 publication, 1 notification\n")
-    ran(tmp_path, "publish", '{"price": 2}', "--id", "p-2")
-    again = ran(tmp_path, "run", "--once", "--master", "local[1]", env=shifted)
+def test_run_with_clock_set_back_matches_later_publications(tmp_path: Path, shifted: dict[str, str]) -> None:
+    run_tidings(tmp_path, "subscribe", "--as", "ana", "price < 10", "--id", "cheap")
+    run_tidings(tmp_path, "publish", '{"price": 1}', "--id", "p-1")
+    assert run_tidings(tmp_path, "run", "--once", "--master", "local[1]").endswith(
+        "1 publication, 1 notification\n"
+    )
+    run_tidings(tmp_path, "publish", '{"price": 2}', "--id", "p-2")
+    again = run_tidings(tmp_path, "run", "--once", "--master", "local[1]", env=shifted)
     assert again.endswith("1 publication, 1 notification\n")
     with Tidings(tmp_path / ".tidings") as tidings:
-        told = [(one.sequence, one.publication) for one in tidings.notifications("ana")]
-    assert told == [(1, "p-1"), (2, "p-2")]
+        notifications = [(one.sequence, one.publication) for one in tidings.notifications("ana")]
+    assert notifications == [(1, "p-1"), (2, "p-2")]

@@ -1,4 +1,4 @@
-"""A local site, a store and a clock that only moves when a test says so."""
+"""A local site, a store, and a clock that moves only when a test moves it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidings.store.store import Store, open_store
 
 
 class Clock:
-    """Says noon until it is moved."""
+    """A clock that stays at noon until a test moves it."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -38,8 +38,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with a_site() as made:
-        yield made
+    with a_site() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def poller(store: Store, clock: Clock) -> Iterator[Poller]:
-    with Poller(store, clock=clock, chance=Random(7)) as made:
-        yield made
+    with Poller(store, clock=clock, chance=Random(7)) as opened:
+        yield opened
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    made = Told(tmp_path)
-    yield made
-    made.store.close()
+def notified_store(tmp_path: Path) -> Iterator[Told]:
+    opened = Told(tmp_path)
+    yield opened
+    opened.store.close()
 
 
 @pytest.fixture
-def loop(told: Told) -> Iterator[HubLoop]:
-    made = HubLoop(Hub(told.feeds, RULES))
-    yield made
-    made.close()
+def loop(notified_store: Told) -> Iterator[HubLoop]:
+    opened = HubLoop(Hub(notified_store.feeds, RULES))
+    yield opened
+    opened.close()

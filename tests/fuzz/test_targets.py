@@ -1,6 +1,6 @@
-"""Every parser has a fuzz target, and a few hundred mutated inputs for each find nothing.
+"""Every parser has a fuzz target, and a few hundred mutated inputs for each target find no bug.
 
-`make fuzz` looks longer, guided by coverage.
+`make fuzz` runs longer, guided by coverage.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fuzz.publication_targets import ALIASES
 from fuzz.registry import TARGETS
 from fuzz.target import Target
 from tests.support.paths import ROOT
+from tidings.ingest.submission import accepted_media_types
 from tidings.kinds import LANGUAGES
-from tidings.service.submission import accepted_media_types
 
 SOURCES = ROOT / "src" / "tidings"
 INPUTS = 150
@@ -59,7 +59,7 @@ PARSERS = frozenset(
         *("parsedate_to_datetime", "unquote_to_bytes", "ip_address"),
     }
 )
-"""Calls by which bytes or text from outside are taken apart."""
+"""Calls that parse bytes or text from outside."""
 
 OWN = {
     "metadata/replication/log_follower.py": "compares addresses that metadata/replication/peer.py has checked",
@@ -87,12 +87,12 @@ OWN_FOLDERS = {
     "spark/": "checkpoints and reports of its own Spark jobs",
     "store/": "rows of the store, which it wrote itself",
 }
-"""Modules that take apart what this program or its operator wrote, with the reason."""
+"""Modules that parse data of this program or its operator, with the reason."""
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_target_accepts_some_of_its_samples(name: str) -> None:
-    """One that refuses all of them would find nothing behind the refusal."""
+    """A target that rejects all samples would not reach the code behind the first check."""
     target = TARGETS[name]
     assert any(_is_accepted(target, sample) for sample in target.seeds)
 
@@ -105,19 +105,19 @@ def _is_accepted(target: Target, sample: bytes) -> bool:
     return True
 
 
-def test_every_media_type_and_language_has_a_target() -> None:
+def test_every_media_type_and_language_has_target() -> None:
     published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in accepted_media_types()}
     assert published <= TARGETS.keys()
     assert LANGUAGES.keys() <= TARGETS.keys()
 
 
-def test_every_module_that_parses_is_reached_by_a_target() -> None:
+def test_every_parsing_module_is_reached_by_target() -> None:
     run = [sys.executable, "-m", "fuzz.reached"]
-    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=True)
-    reached, parsing = {*done.stdout.split()}, {*_parsing()}
+    process = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=True)
+    reached, parsing = {*process.stdout.split()}, {*_parsing()}
     missing = {module for module in parsing - reached if not _is_own(module)}
     assert missing == set(), "give it a target in fuzz/, or a reason in OWN"
-    assert OWN.keys() - parsing == set() and OWN.keys() & reached == set(), "take it off the list"
+    assert OWN.keys() - parsing == set() and OWN.keys() & reached == set(), "remove it from OWN"
 
 
 def _is_own(module: str) -> bool:
@@ -147,15 +147,17 @@ def _environment() -> dict[str, str]:
     [publication_targets.TARGETS, language_targets.TARGETS, web_targets.TARGETS],
     ids=["publications", "languages", "web"],
 )
-def test_mutated_samples_give_values_or_refusals(targets: tuple[Target, ...], tmp_path: Path) -> None:
+def test_fuzz_mutated_samples_give_values_or_expected_errors(
+    targets: tuple[Target, ...], tmp_path: Path
+) -> None:
     names = [target.name for target in targets]
     run = [sys.executable, "-m", "fuzz", f"--inputs={INPUTS}", f"--folder={tmp_path}", "--only", *names]
-    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize(
-    ("damage", "seconds", "told"),
+    ("damage", "seconds", "message"),
     [
         ("raise KeyError(1)", 600, "KeyError"),
         ("raise SystemExit(3)", 600, "SystemExit"),
@@ -165,8 +167,8 @@ def test_mutated_samples_give_values_or_refusals(targets: tuple[Target, ...], tm
         ("bytearray(8_000_000_000)", 600, "MemoryError"),
     ],
 )
-def test_runner_given_a_target_that_fails_reports_the_input(
-    damage: str, seconds: int, told: str, tmp_path: Path
+def test_run_mutations_failing_target_reports_input(
+    damage: str, seconds: int, message: str, tmp_path: Path
 ) -> None:
     program = f"""
 import os, resource, time
@@ -175,7 +177,7 @@ from fuzz import execution, runner
 from fuzz.target import Target
 resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
 execution.CPU_SECONDS, execution.WALL_SECONDS, execution.SHRINK_SECONDS = 1.0, {seconds}, 0.5
-runner.MOST_CRASHES = 1
+runner.MAX_CRASHES = 1
 def run(data):
     if data == b"bad" and resource.getrlimit(resource.RLIMIT_CORE) == (0, 0):
         {damage}
@@ -184,5 +186,5 @@ for path in report.findings:
     print(path.read_bytes(), path.with_suffix(".txt").read_text().splitlines()[0])
 """
     run = [sys.executable, "-c", program]
-    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
-    assert done.stdout.startswith("b'bad' ") and told in done.stdout, done.stdout + done.stderr
+    process = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
+    assert process.stdout.startswith("b'bad' ") and message in process.stdout, process.stdout + process.stderr

@@ -1,4 +1,4 @@
-"""Patterns of graphs that are compiled together come out as each does alone, however they are written."""
+"""Graph patterns compiled in bulk give the same plans as each pattern alone, in any notation."""
 
 from __future__ import annotations
 
@@ -38,47 +38,49 @@ PREFIX = f"PREFIX ex: <{EX}> "
 ENOUGH = [f"{PREFIX}SELECT * WHERE (?x, ex:more{n}, ?y)" for n in range(COMPOSED_FROM)]
 
 
-def said(irregular: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
-    """Of each clause the tests, the words of its pattern, and whether the tests say all."""
+def clause_outcomes(irregular: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
+    """Return the tests, the words of the pattern and the exactness of each clause."""
     twigs = writer.finish()
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for clause, twig in zip(unpack_irregular(irregular), irregular.twigs, strict=True):
         assert len(set(clause)) == len(clause)
         words = twigs.words[twigs.starts[twig] : twigs.starts[twig + 1]].tolist()
-        found.append((frozenset(clause), words, bool(twigs.exact[twig])))
-    return found
+        outcomes.append((frozenset(clause), words, bool(twigs.exact[twig])))
+    return outcomes
 
 
-def alone(pattern: Pattern, writer: TwigWriter) -> Outcome:
-    """The same of one pattern by itself; its strings have got their numbers already."""
+def compile_alone(pattern: Pattern, writer: TwigWriter) -> Outcome:
+    """Compile one pattern alone, after its strings have received numbers."""
     known = len(writer.strings)
     plan, words = plan_of(pattern), encode_pattern(pattern, writer.string)
     assert len(writer.strings) == known
     return frozenset(plan.clauses[0]), words, plan.exact[0]
 
 
-def numbered(given: Sequence[Pattern]) -> tuple[list[Outcome], TwigWriter]:
+def number_patterns(batch: Sequence[Pattern]) -> tuple[list[Outcome], TwigWriter]:
     writer = TwigWriter()
     numbers = PatternNumbers(writer)
-    assert all(numbers.add(row, pattern) for row, pattern in enumerate(given))
+    assert all(numbers.add(row, pattern) for row, pattern in enumerate(batch))
     irregular = numbers.finish(writer.all_strings())
-    assert irregular.rows.tolist() == list(range(len(given)))
-    return said(irregular, writer), writer
+    assert irregular.rows.tolist() == list(range(len(batch)))
+    return clause_outcomes(irregular, writer), writer
 
 
-def are_compiled_as_alone(texts: Sequence[str]) -> None:
-    """Tests, words and problems of texts that are compiled together."""
+def assert_compiled_as_alone(texts: Sequence[str]) -> None:
+    """Check that bulk compilation gives the tests, words and problems of each text."""
     writer = TwigWriter()
-    done = GqlLanguage().compile_rows([*texts, *ENOUGH], None, DEFAULT_LIMIT, writer)
-    assert not done.blocks
-    found = dict(zip(done.irregular.rows.tolist(), said(done.irregular, writer), strict=True))
+    result = GqlLanguage().compile_rows([*texts, *ENOUGH], None, DEFAULT_LIMIT, writer)
+    assert not result.blocks
+    outcomes = dict(
+        zip(result.irregular.rows.tolist(), clause_outcomes(result.irregular, writer), strict=True)
+    )
     for row, text in enumerate(texts):
         try:
             pattern = parse(text)
         except SubscriptionError as problem:
-            assert done.problems[row].message() == problem.message() and row not in found
+            assert result.problems[row].message() == problem.message() and row not in outcomes
         else:
-            assert found[row] == alone(pattern, writer) and row not in done.problems
+            assert outcomes[row] == compile_alone(pattern, writer) and row not in result.problems
 
 
 def is_composed(text: str) -> bool:
@@ -86,11 +88,11 @@ def is_composed(text: str) -> bool:
 
 
 @given(st.data())
-def test_patterns_are_numbered_as_each_is_alone(data: st.DataObject) -> None:
+def test_pattern_numbers_equal_single_compilation(data: st.DataObject) -> None:
     graph, of_classes = data.draw(typed_graphs), data.draw(st.booleans())
-    given = data.draw(st.lists(patterns(graph, of_classes), min_size=1, max_size=8))
-    found, writer = numbered(given)
-    assert found == [alone(pattern, writer) for pattern in given]
+    batch = data.draw(st.lists(patterns(graph, of_classes), min_size=1, max_size=8))
+    outcomes, writer = number_patterns(batch)
+    assert outcomes == [compile_alone(pattern, writer) for pattern in batch]
 
 
 NODES = [*(Variable(name) for name in "abcdefgh"), *(iri(EX + name) for name in "abc")]
@@ -98,8 +100,8 @@ PROPERTIES = [*(iri(EX + name) for name in "pqr"), Variable("a"), Variable("p")]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40))
-def test_edges_are_joined_in_the_same_order(seed: int, size: int) -> None:
-    """Many edges between few nodes, and some that are written twice."""
+def test_pattern_numbers_join_edges_in_same_order(seed: int, size: int) -> None:
+    """Many edges between few nodes, some of them repeated."""
     chance = Random(seed)
     several = [
         tuple(
@@ -108,9 +110,9 @@ def test_edges_are_joined_in_the_same_order(seed: int, size: int) -> None:
         )
         for _ in range(3)
     ]
-    given = [Pattern((), (*edges, edges[0])) for edges in several]
-    found, writer = numbered(given)
-    assert found == [alone(pattern, writer) for pattern in given]
+    batch = [Pattern((), (*edges, edges[0])) for edges in several]
+    outcomes, writer = number_patterns(batch)
+    assert outcomes == [compile_alone(pattern, writer) for pattern in batch]
 
 
 OPERANDS = [
@@ -134,26 +136,30 @@ OPERANDS = [
         max_size=6,
     )
 )
-def test_constraints_of_all_kinds(constraints: list[Constraint]) -> None:
+def test_pattern_numbers_constraints_of_all_kinds_equal_single_compilation(
+    constraints: list[Constraint],
+) -> None:
     edges = (
         PatternEdge(Variable("x"), iri(EX + "p"), Variable("y")),
         PatternEdge(Variable("x"), Variable("p"), iri(EX + "a")),
         PatternEdge(iri(EX + "a"), iri(EX + "p"), Variable("y")),
     )
-    given = [Pattern((), edges, tuple(constraints)), Pattern((), edges[:1], tuple(constraints[:1]))]
-    given = [
-        each for each in given if all(c.variable != "p" or len(each.edges) > 1 for c in each.constraints)
+    batch = [Pattern((), edges, tuple(constraints)), Pattern((), edges[:1], tuple(constraints[:1]))]
+    batch = [
+        each for each in batch if all(c.variable != "p" or len(each.edges) > 1 for c in each.constraints)
     ]
-    found, writer = numbered(given)
-    assert found == [alone(pattern, writer) for pattern in given]
+    outcomes, writer = number_patterns(batch)
+    assert outcomes == [compile_alone(pattern, writer) for pattern in batch]
 
 
 @given(graphs, st.data(), st.integers(0, 2**32))
-def test_texts_are_composed_as_each_is_alone(graph: object, data: st.DataObject, seed: int) -> None:
-    given = data.draw(st.lists(patterns(graph), min_size=1, max_size=4))
-    texts = [Writer(seed).write(pattern) for pattern in given] + [show(pattern) for pattern in given]
+def test_composer_generated_texts_equal_single_compilation(
+    graph: object, data: st.DataObject, seed: int
+) -> None:
+    batch = data.draw(st.lists(patterns(graph), min_size=1, max_size=4))
+    texts = [Writer(seed).write(pattern) for pattern in batch] + [show(pattern) for pattern in batch]
     assert all(map(is_composed, texts))
-    are_compiled_as_alone([*texts, *(sparql(pattern) for pattern in given if not _of_classes(pattern))])
+    assert_compiled_as_alone([*texts, *(sparql(pattern) for pattern in batch if not _of_classes(pattern))])
 
 
 def _of_classes(pattern: Pattern) -> bool:
@@ -217,9 +223,9 @@ HEADS = (
 @example("SELECT * WHERE ", '("oak", ex:p, ?y)', True)
 @example("SELECT * WHERE ", "(?x, _:b, ?y)", True)
 @example("BASE <urn:a> SELECT * WHERE ", "(?x, <p>, <#y>)", True)
-def test_any_words_are_what_they_are_alone(head: str, words: str, declared: bool) -> None:
+def test_compile_rows_any_words_equal_single_compilation(head: str, words: str, declared: bool) -> None:
     text = (PREFIX if declared and "PREFIX" not in head else "") + head + words
-    are_compiled_as_alone([text, f"{text} (?x, ex:p, ?y)", f"{text} (?x, ex:q, ?y) AND ?y > 5"])
+    assert_compiled_as_alone([text, f"{text} (?x, ex:p, ?y)", f"{text} (?x, ex:q, ?y) AND ?y > 5"])
 
 
 @pytest.mark.parametrize(
@@ -232,10 +238,10 @@ def test_any_words_are_what_they_are_alone(head: str, words: str, declared: bool
         '(ex:a, ex:p, ?y) AND ?y contains "(?x, ex:p, ?y)"',
     ],
 )
-def test_composed(body: str) -> None:
+def test_composer_supported_text_is_composed(body: str) -> None:
     text = f"{PREFIX}SELECT * WHERE {body}"
     assert is_composed(text)
-    are_compiled_as_alone([text])
+    assert_compiled_as_alone([text])
 
 
 @pytest.mark.parametrize(
@@ -259,12 +265,12 @@ def test_composed(body: str) -> None:
         'SELECT ?x WHERE (?x, dc:title, "\ud800")',
     ],
 )
-def test_left_to_the_parser(text: str) -> None:
+def test_composer_other_text_is_left_to_parser(text: str) -> None:
     assert not is_composed(text)
-    are_compiled_as_alone([text])
+    assert_compiled_as_alone([text])
 
 
-def test_what_exceeds_a_limit_is_left_to_the_parser() -> None:
+def test_composer_text_beyond_limit_is_left_to_parser() -> None:
     edge, many = "(?x, dc:title, ?y)", range(DEFAULT.edges // 2)
     texts = [
         "SELECT * WHERE " + " ".join([edge] * (DEFAULT.edges + 1)),
@@ -273,11 +279,11 @@ def test_what_exceeds_a_limit_is_left_to_the_parser() -> None:
         f'SELECT * WHERE (?x, dc:title, "{"o" * DEFAULT.length}")',
     ]
     assert not any(map(is_composed, texts))
-    are_compiled_as_alone(texts)
-    are_compiled_as_alone(["SELECT * WHERE " + " ".join([edge] * DEFAULT.edges)])
+    assert_compiled_as_alone(texts)
+    assert_compiled_as_alone(["SELECT * WHERE " + " ".join([edge] * DEFAULT.edges)])
 
 
-def test_more_variables_than_bits_are_left_to_blocks() -> None:
+def test_pattern_numbers_too_many_variables_are_left_to_blocks() -> None:
     edges = [
         PatternEdge(Variable(f"a{n}"), iri(EX + "p"), Variable(f"a{n + 1}")) for n in range(MOST_VARIABLES)
     ]
@@ -285,24 +291,28 @@ def test_more_variables_than_bits_are_left_to_blocks() -> None:
     assert not PatternNumbers(TwigWriter()).add(0, Pattern((), tuple(edges)))
 
 
-def test_a_few_texts_are_what_many_are() -> None:
+def test_compile_many_few_texts_equal_many_texts() -> None:
     texts = [*ENOUGH[:3], f"{PREFIX}SELECT * WHERE (?x, ex:p, ?y) AND ?y > 5", "SELECT"]
     assert len(texts) < COMPOSED_FROM
     few, many = (
-        compile_many(Subscription(str(n), "ana", "gql", text) for n, text in enumerate(given))
-        for given in (texts, [*texts, *ENOUGH])
+        compile_many(Subscription(str(n), "ana", "gql", text) for n, text in enumerate(batch))
+        for batch in (texts, [*texts, *ENOUGH])
     )
     assert [each.id for each in few.rejects] == [each.id for each in many.rejects] == ["4"]
     assert [set(plan.clauses) for plan in unpack(few)] == [set(plan.clauses) for plan in unpack(many)][:4]
 
 
-def test_many_heads_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_composer_cached_heads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.graphs.pattern_composer._MOST_HEADS", 2)
-    are_compiled_as_alone([f"PREFIX e: <urn:{n % 5}:> SELECT * WHERE (?x, e:p, e:o{n})" for n in range(20)])
+    assert_compiled_as_alone(
+        [f"PREFIX e: <urn:{n % 5}:> SELECT * WHERE (?x, e:p, e:o{n})" for n in range(20)]
+    )
 
 
-def test_terms_that_look_alike_are_told_apart() -> None:
-    """The same word means another term below another prefix, and 5 is not "5"."""
-    given: list[Term] = [literal("5"), literal("5", XSD + "integer"), iri("5")]
-    found, _ = numbered([Pattern((), (PatternEdge(Variable("x"), iri(EX + "p"), each),)) for each in given])
-    assert len({next(iter(tests)) for tests, _, _ in found if not isinstance(tests, str)}) == len(given)
+def test_pattern_numbers_similar_terms_differ() -> None:
+    """The integer 5, the string "5" and the IRI 5 are different terms."""
+    terms: list[Term] = [literal("5"), literal("5", XSD + "integer"), iri("5")]
+    outcomes, _ = number_patterns(
+        [Pattern((), (PatternEdge(Variable("x"), iri(EX + "p"), each),)) for each in terms]
+    )
+    assert len({next(iter(tests)) for tests, _, _ in outcomes if not isinstance(tests, str)}) == len(terms)

@@ -1,4 +1,4 @@
-"""Documents: figure 1 gives figure 4, what rdflib writes of any resources is read back, and what breaks the schema."""
+"""Documents: figure 4 from figure 1, round trips, and rejected violations of the schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ URI = "http://example.org/doc.rdf"
 HOST, INFO = f"{URI}#host", f"{URI}#info"
 FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
 RDF_XML, TURTLE = "application/rdf+xml", "text/turtle"
-WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "json-ld": "application/ld+json"}
+MEDIA_TYPES = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "json-ld": "application/ld+json"}
 PREFIXES = """
 @prefix : <http://x.org/s#> .
 @prefix md: <https://tidings.dev/metadata#> .
@@ -58,14 +58,14 @@ def read(turtle: str) -> Document:
     return DocumentReader(SCHEMA).read((PREFIXES + turtle).encode(), TURTLE, URI)
 
 
-def refused(turtle: str) -> tuple[Finding, ...]:
+def read_findings(turtle: str) -> tuple[Finding, ...]:
     with pytest.raises(MetadataError) as caught:
         read(turtle)
     return caught.value.findings
 
 
 def values(turtle: str) -> dict[str, tuple[Value, ...]]:
-    """Those of the first resource."""
+    """Return the values of the first resource."""
     return dict(read(turtle).resources[0].values)
 
 
@@ -73,8 +73,8 @@ def uris(turtle: str) -> list[str]:
     return [each.uri.removeprefix(URI) for each in read(turtle).resources]
 
 
-def test_figure_4() -> None:
-    """The values that the schema says are numbers are numbers."""
+def test_read_figure_1_gives_atoms_of_figure_4() -> None:
+    """Values of numeric properties are numbers."""
     atoms = [
         atom for each in DocumentReader(PAPER).read(FIGURE_1, RDF_XML, URI).resources for atom in each.atoms()
     ]
@@ -89,7 +89,7 @@ def test_figure_4() -> None:
     ]
 
 
-def test_nested_and_referenced_resources_are_the_same() -> None:
+def test_read_nested_and_referenced_resources_are_equal() -> None:
     nested = DocumentReader(PAPER).read(FIGURE_1, RDF_XML, URI)
     info = b'<s:ServerInformation rdf:ID="info" s:memory="92" s:cpu="600"/>'
     apart = FIGURE_1.replace(b"<s:serverInformation>", b'<s:serverInformation rdf:resource="#info"/>')
@@ -98,31 +98,31 @@ def test_nested_and_referenced_resources_are_the_same() -> None:
     assert DocumentReader(PAPER).read(apart, RDF_XML, URI) == nested
 
 
-@given(st.data(), st.sampled_from(sorted(WRITTEN)), st.booleans())
-def test_what_is_written_of_any_document_is_read_back(data: st.DataObject, syntax: str, typed: bool) -> None:
+@given(st.data(), st.sampled_from(sorted(MEDIA_TYPES)), st.booleans())
+def test_read_serialized_document_restores_resources(data: st.DataObject, syntax: str, typed: bool) -> None:
     schema: Schema = data.draw(schemas())
-    drawn: Registered = data.draw(documents(schema).filter(lambda made: made.resources))
+    drawn: Registered = data.draw(documents(schema).filter(lambda document: document.resources))
     body = document_graph(drawn.resources, schema, typed).serialize(format=syntax, encoding="utf-8")
-    found = DocumentReader(schema).read(body, WRITTEN[syntax], drawn.uri)
-    assert found == Document(drawn.uri, tuple(sorted(drawn.resources, key=lambda each: each.uri)))
-    assert [list(each.values) for each in found.resources] == [
-        [name for name in schema.properties if name in each.values] for each in found.resources
+    document = DocumentReader(schema).read(body, MEDIA_TYPES[syntax], drawn.uri)
+    assert document == Document(drawn.uri, tuple(sorted(drawn.resources, key=lambda each: each.uri)))
+    assert [list(each.values) for each in document.resources] == [
+        [name for name in schema.properties if name in each.values] for each in document.resources
     ]
 
 
-def test_a_document_without_resources_is_one() -> None:
+def test_read_document_without_resources_is_valid() -> None:
     assert read("") == Document(URI, ())
 
 
-def test_the_document_may_be_a_resource_of_itself() -> None:
+def test_read_document_uri_may_be_resource() -> None:
     assert read("<> a :Host ; :name 'me' .").resources == (Resource(URI, "Host", {"name": ("me",)}),)
 
 
-def test_the_most_special_class_counts() -> None:
+def test_read_several_classes_keeps_most_specific() -> None:
     assert read("<#h> a :Thing , :Server , :Host .").resources[0].cls == "Server"
 
 
-def test_what_is_said_of_a_class_is_said_of_those_below() -> None:
+def test_read_properties_are_inherited_by_subclasses() -> None:
     assert values("<#h> a :Server ; :name 'x' ; :size 5 .") == {"name": ("x",), "size": (5,)}
 
 
@@ -157,10 +157,10 @@ def test_what_is_said_of_a_class_is_said_of_those_below() -> None:
         (":near <#h>", {"near": (Ref(f"{URI}#h"),)}),
     ],
 )
-def test_values_are_what_the_schema_says(turtle: str, expected: dict[str, tuple[Value, ...]]) -> None:
-    found = values(f"<#h> a :Host ; {turtle} .")
-    assert found == expected
-    assert [list(map(type, each)) for each in found.values()] == [
+def test_read_values_have_kinds_of_schema(turtle: str, expected: dict[str, tuple[Value, ...]]) -> None:
+    actual = values(f"<#h> a :Host ; {turtle} .")
+    assert actual == expected
+    assert [list(map(type, each)) for each in actual.values()] == [
         list(map(type, each)) for each in expected.values()
     ]
 
@@ -211,10 +211,10 @@ def test_values_are_what_the_schema_says(turtle: str, expected: dict[str, tuple[
         ("<#h> a :Host ; :disk [ a :Disk ] . <#h/disk> a :Disk .", "#h/disk", None, "generated for a nested"),
     ],
 )
-def test_what_breaks_the_schema_is_refused(
+def test_read_schema_violation_is_rejected(
     turtle: str, resource: str, property: str | None, what: str
 ) -> None:
-    (finding,) = refused(turtle)
+    (finding,) = read_findings(turtle)
     assert (finding.resource.removeprefix(URI), finding.property) == (resource, property)
     assert what in finding.what
 
@@ -229,41 +229,41 @@ def test_what_breaks_the_schema_is_refused(
         ("<#h> a :Host ; :disk 'd' .", 'in RDF/XML a reference is rdf:resource="..."'),
     ],
 )
-def test_hints(turtle: str, hint: str) -> None:
-    assert refused(turtle)[0].hint == hint
+def test_read_rejected_document_has_hint(turtle: str, hint: str) -> None:
+    assert read_findings(turtle)[0].hint == hint
 
 
 @pytest.mark.parametrize(
     "more", ["", "<#b> a rdfs:Class . <#c> a <#a> .", "<#p> a rdf:Property . [] a <#Nothing> ."]
 )
-def test_a_schema_is_no_document(more: str) -> None:
-    (finding,) = refused(f"<#a> a rdfs:Class ; rdfs:label 'A' . {more}")
+def test_read_schema_as_document_is_rejected_with_hint(more: str) -> None:
+    (finding,) = read_findings(f"<#a> a rdfs:Class ; rdfs:label 'A' . {more}")
     assert finding.resource == URI and "tidings provider schema FILE" in str(finding.hint)
 
 
-def test_a_class_in_a_document_about_resources_is_a_slip() -> None:
-    (finding,) = refused("<#h> a :Host . <#a> a rdfs:Class .")
+def test_read_class_among_resources_is_finding() -> None:
+    (finding,) = read_findings("<#h> a :Host . <#a> a rdfs:Class .")
     assert (finding.resource, finding.what) == (f"{URI}#a", "not a class of the schema")
 
 
-def test_containers_are_told_apart_from_several_values() -> None:
-    bag = refused("<#h> a :Host ; :disks [ a rdf:Bag ; rdf:_1 <#d> ] .")
+def test_read_container_is_rejected_with_hint() -> None:
+    bag = read_findings("<#h> a :Host ; :disks [ a rdf:Bag ; rdf:_1 <#d> ] .")
     assert [(each.what, each.hint) for each in bag] == [
         (
             "not a class of the schema",
             "containers are not supported; repeat the property for several values",
         )
     ]
-    (cell,) = refused("<#h> a :Host ; :disks ( <#d> ) .")
+    (cell,) = read_findings("<#h> a :Host ; :disks ( <#d> ) .")
     assert cell.hint == bag[0].hint
 
 
-def test_names_without_a_namespace_are_refused_as_the_paper_prints_them() -> None:
+def test_read_attribute_without_namespace_is_rejected() -> None:
     with pytest.raises(DecodeProblem, match="memory"):
         DocumentReader(PAPER).read(FIGURE_1.replace(b"s:memory", b"memory"), RDF_XML, URI)
 
 
-def test_everything_is_told_at_once_and_nothing_of_the_document_counts() -> None:
+def test_read_error_lists_all_findings_and_can_be_pickled() -> None:
     turtle = "<#h> a :Host ; :size 'much' ; :disk 'd' . <#good> a :Host . <#d> a :Dsk ."
     with pytest.raises(PublicationError) as caught:
         read(turtle)
@@ -275,11 +275,11 @@ def test_everything_is_told_at_once_and_nothing_of_the_document_counts() -> None
         f'  a literal where a reference is expected ({URI}#h, disk); received "d"; '
         'accepted: the URI of a resource of Disk; in RDF/XML a reference is rdf:resource="..."',
     ]
-    arrived = pickle.loads(pickle.dumps(caught.value))
-    assert (str(arrived), arrived.facts()) == (str(caught.value), caught.value.facts())
+    restored = pickle.loads(pickle.dumps(caught.value))
+    assert (str(restored), restored.facts()) == (str(caught.value), caught.value.facts())
 
 
-def test_of_very_many_findings_the_first_are_told() -> None:
+def test_read_error_limits_shown_findings() -> None:
     with pytest.raises(MetadataError) as caught:
         read(" ".join(f"<#h{number}> a :Hots ." for number in range(250)))
     lines = str(caught.value).split("\n")
@@ -288,7 +288,7 @@ def test_of_very_many_findings_the_first_are_told() -> None:
     assert len(caught.value.facts()["problems"]) == MAX_REPORTED  # type: ignore[arg-type]
 
 
-def test_a_single_finding_is_the_error_itself() -> None:
+def test_read_error_with_single_finding_is_one_line() -> None:
     with pytest.raises(MetadataError) as caught:
         read("<#h> a :Host ; :size 'much' .")
     assert str(caught.value) == f'not a number ({URI}#h, size); received "much"; accepted: a number'
@@ -305,25 +305,25 @@ def test_a_single_finding_is_the_error_itself() -> None:
 
 @pytest.mark.parametrize("uri", ["doc.rdf", "", f"{URI}#host", "http://exa mple.org/"])
 @pytest.mark.parametrize("media_type", [TURTLE, RDF_XML, "application/n-triples"])
-def test_the_uri_of_a_document_is_absolute_and_has_no_fragment(uri: str, media_type: str) -> None:
+def test_read_relative_or_fragment_document_uri_is_rejected(uri: str, media_type: str) -> None:
     body = FIGURE_1 if media_type == RDF_XML else b""
     with pytest.raises(DecodeProblem):
         DocumentReader(PAPER).read(body, media_type, uri)
 
 
-def test_a_base_in_the_document_may_make_its_resources_those_of_another() -> None:
-    (finding,) = refused("@base <http://other.org/> . <#h> a :Host .")
+def test_read_resources_of_other_base_are_rejected_with_hint() -> None:
+    (finding,) = read_findings("@base <http://other.org/> . <#h> a :Host .")
     assert finding.hint == "does the document name another base (xml:base, @base)?"
 
 
-def test_nested_resources_without_a_name_get_one_from_their_way() -> None:
+def test_read_nested_blank_resources_are_named_by_path() -> None:
     assert uris("<#h> a :Host ; :disk [ a :Disk ; :size 5 ] .") == ["#h", "#h/disk"]
     assert uris("<> a :Host ; :disk [ a :Disk ] .") == ["", "#/disk"]
     assert uris("<#h> a :Host ; :disks [ a :Disk ] , [ a :Disk ] .") == ["#h", "#h/disks", "#h/disks/2"]
     assert uris("<#h> a :Host ; :near [ a :Host ; :disk [ a :Disk ] ] .") == ["#h", "#h/near", "#h/near/disk"]
 
 
-def test_what_nothing_leads_to_gets_a_name_from_its_class() -> None:
+def test_read_unreferenced_blank_resources_are_named_by_class() -> None:
     assert uris("[] a :Disk . [] a :Host ; :disk [ a :Disk ] . [] a :Disk .") == [
         "#/Disk",
         "#/Disk/2",
@@ -332,25 +332,25 @@ def test_what_nothing_leads_to_gets_a_name_from_its_class() -> None:
     ]
 
 
-def test_blank_nodes_that_lead_to_each_other_have_names() -> None:
+def test_read_cyclic_blank_nodes_are_named() -> None:
     assert uris("_:a a :Host ; :near _:b . _:b a :Host ; :near _:a .") == ["#/Host", "#/Host/near"]
 
 
-def test_a_blank_node_that_two_lead_to_is_one_resource() -> None:
-    found = read("<#g> a :Host ; :disk _:d . <#h> a :Host ; :disk _:d . _:d a :Disk .")
-    assert [each.values.get("disk") for each in found.resources] == [
+def test_read_blank_node_with_two_referrers_is_one_resource() -> None:
+    document = read("<#g> a :Host ; :disk _:d . <#h> a :Host ; :disk _:d . _:d a :Disk .")
+    assert [each.values.get("disk") for each in document.resources] == [
         (Ref(f"{URI}#g/disk"),),
         None,
         (Ref(f"{URI}#g/disk"),),
     ]
 
 
-def test_the_name_of_a_nested_resource_may_be_referred_to() -> None:
-    found = read("<#h> a :Host ; :disk [ a :Disk ; :size 5 ] . <#i> a :Host ; :disk <#h/disk> .")
-    assert found.resources[2].values == {"disk": (Ref(f"{URI}#h/disk"),)}
+def test_read_generated_name_can_be_referenced() -> None:
+    document = read("<#h> a :Host ; :disk [ a :Disk ; :size 5 ] . <#i> a :Host ; :disk <#h/disk> .")
+    assert document.resources[2].values == {"disk": (Ref(f"{URI}#h/disk"),)}
 
 
-def test_a_made_name_stays_whatever_else_becomes_of_the_document() -> None:
+def test_read_generated_name_is_stable_under_other_changes() -> None:
     before = "<#h> a :Host ; :disk [ a :Disk ; :size 5 ] ."
     after = "<#g> a :Host ; :disk [ a :Disk ] . [] a :Disk . <#h> a :Host ; :name 'x' ; :disk [ a :Disk ; :size 6 ] ."
     assert "#h/disk" in uris(before)

@@ -1,4 +1,4 @@
-"""Simple documents are read in a shorter way: it takes and refuses what the other does, in the same words."""
+"""The fast path for simple documents gives the same results and errors as the full path."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ EXAMPLES = ROOT / "examples" / "metadata"
 PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
 FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
 RDF_XML, TURTLE = "application/rdf+xml", "text/turtle"
-WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "application/n-triples"}
+MEDIA_TYPES = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "application/n-triples"}
 
 
-def in_full(schema: Schema, body: bytes, media_type: str, uri: str) -> Document:
-    """The way that collects findings."""
+def read_in_full(schema: Schema, body: bytes, media_type: str, uri: str) -> Document:
+    """Read a document by the path that collects findings."""
     check_uri(uri)
     return DocumentReader(schema).read_graph(decode(body, media_type, uri), uri)
 
 
-def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
-    """The same document with the same order of properties, or the same refusal."""
+def check_equal_reading(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
+    """Check that both paths give the same document and order of properties, or the same error."""
     try:
-        expected = in_full(schema, body, media_type, uri)
+        expected = read_in_full(schema, body, media_type, uri)
     except TidingsError as problem:
         with pytest.raises(type(problem)) as caught:
             DocumentReader(schema).read(body, media_type, uri)
         assert caught.value.message() == problem.message()
         return
-    found = DocumentReader(schema).read(body, media_type, uri)
-    assert found == expected
-    assert [list(each.values) for each in found.resources] == [
+    document = DocumentReader(schema).read(body, media_type, uri)
+    assert document == expected
+    assert [list(each.values) for each in document.resources] == [
         list(each.values) for each in expected.resources
     ]
 
 
 def is_simple(schema: Schema, body: bytes, media_type: str) -> bool:
-    said = statements(body, media_type, URI)
-    return said is not None and documents.parse_simple_document(said, URI, Vocabulary(schema)) is not None
+    parsed = statements(body, media_type, URI)
+    return parsed is not None and documents.parse_simple_document(parsed, URI, Vocabulary(schema)) is not None
 
 
 def rdflib_term(term: Term) -> rdflib.term.Identifier:
@@ -60,22 +60,24 @@ def rdflib_term(term: Term) -> rdflib.term.Identifier:
     return rdflib.URIRef(term.text) if term.kind is TermKind.IRI else rdflib.BNode(term.text)
 
 
-def written(graph: Graph, syntax: str) -> bytes:
-    made = rdflib.Graph()
+def serialize(graph: Graph, syntax: str) -> bytes:
+    rdflib_graph = rdflib.Graph()
     for edge in graph.edges:
-        made.add(tuple(map(rdflib_term, Edge(*edge))))  # type: ignore[arg-type]
+        rdflib_graph.add(tuple(map(rdflib_term, Edge(*edge))))  # type: ignore[arg-type]
     try:
-        return made.serialize(format=syntax, encoding="utf-8")
-    except (ValueError, AssertionError):  # RDF/XML has no way to say everything
+        return rdflib_graph.serialize(format=syntax, encoding="utf-8")
+    except (ValueError, AssertionError):  # RDF/XML cannot express every graph
         reject()
 
 
-@given(st.data(), st.sampled_from(sorted(WRITTEN)))
-def test_both_ways_agree_on_any_document(data: st.DataObject, syntax: str) -> None:
+@given(st.data(), st.sampled_from(sorted(MEDIA_TYPES)))
+def test_read_fast_path_equals_full_path_on_any_document(data: st.DataObject, syntax: str) -> None:
     schema = data.draw(schemas())
     good = document_graph(data.draw(resources(schema, URI)), schema, data.draw(st.booleans()))
-    agree(schema, good.serialize(format=syntax, encoding="utf-8"), WRITTEN[syntax])
-    agree(schema, written(data.draw(broken(good, document_edges(schema))), syntax), WRITTEN[syntax])
+    check_equal_reading(schema, good.serialize(format=syntax, encoding="utf-8"), MEDIA_TYPES[syntax])
+    check_equal_reading(
+        schema, serialize(data.draw(broken(good, document_edges(schema))), syntax), MEDIA_TYPES[syntax]
+    )
 
 
 @given(
@@ -83,21 +85,21 @@ def test_both_ways_agree_on_any_document(data: st.DataObject, syntax: str) -> No
     st.sampled_from([b"", b"<", b"&", b'"', b" ", b"\xff", b"#", b"x"]),
     st.integers(0, 8),
 )
-def test_both_ways_agree_on_any_slip_of_the_pen(at: int, put: bytes, gone: int) -> None:
-    agree(PAPER, FIGURE_1[:at] + put + FIGURE_1[at + gone :], RDF_XML)
+def test_read_fast_path_equals_full_path_on_damaged_body(offset: int, inserted: bytes, removed: int) -> None:
+    check_equal_reading(PAPER, FIGURE_1[:offset] + inserted + FIGURE_1[offset + removed :], RDF_XML)
 
 
 @pytest.mark.parametrize(
     "uri", ["doc.rdf", "http://example.org/doc.rdf#host", "", "http://[", "tidings-no-base:x"]
 )
 @pytest.mark.parametrize("body", [FIGURE_1, b"<", b""])
-@pytest.mark.parametrize("media_type", sorted({*WRITTEN.values()}))
-def test_both_ways_agree_on_uris_that_are_none(uri: str, body: bytes, media_type: str) -> None:
-    agree(PAPER, body, media_type, uri)
+@pytest.mark.parametrize("media_type", sorted({*MEDIA_TYPES.values()}))
+def test_read_fast_path_equals_full_path_on_invalid_uris(uri: str, body: bytes, media_type: str) -> None:
+    check_equal_reading(PAPER, body, media_type, uri)
 
 
 @pytest.mark.parametrize(
-    ("said", "simple"),
+    ("turtle", "simple"),
     [
         ("<#h> a s:CycleProvider ; s:serverPort 80 .", True),
         ("<#h> a s:CycleProvider ; s:serverPort ' 80 ' .", True),
@@ -116,17 +118,17 @@ def test_both_ways_agree_on_uris_that_are_none(uri: str, body: bytes, media_type
         ("<http://other.org/x> a s:CycleProvider .", False),
     ],
 )
-def test_what_is_simple(said: str, simple: bool) -> None:
+def test_parse_simple_document_accepts_only_simple_documents(turtle: str, simple: bool) -> None:
     rdf = "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> ."
-    body = f"@prefix s: <http://example.org/servers#> . {rdf} {said}".encode()
+    body = f"@prefix s: <http://example.org/servers#> . {rdf} {turtle}".encode()
     assert is_simple(PAPER, body, TURTLE) is simple
-    agree(PAPER, body, TURTLE)
+    check_equal_reading(PAPER, body, TURTLE)
 
 
-def test_figure_1_is_simple() -> None:
+def test_parse_simple_document_accepts_figure_1() -> None:
     assert is_simple(PAPER, FIGURE_1, RDF_XML)
 
 
 @pytest.mark.parametrize("limit", ["edges", "nodes", "term", "text"])
-def test_what_may_be_beyond_a_limit_is_not_simple(limit: str) -> None:
+def test_statements_body_beyond_limit_returns_none(limit: str) -> None:
     assert statements(FIGURE_1, RDF_XML, URI, Limits(**{limit: 6})) is None

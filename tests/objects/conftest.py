@@ -1,4 +1,4 @@
-"""The databases that triggers are tried on: SQLite in memory, and a PostgreSQL server."""
+"""The databases of the trigger tests: SQLite in memory, and a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine
 
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.engines import in_memory
-from tests.objects.university import filled
+from tests.objects.university import create_university
 from tests.support.servers.postgres import Server
 
 
@@ -22,7 +22,7 @@ def postgres(postgres_server: Server) -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def engine_on_server(postgres_server: Server) -> Iterator[Engine]:
-    """A schema of its own, whose tables go with each test."""
+    """A separate schema; each test removes its tables."""
     engine = create_engine(postgres_server.empty().replace("postgresql://", "postgresql+psycopg://"))
     yield engine
     engine.dispose()
@@ -30,20 +30,22 @@ def engine_on_server(postgres_server: Server) -> Iterator[Engine]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    found: Engine = in_memory() if request.param == "sqlite" else request.getfixturevalue("engine_on_server")
-    return found
+    engine_of_kind: Engine = (
+        in_memory() if request.param == "sqlite" else request.getfixturevalue("engine_on_server")
+    )
+    return engine_of_kind
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> Database:
-    """An empty one."""
+    """An empty database."""
     if request.param == "sqlite":
         return Memory()
-    found: Postgres = request.getfixturevalue("postgres")
-    return found.emptied()
+    on_server: Postgres = request.getfixturevalue("postgres")
+    return on_server.recreate_schema()
 
 
 @pytest.fixture
 def university(database: Database) -> Database:
-    """The paper's, watched by two students; nothing has changed yet."""
-    return filled(database)
+    """The university of the paper, watched by two students, without any changes yet."""
+    return create_university(database)

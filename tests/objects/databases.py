@@ -1,4 +1,4 @@
-"""Databases as tests of triggers use them: a statement in, rows out."""
+"""Databases of the trigger tests: statements in, rows out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidings.objects.triggers.sqlite_dialect import SqliteDialect
 
 
 class Database(ABC):
-    """One that is empty at first."""
+    """A database that is empty at first."""
 
     dialect: Dialect
     problem: type[Exception]
@@ -30,14 +30,14 @@ class Database(ABC):
 
     @abstractmethod
     def run_all(self, sql: str) -> None:
-        """Several statements, one after the other."""
+        """Run several statements, one after the other."""
 
     @property
     @abstractmethod
     def site(self) -> ObjectDatabase: ...
 
-    def install(self, placed: MappedModel, limits: Limits = UNLIMITED) -> None:
-        for piece in generate_schema(placed, self.dialect, limits):
+    def install(self, mapped: MappedModel, limits: Limits = UNLIMITED) -> None:
+        for piece in generate_schema(mapped, self.dialect, limits):
             self.run(piece.sql)
 
 
@@ -63,7 +63,7 @@ class Memory(Database):
 
 
 class Postgres(Database):
-    """A schema of its own, again and again, over one connection."""
+    """A schema that is recreated for each test, over one connection."""
 
     dialect = PostgresqlDialect()
     problem = psycopg.errors.CheckViolation
@@ -71,16 +71,16 @@ class Postgres(Database):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
 
-    def emptied(self) -> Postgres:
+    def recreate_schema(self) -> Postgres:
         self.run("DROP SCHEMA IF EXISTS tried CASCADE")
         self.run("CREATE SCHEMA tried")
         self.run("SET search_path = tried")
         return self
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """JSON as the text that SQLite has for it."""
-        done = self.connection.execute(sql.encode())
-        rows = done.fetchall() if done.description else []
+        """Run a statement; JSON values become texts as in SQLite."""
+        cursor = self.connection.execute(sql.encode())
+        rows = cursor.fetchall() if cursor.description else []
         return [tuple(map(_plain, row)) for row in rows]
 
     def run_all(self, sql: str) -> None:

@@ -1,4 +1,4 @@
-"""Databases as a program has them, by SQLAlchemy."""
+"""Databases as a program uses them, through SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from sqlalchemy.pool import StaticPool
 
 
 def in_memory() -> Engine:
-    """SQLite, with foreign keys; and with savepoints, for which Python's driver must not begin transactions itself."""
+    """Return SQLite with foreign keys and savepoints.
+
+    For savepoints, the driver of Python must not begin transactions itself.
+    """
     engine = create_engine("sqlite://", poolclass=StaticPool)
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, record: Any) -> None:
+    def configure(connection: Any, record: Any) -> None:
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON")
 
     @event.listens_for(engine, "begin")
-    def begun(connection: Any) -> None:
+    def begin(connection: Any) -> None:
         connection.exec_driver_sql("BEGIN")
 
     return engine

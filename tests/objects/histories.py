@@ -1,4 +1,4 @@
-"""Random changes of objects in a database, and what each of them should lead to by definition."""
+"""Random changes of objects in a database, and their expected effects by definition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.objects.applying import Applying, References
+from tests.objects.change_targets import ChangeTarget, References
 from tests.objects.databases import Database
 from tidings.objects.model.class_model import Association, ChangeKind, End
 from tidings.objects.model.relational_view import quote_name
@@ -28,49 +28,53 @@ from tidings.objects.propagation import (
 )
 
 
-def create_tables(placed: MappedModel, key_type: str) -> Iterator[str]:
-    """The tables of a model, some perhaps with several classes; what belongs to an object goes with it."""
-    for name, columns in _columns_of_tables(placed, key_type).items():
+def create_tables(mapped: MappedModel, key_type: str) -> Iterator[str]:
+    """Generate the tables of a model, some perhaps with several classes, with cascading deletes."""
+    for name, columns in _columns_of_tables(mapped, key_type).items():
         yield f"CREATE TABLE {quote_name(name)} ({', '.join(dict.fromkeys(columns))})"
-    for each in placed.model.associations:
-        link = placed.link(each)
+    for each in mapped.model.associations:
+        link = mapped.link(each)
         if isinstance(link, LinkTable):
-            source, target = (
-                f"{quote_name(column)} {key_type} {_refers(placed, each.at(end))}"
+            source_column, target_column = (
+                f"{quote_name(column)} {key_type} {_refers(mapped, each.at(end))}"
                 for column, end in ((link.source, End.SOURCE), (link.target, End.TARGET))
             )
-            yield f"CREATE TABLE {quote_name(link.name)} ({source}, {target})"
+            yield f"CREATE TABLE {quote_name(link.name)} ({source_column}, {target_column})"
 
 
-def _columns_of_tables(placed: MappedModel, key_type: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in sorted(placed.tables, key=lambda each: len(list(placed.model.lineage(each)))):
-        table, kept = placed.tables[name], placed.tables[name].discriminator
-        if table.name not in found:
-            found[table.name] = [f"{quote_name(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
-        found[table.name] += (f"{quote_name(column)} TEXT" for column in table.columns.values())
-        if kept is not None:
-            found[kept.table or table.name].append(f"{quote_name(kept.column)} TEXT")
-        for each in placed.model.associations:
-            link = placed.link(each)
+def _columns_of_tables(mapped: MappedModel, key_type: str) -> dict[str, list[str]]:
+    columns_by_table: dict[str, list[str]] = {}
+    for name in sorted(mapped.tables, key=lambda each: len(list(mapped.model.lineage(each)))):
+        table, discriminator = mapped.tables[name], mapped.tables[name].discriminator
+        if table.name not in columns_by_table:
+            columns_by_table[table.name] = [
+                f"{quote_name(table.key)} {key_type} PRIMARY KEY{_parent(mapped, name)}"
+            ]
+        columns_by_table[table.name] += (f"{quote_name(column)} TEXT" for column in table.columns.values())
+        if discriminator is not None:
+            columns_by_table[discriminator.table or table.name].append(
+                f"{quote_name(discriminator.column)} TEXT"
+            )
+        for each in mapped.model.associations:
+            link = mapped.link(each)
             if isinstance(link, ForeignKey) and each.at(link.owner) == name:
-                found[table.name].append(f"{quote_name(link.column)} {key_type}")
-    return found
+                columns_by_table[table.name].append(f"{quote_name(link.column)} {key_type}")
+    return columns_by_table
 
 
-def _parent(placed: MappedModel, name: str) -> str:
-    above = placed.model.classes[name].parent
-    return "" if above is None else f" {_refers(placed, above)}"
+def _parent(mapped: MappedModel, name: str) -> str:
+    above = mapped.model.classes[name].parent
+    return "" if above is None else f" {_refers(mapped, above)}"
 
 
-def _refers(placed: MappedModel, cls: str) -> str:
-    table = placed.tables[cls]
+def _refers(mapped: MappedModel, cls: str) -> str:
+    table = mapped.tables[cls]
     return f"REFERENCES {quote_name(table.name)} ({quote_name(table.key)}) ON DELETE CASCADE"
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A change, the class of its object, and what follows from it."""
+    """A change, the class of its object, and its effects."""
 
     change: Change
     cls: str
@@ -79,10 +83,10 @@ class Expected:
 
 @dataclass
 class History:
-    """Objects as the definition has them; what happens to them is applied to others by `applying`."""
+    """Objects as the definition has them; their changes are applied to `target` as well."""
 
-    placed: MappedModel
-    applying: Applying
+    mapped: MappedModel
+    target: ChangeTarget
     keys: list[Any]
     limits: Limits = UNLIMITED
     graph: ObjectGraph = field(init=False)
@@ -91,14 +95,14 @@ class History:
     expected: list[Expected] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.graph = ObjectGraph(self.placed.model)
+        self.graph = ObjectGraph(self.mapped.model)
 
     def step(self, draw: st.DrawFn) -> None:
-        """One change, or a few for a reference that leads elsewhere."""
+        """Apply one change, or a few for a reference that is redirected."""
         self.expected = []
-        if len(self.graph.classes) < FEW:
+        if len(self.graph.classes) < MIN_OBJECTS:
             return self.insert(draw)
-        does = (
+        operations = (
             self.update,
             self.link,
             self.watch,
@@ -108,19 +112,19 @@ class History:
             self.unlink,
             self.delete,
         )
-        draw(st.sampled_from(does))(draw)
+        draw(st.sampled_from(operations))(draw)
 
-    def happens(self, change: Change, graph: ObjectGraph) -> None:
-        found = propagate_change(graph, self.watches, change, self.limits)
-        self.expected.append(Expected(change, graph.classes[change.object], found))
+    def expect_change(self, change: Change, graph: ObjectGraph) -> None:
+        result = propagate_change(graph, self.watches, change, self.limits)
+        self.expected.append(Expected(change, graph.classes[change.object], result))
 
-    def some(self, draw: st.DrawFn, cls: str) -> Object | None:
-        found = [each for each in self.graph.classes if self.graph.is_a(each, cls)]
-        return draw(st.sampled_from(found)) if found else None
+    def draw_object(self, draw: st.DrawFn, cls: str) -> Object | None:
+        instances = [each for each in self.graph.classes if self.graph.is_a(each, cls)]
+        return draw(st.sampled_from(instances)) if instances else None
 
     def references(self, cls: str) -> list[tuple[Association, ForeignKey]]:
-        """Associations whose column is in the table of a class."""
-        links = ((each, self.placed.link(each)) for each in self.placed.model.associations)
+        """Return the associations whose column is in the table of a class."""
+        links = ((each, self.mapped.link(each)) for each in self.mapped.model.associations)
         return [
             (each, link)
             for each, link in links
@@ -128,190 +132,215 @@ class History:
         ]
 
     def insert(self, draw: st.DrawFn) -> None:
-        model = self.placed.model
+        model = self.mapped.model
         cls = draw(st.sampled_from(list(model.classes)))
-        one = Object(model.family(cls), self.keys.pop())
+        instance = Object(model.family(cls), self.keys.pop())
         links, values, references = set(self.graph.links), dict[str, str | None](), References()
         for each in reversed(list(model.lineage(cls))):
             for attribute in each.attributes:
-                values[attribute.name] = self.values[one, attribute.name] = draw(VALUES)
+                values[attribute.name] = self.values[instance, attribute.name] = draw(VALUES)
             for association, link in self.references(each.name):
-                other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
+                other = (
+                    self.draw_object(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
+                )
                 references[association] = other
-                links |= {joined(association, link.owner, one, other)} if other else set()
-        self.applying.insert(cls, one, values, references)
-        self.graph = ObjectGraph(model, {**self.graph.classes, one: cls}, frozenset(links))
-        self.happens(Change(ChangeKind.INSERT, one), self.graph)
+                links |= {link_between(association, link.owner, instance, other)} if other else set()
+        self.target.insert(cls, instance, values, references)
+        self.graph = ObjectGraph(model, {**self.graph.classes, instance: cls}, frozenset(links))
+        self.expect_change(Change(ChangeKind.INSERT, instance), self.graph)
 
     def update(self, draw: st.DrawFn) -> None:
-        """Some values of one row, some of them to what they were."""
+        """Update some values of one row, some of them to their present value."""
         rows = [
-            (one, cls)
-            for one, name in self.graph.classes.items()
-            for cls in self.placed.model.lineage(name)
+            (instance, cls)
+            for instance, name in self.graph.classes.items()
+            for cls in self.mapped.model.lineage(name)
             if cls.attributes or self.references(cls.name)
         ]
         if not rows:
             return
-        one, cls = draw(st.sampled_from(rows))
+        instance, cls = draw(st.sampled_from(rows))
         values, references, changed = dict[str, str | None](), References(), set[str]()
-        before, links, gone, new = self.graph, set(self.graph.links), list[ObjectLink](), list[ObjectLink]()
-        for name in draw(some_of([each.name for each in cls.attributes])):
+        before, links, removed, new = (
+            self.graph,
+            set(self.graph.links),
+            list[ObjectLink](),
+            list[ObjectLink](),
+        )
+        for name in draw(nonempty_subset([each.name for each in cls.attributes])):
             value = values[name] = draw(VALUES)
-            changed |= {name} if self.values[one, name] != value else set()
-            self.values[one, name] = value
+            changed |= {name} if self.values[instance, name] != value else set()
+            self.values[instance, name] = value
         for association, link in self.references(cls.name):
             if not draw(st.booleans()):
                 continue
-            other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
+            other = self.draw_object(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
             references[association] = other
-            old = {each for each in links if each.association == association and each.at(link.owner) == one}
-            now = {joined(association, link.owner, one, other)} if other else set()
+            old = {
+                each for each in links if each.association == association and each.at(link.owner) == instance
+            }
+            now = {link_between(association, link.owner, instance, other)} if other else set()
             links = (links - old) | now
             if association.propagates is None:
                 changed |= {association.name} if old != now else set()
             else:
-                gone, new = gone + list(old - now), new + list(now - old)
+                removed, new = removed + list(old - now), new + list(now - old)
         if not values and not references:
             return
-        self.applying.update(cls.name, one, values, references)
+        self.target.update(cls.name, instance, values, references)
         self.graph = replace(self.graph, links=frozenset(links))
         if changed:
-            self.happens(Change(ChangeKind.UPDATE, one, frozenset(changed)), self.graph)
-        self.linked(gone, before, ChangeKind.UNLINK)
-        self.linked(new, self.graph, ChangeKind.LINK)
+            self.expect_change(Change(ChangeKind.UPDATE, instance, frozenset(changed)), self.graph)
+        self.expect_links(removed, before, ChangeKind.UNLINK)
+        self.expect_links(new, self.graph, ChangeKind.LINK)
 
-    def linked(self, links: list[ObjectLink], graph: ObjectGraph, kind: ChangeKind) -> None:
+    def expect_links(self, links: list[ObjectLink], graph: ObjectGraph, kind: ChangeKind) -> None:
         for link in links:
             end = find_changed_end(link.association, kind)
             if end is not None:
-                self.happens(Change(kind, link.at(end)), graph)
+                self.expect_change(Change(kind, link.at(end)), graph)
 
     def delete(self, draw: st.DrawFn) -> None:
-        """An object that no column refers to, from its topmost row or from its lowest one on."""
+        """Delete an object without references to it, from its topmost row or from its lowest one."""
         referring = {
             each.at(link.owner.other)
             for each in self.graph.links
-            if isinstance(link := self.placed.link(each.association), ForeignKey)
+            if isinstance(link := self.mapped.link(each.association), ForeignKey)
         }
         free = [each for each in self.graph.classes if each not in referring]
         if not free:
             return
-        one = draw(st.sampled_from(free))
-        self.happens(Change(ChangeKind.DELETE, one), self.graph)
-        self.applying.delete(self.graph.classes[one], one, draw(st.booleans()))
-        left = {each: cls for each, cls in self.graph.classes.items() if each != one}
-        links = frozenset(each for each in self.graph.links if one not in (each.source, each.target))
-        self.graph = ObjectGraph(self.placed.model, left, links)
+        instance = draw(st.sampled_from(free))
+        self.expect_change(Change(ChangeKind.DELETE, instance), self.graph)
+        self.target.delete(self.graph.classes[instance], instance, draw(st.booleans()))
+        remaining = {each: cls for each, cls in self.graph.classes.items() if each != instance}
+        links = frozenset(each for each in self.graph.links if instance not in (each.source, each.target))
+        self.graph = ObjectGraph(self.mapped.model, remaining, links)
 
     def link(self, draw: st.DrawFn) -> None:
-        """Two objects in a table of links."""
+        """Link two objects in a table of links."""
         tables = [
-            each for each in self.placed.model.associations if isinstance(self.placed.link(each), LinkTable)
+            each for each in self.mapped.model.associations if isinstance(self.mapped.link(each), LinkTable)
         ]
         if not tables:
             return
         association = draw(st.sampled_from(tables))
-        source, target = self.some(draw, association.source), self.some(draw, association.target)
+        source, target = (
+            self.draw_object(draw, association.source),
+            self.draw_object(draw, association.target),
+        )
         if source is None or target is None or ObjectLink(association, source, target) in self.graph.links:
             return
         new, before = ObjectLink(association, source, target), self.graph
-        there = sorted(
+        candidates = sorted(
             (each for each in self.graph.links if each.association == association),
             key=lambda each: (str(each.source), str(each.target)),
         )
-        old = draw(st.none() | st.sampled_from(there)) if there else None
-        self.applying.link(new, old)
+        old = draw(st.none() | st.sampled_from(candidates)) if candidates else None
+        self.target.link(new, old)
         self.graph = replace(before, links=before.links - {old} | {new})
-        self.linked([old] if old else [], before, ChangeKind.UNLINK)
-        self.linked([new], self.graph, ChangeKind.LINK)
+        self.expect_links([old] if old else [], before, ChangeKind.UNLINK)
+        self.expect_links([new], self.graph, ChangeKind.LINK)
 
     def unlink(self, draw: st.DrawFn) -> None:
-        there = [
-            each for each in self.graph.links if isinstance(self.placed.link(each.association), LinkTable)
+        candidates = [
+            each for each in self.graph.links if isinstance(self.mapped.link(each.association), LinkTable)
         ]
-        if not there:
+        if not candidates:
             return
-        there.sort(key=lambda each: (each.association.name, str(each.source), str(each.target)))
-        old, before = draw(st.sampled_from(there)), self.graph
-        self.applying.unlink(old)
+        candidates.sort(key=lambda each: (each.association.name, str(each.source), str(each.target)))
+        old, before = draw(st.sampled_from(candidates)), self.graph
+        self.target.unlink(old)
         self.graph = replace(before, links=before.links - {old})
-        self.linked([old], before, ChangeKind.UNLINK)
+        self.expect_links([old], before, ChangeKind.UNLINK)
 
     def labels(self) -> dict[Object, str]:
-        """By which value people know each object; its key if that is nothing. Keys are texts."""
-        labels = ((one, self.placed.model.label_of(cls)) for one, cls in self.graph.classes.items())
+        """Return the label of each object, or its key if the label is empty. Keys are texts."""
+        labels = ((instance, self.mapped.model.label_of(cls)) for instance, cls in self.graph.classes.items())
         return {
-            Object(one.family, str(one.key)): (label and self.values[one, label]) or str(one.key)
-            for one, label in labels
+            Object(instance.family, str(instance.key)): (label and self.values[instance, label])
+            or str(instance.key)
+            for instance, label in labels
         }
 
     def watch(self, draw: st.DrawFn) -> None:
-        """An object or a class; the object may be called by any class of its family."""
-        model = self.placed.model
+        """Watch an object or a class; the object may be named by any class of its family."""
+        model = self.mapped.model
         subscribers = [each for each, cls in self.graph.classes.items() if model.is_subscriber(cls)]
         if not subscribers:
             return
-        who = draw(st.sampled_from(subscribers))
+        subscriber = draw(st.sampled_from(subscribers))
         cls = draw(st.sampled_from(list(model.classes)))
-        one = self.some(draw, cls) if draw(st.booleans()) else None
-        watch = Watch(who, cls, one and one.key)
+        instance = self.draw_object(draw, cls) if draw(st.booleans()) else None
+        watch = Watch(subscriber, cls, instance and instance.key)
         self.watches |= {watch}
-        self.applying.watch(watch, self.graph.classes[who])
+        self.target.watch(watch, self.graph.classes[subscriber])
 
 
 VALUES = st.sampled_from([None, "0", "1"])
-FEW = 5
-"""Histories begin with some objects: between one or two, nothing happens."""
+MIN_OBJECTS = 5
+"""Histories begin with some objects: few of them have no interesting changes."""
 
 
-def some_of(names: list[str]) -> st.SearchStrategy[list[str]]:
-    """At least one, if there is one: what sets nothing is no update."""
+def nonempty_subset(names: list[str]) -> st.SearchStrategy[list[str]]:
+    """Draw at least one name, if there is one: an update without values is none."""
     return st.lists(st.sampled_from(names), min_size=1, unique=True) if names else st.just([])
 
 
-def joined(association: Association, owner: End, one: Object, other: Object) -> ObjectLink:
-    return ObjectLink(association, one, other) if owner is End.SOURCE else ObjectLink(association, other, one)
+def link_between(association: Association, owner: End, instance: Object, other: Object) -> ObjectLink:
+    return (
+        ObjectLink(association, instance, other)
+        if owner is End.SOURCE
+        else ObjectLink(association, other, instance)
+    )
 
 
-def outbox(database: Database, key: type) -> list[Expected]:
-    """What the triggers wrote, as the definition says it; the outbox is empty then."""
-    found = database.site.changes(most=100)
-    for table in ("reached", "steps", "hits", "cuts"):  # as sets, rows that are there twice would not be seen
+def take_outbox(database: Database, key: type) -> list[Expected]:
+    """Return the changes that the triggers wrote, and delete them from the outbox."""
+    changes = database.site.changes(limit=100)
+    for table in ("reached", "steps", "hits", "cuts"):  # sets would hide duplicate rows
         rows = sum(
-            len(getattr(each.propagation, "truncations" if table == "cuts" else table)) for each in found
+            len(getattr(each.propagation, "truncations" if table == "cuts" else table)) for each in changes
         )
         assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(rows,)]
-    assert database.site.forget(each.id for each in found) == len(found)
+    assert database.site.delete_changes(each.id for each in changes) == len(changes)
     for table in ("changes", "reached", "steps", "hits", "cuts"):
         assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(0,)], (
-            "with a change goes what followed"
+            "the effects are deleted with their change"
         )
-    return as_expected(found, key)
+    return to_expected(changes, key)
 
 
-def as_expected(found: Iterable[ObjectChange], key: type) -> list[Expected]:
-    """Keys as the history has them, not as texts."""
-    return [Expected(_change(each.change, key), each.cls, _told(each.propagation, key)) for each in found]
+def to_expected(changes: Iterable[ObjectChange], key: type) -> list[Expected]:
+    """Convert changes to expected ones, with keys of the type of the history."""
+    return [
+        Expected(_convert_change(each.change, key), each.cls, _convert_propagation(each.propagation, key))
+        for each in changes
+    ]
 
 
-def _change(change: Change, key: type) -> Change:
-    return replace(change, object=_typed(change.object, key))
+def _convert_change(change: Change, key: type) -> Change:
+    return replace(change, object=_convert_object(change.object, key))
 
 
-def _told(told: PropagationResult, key: type) -> PropagationResult:
+def _convert_propagation(propagation: PropagationResult, key: type) -> PropagationResult:
     return replace(
-        told,
-        reached=frozenset(_typed(each, key) for each in told.reached),
+        propagation,
+        reached=frozenset(_convert_object(each, key) for each in propagation.reached),
         steps=frozenset(
-            replace(each, origin=_typed(each.origin, key), to=_typed(each.to, key)) for each in told.steps
+            replace(each, origin=_convert_object(each.origin, key), to=_convert_object(each.to, key))
+            for each in propagation.steps
         ),
         hits=frozenset(
-            replace(each, subscriber=_typed(each.subscriber, key), object=_typed(each.object, key))
-            for each in told.hits
+            replace(
+                each,
+                subscriber=_convert_object(each.subscriber, key),
+                object=_convert_object(each.object, key),
+            )
+            for each in propagation.hits
         ),
     )
 
 
-def _typed(one: Object, key: type) -> Object:
-    return Object(one.family, key(one.key))
+def _convert_object(instance: Object, key: type) -> Object:
+    return Object(instance.family, key(instance.key))

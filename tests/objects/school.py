@@ -1,5 +1,7 @@
-"""A school as a program has it: chapters that belong to a course in a column, seminars in the table of courses, people
-in two tables, and scripts that are used in courses."""
+"""A school as declarative classes, with columns, shared tables, joined tables and link tables.
+
+Chapters belong to a course by a column, seminars share the table of courses, people have two tables, and scripts are
+used in courses."""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ used_in = Table(
 
 
 class Person(Base):
-    """Nobody tells a person who is no student."""
+    """A person; one who is no student is not notified."""
 
     __tablename__ = "person"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -41,7 +43,7 @@ class Person(Base):
 
 @subscriber
 class Student(Person):
-    """Has a row in two tables."""
+    """A student, with rows in two tables."""
 
     __tablename__ = "student"
     id: Mapped[int] = mapped_column(ForeignKey("person.id"), primary_key=True)
@@ -50,7 +52,7 @@ class Student(Person):
 
 
 class Course(Base):
-    """Has chapters, which go with it."""
+    """A course with chapters, which are deleted with it."""
 
     __tablename__ = "course"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -70,7 +72,7 @@ class Seminar(Course):
 
 
 class Lecturer(Base):
-    """Her courses stay when she goes."""
+    """A lecturer, whose courses remain when she is deleted."""
 
     __tablename__ = "lecturer"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -79,7 +81,7 @@ class Lecturer(Base):
 
 
 class Chapter(Base):
-    """A change of one is a change of its course."""
+    """A chapter; its change is a change of its course."""
 
     __tablename__ = "chapter"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -89,7 +91,7 @@ class Chapter(Base):
 
 
 class Script(Base):
-    """Its key is a UUID, which SQLite stores as other letters than Python writes."""
+    """A script; its key is a UUID, which SQLite stores in another form than Python writes."""
 
     __tablename__ = "script"
     id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid4)

@@ -1,4 +1,4 @@
-"""Triggers on both databases, the listener and Spark tell whom the definition tells: one history, five answers."""
+"""Triggers on both databases, the listener and Spark give the results of the definition."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Integer, String
 from sqlalchemy.orm import Session
 
-from tests.objects.applying import Applying, References, Statements, Values
 from tests.objects.cdc.test_object_changes import log_of
+from tests.objects.change_targets import ChangeTarget, References, Statements, Values
 from tests.objects.databases import Database, Memory, Postgres
-from tests.objects.declared import Program, declared
+from tests.objects.declarative_models import Program, declare_model
 from tests.objects.engines import in_memory
-from tests.objects.histories import Expected, History, as_expected, create_tables, outbox
+from tests.objects.histories import Expected, History, create_tables, take_outbox, to_expected
 from tests.objects.test_triggers import MODELS
 from tests.support.servers.postgres import Server
 from tidings import notice
@@ -44,7 +44,7 @@ from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 pytestmark = pytest.mark.spark
 
 HISTORIES = 6
-"""In one run on Spark, because a run takes seconds whatever is in it."""
+"""Histories in one run on Spark, because each run takes seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -53,131 +53,146 @@ def postgres(postgres_server: Server) -> Iterator[Postgres]:
         yield Postgres(connection)
 
 
-def told_of(all: Iterable[Expected]) -> set[tuple[str, str, str, tuple[str, ...]]]:
-    """Who is told of which change of which object, and because of what."""
+def described(changes: Iterable[Expected]) -> set[tuple[str, str, str, tuple[str, ...]]]:
+    """Describe which subscriber is notified of which change of which object, with the reasons."""
     return {
-        (str(who), each.change.kind.value, str(each.change.object), tuple(why.render() for why in whys))
-        for each in all
-        for who, whys in find_reasons(
+        (
+            str(subscriber),
+            each.change.kind.value,
+            str(each.change.object),
+            tuple(reason.render() for reason in reasons),
+        )
+        for each in changes
+        for subscriber, reasons in find_reasons(
             each.change.object, each.propagation.steps, each.propagation.hits
         ).items()
     }
 
 
 @dataclass(frozen=True)
-class Everywhere:
-    """The same change made in several ways, one after the other."""
+class ChangeTargets:
+    """Applies each change to several targets, one after the other."""
 
-    ways: tuple[Applying, ...]
+    targets: tuple[ChangeTarget, ...]
 
-    def insert(self, cls: str, one: Object, values: Values, references: References) -> None:
-        for way in self.ways:
-            way.insert(cls, one, values, references)
+    def insert(self, cls: str, instance: Object, values: Values, references: References) -> None:
+        for target in self.targets:
+            target.insert(cls, instance, values, references)
 
-    def update(self, cls: str, one: Object, values: Values, references: References) -> None:
-        for way in self.ways:
-            way.update(cls, one, values, references)
+    def update(self, cls: str, instance: Object, values: Values, references: References) -> None:
+        for target in self.targets:
+            target.update(cls, instance, values, references)
 
-    def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None:
-        for way in self.ways:
-            way.delete(cls, one, from_the_lowest)
+    def delete(self, cls: str, instance: Object, lowest_first: bool) -> None:
+        for target in self.targets:
+            target.delete(cls, instance, lowest_first)
 
-    def link(self, new: ObjectLink, instead_of: ObjectLink | None) -> None:
-        for way in self.ways:
-            way.link(new, instead_of)
+    def link(self, new: ObjectLink, replaced: ObjectLink | None) -> None:
+        for target in self.targets:
+            target.link(new, replaced)
 
     def unlink(self, old: ObjectLink) -> None:
-        for way in self.ways:
-            way.unlink(old)
+        for target in self.targets:
+            target.unlink(old)
 
     def watch(self, watch: Watch, cls: str) -> None:
-        for way in self.ways:
-            way.watch(watch, cls)
+        for target in self.targets:
+            target.watch(watch, cls)
 
 
 @dataclass
-class Lived:
-    """A history that is over: its log, and after how many entries of it what was expected."""
+class FinishedHistory:
+    """A finished history: its log, and the expected changes by number of log entries."""
 
-    placed: MappedModel
+    mapped: MappedModel
     log: list[tuple[str, str, Any, Any]] = field(default_factory=list)
     expected: list[tuple[int, list[Expected]]] = field(default_factory=list)
 
 
-def logging(table: str, columns: list[str]) -> Iterator[str]:
-    """Triggers that write each change of a row down. Before deletions: what goes with a row goes after it."""
+def logging_triggers(table: str, columns: list[str]) -> Iterator[str]:
+    """Generate triggers that log each change of a row.
+
+    Deletions are logged before they happen, so that dependent rows follow.
+    """
     rows = {
         row: "json_object("
         + ", ".join(f"{quote_literal(name)}, {row}.{quote_name(name)}" for name in columns)
         + ")"
         for row in ("OLD", "NEW")
     }
-    for op, moment, old, new in (
+    for op, timing, old, new in (
         ("c", "AFTER INSERT", "NULL", rows["NEW"]),
         ("u", "AFTER UPDATE", rows["OLD"], rows["NEW"]),
         ("d", "BEFORE DELETE", rows["OLD"], "NULL"),
     ):
-        said = f"INSERT INTO log VALUES ({quote_literal(table)}, {quote_literal(op)}, {old}, {new});"
-        yield f"CREATE TRIGGER {quote_name(f'log {op} {table}')} {moment} ON {quote_name(table)} BEGIN {said} END"
+        statement = f"INSERT INTO log VALUES ({quote_literal(table)}, {quote_literal(op)}, {old}, {new});"
+        yield f"CREATE TRIGGER {quote_name(f'log {op} {table}')} {timing} ON {quote_name(table)} BEGIN {statement} END"
 
 
-def logged(placed: MappedModel, key_type: str) -> Memory:
-    """A database that keeps a log."""
+def create_logging_database(mapped: MappedModel, key_type: str) -> Memory:
+    """Create a database that keeps a log."""
     database = Memory()
     watches = "CREATE TABLE tidings_watches (subscriber_class, subscriber_key, class, key)"
-    for sql in ('CREATE TABLE log ("table", op, before, after)', watches, *create_tables(placed, key_type)):
+    for sql in ('CREATE TABLE log ("table", op, before, after)', watches, *create_tables(mapped, key_type)):
         database.run(sql)
     for (table,) in database.run("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'log'"):
         columns = [
             name for (name,) in database.run(f"SELECT name FROM pragma_table_info({quote_literal(table)})")
         ]
-        for sql in logging(table, columns):
+        for sql in logging_triggers(table, columns):
             database.run(sql)
     return database
 
 
-def with_triggers(database: Database, placed: MappedModel, key_type: str, limits: Limits) -> Database:
-    for sql in create_tables(placed, key_type):
+def create_triggers(database: Database, mapped: MappedModel, key_type: str, limits: Limits) -> Database:
+    for sql in create_tables(mapped, key_type):
         database.run(sql)
-    database.install(placed, limits)
+    database.install(mapped, limits)
     return database
 
 
-def live(draw: st.DrawFn, limits: Limits, server: Postgres) -> Lived:
-    """A random history over a random model. After each step, both databases and the listener have told the same."""
+def run_history(draw: st.DrawFn, limits: Limits, server: Postgres) -> FinishedHistory:
+    """Run a random history over a random model.
+
+    After each step, both databases and the listener agree with the definition.
+    """
     model, numbered = draw(MODELS), draw(st.booleans())
-    below = [name for name, cls in model.classes.items() if cls.parents]
-    base, classes = declared(
-        model, Integer if numbered else String, draw(st.sets(st.sampled_from(below))) if below else ()
+    subclasses = [name for name, cls in model.classes.items() if cls.parents]
+    base, classes = declare_model(
+        model,
+        Integer if numbered else String,
+        draw(st.sets(st.sampled_from(subclasses))) if subclasses else (),
     )
-    placed, key = read_sqlalchemy(base), int if numbered else str
+    mapped, key = read_sqlalchemy(base), int if numbered else str
     keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
     key_type = "INTEGER" if numbered else "TEXT"
-    log = logged(placed, key_type)
-    triggers = [with_triggers(each, placed, key_type, limits) for each in (Memory(), server.emptied())]
-    engine, heard = in_memory(), list[ObjectChange]()
+    log = create_logging_database(mapped, key_type)
+    triggers = [
+        create_triggers(each, mapped, key_type, limits) for each in (Memory(), server.recreate_schema())
+    ]
+    engine, events = in_memory(), list[ObjectChange]()
     base.metadata.create_all(engine)
     with Session(engine, autoflush=False) as session:
         program = Program(session, classes, model, draw)
-        notice(session, base, tell=heard.extend, watches=program.watches, limits=limits)
-        ways = *(Statements(placed, each) for each in (log, *triggers)), program
-        history, done = History(placed, Everywhere(ways), keys, limits), Lived(placed)
+        notice(session, base, tell=events.extend, watches=program.watches, limits=limits)
+        targets = *(Statements(mapped, each) for each in (log, *triggers)), program
+        history, finished = History(mapped, ChangeTargets(targets), keys, limits), FinishedHistory(mapped)
         for _ in range(draw(st.integers(8, 24))):
             history.step(draw)
             session.commit()
-            expected = told_of(history.expected)
-            assert [told_of(outbox(each, key)) for each in triggers] == [expected] * 2
-            assert told_of(as_expected(heard, key)) == expected
-            heard.clear()
-            done.expected.append((log.run("SELECT count(*) FROM log")[0][0], history.expected))
+            expected = described(history.expected)
+            assert [described(take_outbox(each, key)) for each in triggers] == [expected] * 2
+            assert described(to_expected(events, key)) == expected
+            events.clear()
+            finished.expected.append((log.run("SELECT count(*) FROM log")[0][0], history.expected))
     for table, op, *rows in log.run("SELECT * FROM log ORDER BY rowid"):
-        done.log.append((table, op, *(row and json.loads(row) for row in rows)))
-    return done
+        finished.log.append((table, op, *(row and json.loads(row) for row in rows)))
+    return finished
 
 
-def called(placed: MappedModel, prefix: str) -> MappedModel:
-    """The same model with other names for classes and tables."""
-    model = placed.model
+def with_prefix(mapped: MappedModel, prefix: str) -> MappedModel:
+    """Return the same model with prefixed names of classes and tables."""
+    model = mapped.model
     classes = {
         f"{prefix}{name}": replace(
             cls, name=f"{prefix}{name}", parents=tuple(prefix + each for each in cls.parents)
@@ -187,28 +202,28 @@ def called(placed: MappedModel, prefix: str) -> MappedModel:
     associations = tuple(
         replace(each, source=prefix + each.source, target=prefix + each.target) for each in model.associations
     )
-    tables = {prefix + name: _moved(table, prefix) for name, table in placed.tables.items()}
+    tables = {prefix + name: _moved(table, prefix) for name, table in mapped.tables.items()}
     links = {
         (prefix + source, name): replace(link, name=prefix + link.name)
         if isinstance(link, LinkTable)
         else replace(link, table=prefix + link.table)
-        for (source, name), link in placed.links.items()
+        for (source, name), link in mapped.links.items()
     }
     return MappedModel(Model(classes, associations), tables, links)
 
 
 def _moved(table: ClassTable, prefix: str) -> ClassTable:
-    kept = table.discriminator
-    if kept is not None and kept.table is not None:
-        kept = replace(kept, table=prefix + kept.table)
-    return replace(table, name=prefix + table.name, discriminator=kept)
+    discriminator = table.discriminator
+    if discriminator is not None and discriminator.table is not None:
+        discriminator = replace(discriminator, table=prefix + discriminator.table)
+    return replace(table, name=prefix + table.name, discriminator=discriminator)
 
 
-def together(all: list[MappedModel]) -> MappedModel:
-    classes = {name: cls for each in all for name, cls in each.model.classes.items()}
-    associations = tuple(one for each in all for one in each.model.associations)
-    tables = {name: table for each in all for name, table in each.tables.items()}
-    links = {name: link for each in all for name, link in each.links.items()}
+def merge_models(parts: list[MappedModel]) -> MappedModel:
+    classes = {name: cls for each in parts for name, cls in each.model.classes.items()}
+    associations = tuple(instance for each in parts for instance in each.model.associations)
+    tables = {name: table for each in parts for name, table in each.tables.items()}
+    links = {name: link for each in parts for name, link in each.links.items()}
     return MappedModel(Model(classes, associations), tables, links)
 
 
@@ -219,54 +234,64 @@ def entry(prefix: str, table: str, op: str, before: Any, after: Any) -> tuple[st
     return table, op, None, {**after, **named}
 
 
-def as_there(prefix: str, each: Expected) -> tuple[Change, str, PropagationResult]:
-    """What is expected, with the names and texts that it has on Spark."""
+def expected_on_spark(prefix: str, each: Expected) -> tuple[Change, str, PropagationResult]:
+    """Return an expected change with its names and texts on Spark."""
 
-    def one(of: Object) -> Object:
+    def convert(of: Object) -> Object:
         return Object(prefix + of.family, str(of.key))
 
-    steps = (replace(step, origin=one(step.origin), to=one(step.to)) for step in each.propagation.steps)
+    steps = (
+        replace(step, origin=convert(step.origin), to=convert(step.to)) for step in each.propagation.steps
+    )
     hits = (
         replace(
             hit,
-            subscriber=one(hit.subscriber),
-            object=one(hit.object),
+            subscriber=convert(hit.subscriber),
+            object=convert(hit.object),
             by=prefix + hit.by if hit.how is HitKind.CLASS else hit.by,
         )
         for hit in each.propagation.hits
     )
-    found = replace(
+    propagation = replace(
         each.propagation,
-        reached=frozenset(map(one, each.propagation.reached)),
+        reached=frozenset(map(convert, each.propagation.reached)),
         steps=frozenset(steps),
         hits=frozenset(hits),
     )
-    return replace(each.change, object=one(each.change.object)), prefix + each.cls, found
+    return replace(each.change, object=convert(each.change.object)), prefix + each.cls, propagation
 
 
 @settings(
     max_examples=max(1, settings.default.max_examples // 60),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure smaller would be a hundred runs
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking a failure would need a hundred runs
     suppress_health_check=list(HealthCheck),
 )
 @given(st.sampled_from([UNLIMITED, Limits(1, 2), Limits(2), Limits(subscribers=1), Limits(0)]), st.data())
-def test_all_tell_whom_the_definition_tells(session, postgres, limits, data):
-    histories = {f"h{number}": live(data.draw, limits, postgres) for number in range(HISTORIES)}
-    placed = together([called(each.placed, prefix) for prefix, each in histories.items()])
+def test_all_implementations_agree_with_definition(session, postgres, limits, data):
+    histories = {f"h{number}": run_history(data.draw, limits, postgres) for number in range(HISTORIES)}
+    mapped = merge_models([with_prefix(each.mapped, prefix) for prefix, each in histories.items()])
     log = [entry(prefix, *row) for prefix, each in histories.items() for row in each.log]
-    result = derive_object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
-    found: dict[int, list[Any]] = {}
-    for each in result.noticed(telling=False):
-        found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.propagation))
+    result = derive_object_changes(session, mapped, log_of(session, log), ["id"], limits=limits)
+    changes_by_position: dict[int, list[Any]] = {}
+    for each in result.noticed(notified_only=False):
+        changes_by_position.setdefault(int(each.id.split()[0]), []).append(
+            (each.change, each.cls, each.propagation)
+        )
     assert result.rejects.isEmpty()
     first = 0
     for prefix, each in histories.items():
         after = 0
         for last, expected in each.expected:
-            got = [one for pos in range(first + after + 1, first + last + 1) for one in found.pop(pos, [])]
-            there = [as_there(prefix, one) for one in expected]
-            assert told_of(Expected(*one) for one in got) == told_of(Expected(*one) for one in there)
-            assert sorted(got, key=repr) == sorted(there, key=repr)
+            actual = [
+                change
+                for pos in range(first + after + 1, first + last + 1)
+                for change in changes_by_position.pop(pos, [])
+            ]
+            expected_changes = [expected_on_spark(prefix, change) for change in expected]
+            assert described(Expected(*change) for change in actual) == described(
+                Expected(*change) for change in expected_changes
+            )
+            assert sorted(actual, key=repr) == sorted(expected_changes, key=repr)
             after = last
         first += len(each.log)
-    assert not found
+    assert not changes_by_position

@@ -1,4 +1,4 @@
-"""Triggers generated from random models tell whom the definition tells, whatever happens to the objects."""
+"""Triggers generated from random models have the effects of the definition, for any changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import String
 
-from tests.objects.applying import Statements
+from tests.objects.change_targets import Statements
 from tests.objects.databases import Database, Memory, Postgres
-from tests.objects.declared import declared
-from tests.objects.histories import Expected, History, create_tables, outbox
-from tests.objects.university import PLACED as UNIVERSITY
-from tests.objects.university import filled
+from tests.objects.declarative_models import declare_model
+from tests.objects.histories import Expected, History, create_tables, take_outbox
+from tests.objects.university import MAPPED as UNIVERSITY
+from tests.objects.university import create_university
 from tests.support.strategies.models import as_plantuml, models
 from tidings.errors import InputError
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
@@ -32,63 +32,70 @@ LIMITS = st.builds(Limits, st.none() | st.integers(0, 3), st.none() | st.integer
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
 
 
-def as_said(all: list[Expected]) -> list[tuple[str, str, str, str, str]]:
-    """Changes in no order: of one statement that does several things at once, nobody promises any."""
+def describe_changes(changes: list[Expected]) -> list[tuple[str, str, str, str, str]]:
+    """Describe changes in sorted order: the order within one statement is undefined."""
     return sorted(
         (
             each.change.kind.value,
             each.cls,
             str(each.change.object),
             str(sorted(each.change.attributes)),
-            str(sorted((str(one), [why.render() for why in whys]) for one, whys in told_by(each).items())),
+            str(
+                sorted(
+                    (str(subscriber), [reason.render() for reason in reasons])
+                    for subscriber, reasons in reasons_by_subscriber(each).items()
+                )
+            ),
         )
-        for each in all
+        for each in changes
     )
 
 
-def told_by(each: Expected) -> Any:
+def reasons_by_subscriber(each: Expected) -> Any:
     return find_reasons(each.change.object, each.propagation.steps, each.propagation.hits)
 
 
 @given(MODELS, LIMITS, st.booleans(), st.data())
-def test_sqlite_tells_whom_the_definition_tells(
+def test_triggers_on_sqlite_agree_with_definition(
     model: Model, limits: Limits, numbered: bool, data: st.DataObject
 ) -> None:
-    agrees(Memory(), model, limits, numbered, data)
+    check_agreement(Memory(), model, limits, numbered, data)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(MODELS, LIMITS, st.booleans(), st.data())
-def test_postgresql_tells_whom_the_definition_tells(
+def test_triggers_on_postgresql_agree_with_definition(
     postgres: Postgres, model: Model, limits: Limits, numbered: bool, data: st.DataObject
 ) -> None:
-    agrees(postgres.emptied(), model, limits, numbered, data)
+    check_agreement(postgres.recreate_schema(), model, limits, numbered, data)
 
 
-def agrees(database: Database, model: Model, limits: Limits, numbered: bool, data: st.DataObject) -> None:
-    placed = lying(model, data)
+def check_agreement(
+    database: Database, model: Model, limits: Limits, numbered: bool, data: st.DataObject
+) -> None:
+    mapped = draw_mapping(model, data)
     keys: list[Any] = list(range(1, 100))
-    if not numbered:  # languages put small letters before large ones, and letters with accents among others
+    if not numbered:  # collations order cases and accents in their own way
         keys = [f"{'kKö'[number % 3]}'{number}" for number in keys]
-    for sql in create_tables(placed, "INTEGER" if numbered else "TEXT"):
+    for sql in create_tables(mapped, "INTEGER" if numbered else "TEXT"):
         database.run(sql)
-    database.install(placed, limits)
-    history = History(placed, Statements(placed, database), keys, limits)
+    database.install(mapped, limits)
+    history = History(mapped, Statements(mapped, database), keys, limits)
     for _ in range(data.draw(st.integers(8, 24))):
         history.step(data.draw)
-        found = outbox(database, int if numbered else str)
-        assert as_said(found) == as_said(history.expected)
+        changes = take_outbox(database, int if numbered else str)
+        assert describe_changes(changes) == describe_changes(history.expected)
         by_change = {(each.change, each.cls): each.propagation for each in history.expected}
-        assert all(each.propagation == by_change[each.change, each.cls] for each in found)
-    assert database.site.labels(placed, list(history.graph.classes)) == history.labels()
+        assert all(each.propagation == by_change[each.change, each.cls] for each in changes)
+    assert database.site.labels(mapped, list(history.graph.classes)) == history.labels()
 
 
-def lying(model: Model, data: st.DataObject) -> MappedModel:
-    """By convention, or as a program of SQLAlchemy has it: with several classes in one table."""
-    below = [name for name, cls in model.classes.items() if cls.parents]
-    if not below or data.draw(st.booleans()):
+def draw_mapping(model: Model, data: st.DataObject) -> MappedModel:
+    """Map a model by convention, or as SQLAlchemy does, with several classes in a table."""
+    subclasses = [name for name, cls in model.classes.items() if cls.parents]
+    if not subclasses or data.draw(st.booleans()):
         return read_plantuml(as_plantuml(model))
-    return read_sqlalchemy(declared(model, String, data.draw(st.sets(st.sampled_from(below))))[0])
+    return read_sqlalchemy(declare_model(model, String, data.draw(st.sets(st.sampled_from(subclasses))))[0])
 
 
 LABELS: dict[str, dict[object, str]] = {
@@ -99,23 +106,24 @@ LABELS: dict[str, dict[object, str]] = {
 }
 
 
-def why(database: Database) -> dict[str, list[str]]:
-    """For each subscriber why, over all that happened since it was asked last."""
-    found: dict[str, list[str]] = {}
-    for each in outbox(database, int):
-        for who, whys in told_by(each).items():
-            found.setdefault(LABELS[who.family][who.key], []).extend(
-                reason.render(lambda one: LABELS[one.family].get(one.key, str(one))) for reason in whys
+def describe_reasons(database: Database) -> dict[str, list[str]]:
+    """Return the reasons for each subscriber since the last call."""
+    reasons_of_subscriber: dict[str, list[str]] = {}
+    for each in take_outbox(database, int):
+        for subscriber, reasons in reasons_by_subscriber(each).items():
+            reasons_of_subscriber.setdefault(LABELS[subscriber.family][subscriber.key], []).extend(
+                reason.render(lambda instance: LABELS[instance.family].get(instance.key, str(instance)))
+                for reason in reasons
             )
-    return found
+    return reasons_of_subscriber
 
 
-def test_the_paper_s_university(university: Database) -> None:
+def test_triggers_example_of_paper_notifies_three_students(university: Database) -> None:
     university.run("UPDATE learning_material SET title = 'Script2, second edition' WHERE id = 2")
     assert university.run("SELECT attributes, before, after FROM tidings_changes") == [
         ('["title"]', '{"title":"Script2"}', '{"title":"Script2, second edition"}')
     ]
-    assert why(university) == {
+    assert describe_reasons(university) == {
         "S1": ["Script2 -usedIn-> ProgrammingBasics (S1 watches it)"],
         "S2": [
             "Script2 -usedIn-> ProgrammingBasics (S2 watches Course)",
@@ -126,50 +134,53 @@ def test_the_paper_s_university(university: Database) -> None:
     }
 
 
-def test_who_sets_a_value_to_what_it_is_changes_nothing(university: Database) -> None:
+def test_triggers_update_without_difference_is_no_change(university: Database) -> None:
     university.run("UPDATE learning_material SET title = title")
     university.run("UPDATE course SET lecturer_id = NULL, room = room")
-    assert why(university) == {}
+    assert describe_reasons(university) == {}
 
 
-def test_what_is_rolled_back_tells_nobody(university: Database) -> None:
+def test_triggers_rollback_discards_changes(university: Database) -> None:
     university.run("BEGIN")
     university.run("UPDATE learning_material SET title = 'never'")
     assert university.run("SELECT count(*) FROM tidings_changes") == [(2,)]
     university.run("ROLLBACK")
-    assert why(university) == {}
+    assert describe_reasons(university) == {}
 
 
-def test_a_course_has_another_script(university: Database) -> None:
+def test_triggers_link_and_unlink_notify_of_course(university: Database) -> None:
     university.run("INSERT INTO used_in VALUES (1, 2)")
     row = "SELECT kind, class, CAST(key AS INTEGER), association, other_family FROM tidings_changes"
     assert university.run(row) == [("link", "Course", 2, "usedIn", "LearningMaterial")]
-    assert why(university)["S3"] == ["DataStructures <-attends- S3"]
+    assert describe_reasons(university)["S3"] == ["DataStructures <-attends- S3"]
     university.run("DELETE FROM used_in WHERE learning_material_id = 2 AND course_id = 2")
-    assert why(university)["S3"] == ["DataStructures <-attends- S3"]
+    assert describe_reasons(university)["S3"] == ["DataStructures <-attends- S3"]
 
 
-def test_a_script_goes_while_it_is_still_known_where_it_was_used(university: Database) -> None:
-    """Its links go with it, which is no second reason."""
+def test_triggers_delete_notifies_along_links_before_they_go(university: Database) -> None:
+    """Its links are deleted with it, which is no second reason."""
     university.run("DELETE FROM learning_material WHERE id = 2")
     kinds = university.run("SELECT kind, before FROM tidings_changes")
     assert kinds == [("delete", '{"title":"Script2"}')]
-    assert why(university)["S3"] == ["Script2 -usedIn-> DataStructures <-attends- S3"]
+    assert describe_reasons(university)["S3"] == ["Script2 -usedIn-> DataStructures <-attends- S3"]
 
 
-def test_bytes_do_not_stop_an_update_in_sqlite() -> None:
-    """Its columns take them, whatever their type."""
-    database = filled(Memory())
+def test_triggers_on_sqlite_accept_bytes_in_text_column() -> None:
+    """Columns of SQLite accept bytes, whatever their type."""
+    database = create_university(Memory())
     database.run("UPDATE course SET room = x'00ff' WHERE id = 1")
     assert database.run("SELECT after FROM tidings_changes") == [('{"room":"00FF"}',)]
 
 
-def test_watches_take_keys_as_numbers_and_as_texts(university: Database) -> None:
+def test_triggers_watches_accept_keys_as_numbers_and_texts(university: Database) -> None:
     university.run(
         "INSERT INTO tidings_watches VALUES ('Student', '3', 'Lecturer', '7'), ('Student', 2, 'Lecturer', 7)"
     )
     university.run("INSERT INTO lecturer VALUES (7, 'Ada', '4711')")
-    assert why(university) == {"S2": ["Lecturer:7 (S2 watches it)"], "S3": ["Lecturer:7 (S3 watches it)"]}
+    assert describe_reasons(university) == {
+        "S2": ["Lecturer:7 (S2 watches it)"],
+        "S3": ["Lecturer:7 (S3 watches it)"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -179,13 +190,13 @@ def test_watches_take_keys_as_numbers_and_as_texts(university: Database) -> None
         ("'Course', 1, 'Course', 1", "subscribers are Student"),
     ],
 )
-def test_watches_of_what_there_is_not_are_refused(university: Database, row: str, problem: str) -> None:
+def test_triggers_watch_of_unknown_class_is_rejected(university: Database, row: str, problem: str) -> None:
     with pytest.raises(university.problem, match=problem):
         university.run(f"INSERT INTO tidings_watches VALUES ({row})")
 
 
-def test_several_classes_in_one_table(database: Database) -> None:
-    """A seminar is a course that says so in a column; who watches seminars hears of no lecture."""
+def test_triggers_several_classes_in_one_table(database: Database) -> None:
+    """A discriminator marks seminars; watchers of seminars get no other courses."""
     course = ModelClass("Course", (Attribute("title"),), subscriber=True)
     model = Model({"Course": course, "Seminar": ModelClass("Seminar", (Attribute("topic"),), ("Course",))})
     tables = {
@@ -210,8 +221,8 @@ def test_several_classes_in_one_table(database: Database) -> None:
     assert database.run(hits) == expected
 
 
-def test_several_classes_in_one_table_below_another(database: Database) -> None:
-    """What a row of seminars is, a column of courses says, as SQLAlchemy has it."""
+def test_triggers_several_classes_in_table_of_subclass(database: Database) -> None:
+    """A column of courses says what a row of seminars is, as in SQLAlchemy."""
     courses = {"Course": ModelClass("Course", (Attribute("title"),), subscriber=True)}
     courses["Seminar"] = ModelClass("Seminar", (Attribute("topic"),), ("Course",))
     courses["Colloquium"] = ModelClass("Colloquium", (Attribute("guest"),), ("Seminar",))
@@ -230,8 +241,8 @@ def test_several_classes_in_one_table_below_another(database: Database) -> None:
     database.run("INSERT INTO tidings_watches VALUES ('Course', 9, 'Colloquium', NULL)")
     database.run("INSERT INTO course VALUES (1, 's', 'Sets'), (2, 'k', 'Guests')")
     database.run("INSERT INTO seminar VALUES (1, 'choice', NULL), (2, 'all', 'Emmy')")
-    found = database.site.changes(most=10)
-    assert [(each.cls, len(each.propagation.hits)) for each in found] == [("Seminar", 0), ("Colloquium", 1)]
+    changes = database.site.changes(limit=10)
+    assert [(each.cls, len(each.propagation.hits)) for each in changes] == [("Seminar", 0), ("Colloquium", 1)]
 
 
 LIMITED = """
@@ -245,7 +256,7 @@ A "*" -- "*" A : of <<implicit {told = source, attributes = y}>> >
 
 
 @pytest.mark.parametrize(
-    ("change", "reached", "told"),
+    ("change", "reached", "notified"),
     [
         ("UPDATE a SET x = 1 WHERE id = 1", [1, 2, 3], [2, 3]),
         ("UPDATE a SET y = 1 WHERE id = 1", [1], [1]),
@@ -253,14 +264,14 @@ A "*" -- "*" A : of <<implicit {told = source, attributes = y}>> >
         ("DELETE FROM a WHERE id = 1", [1, 2, 3], [1, 2, 3]),
     ],
 )
-def test_attributes_limit_where_a_change_begins_also_in_a_circle(
-    database: Database, change: str, reached: list[int], told: list[int]
+def test_triggers_attribute_limit_applies_to_origin_in_cycle(
+    database: Database, change: str, reached: list[int], notified: list[int]
 ) -> None:
-    """1, 2 and 3 lead to each other, and each is told about itself."""
-    placed = read_plantuml(LIMITED)
-    for sql in create_tables(placed, "INTEGER"):
+    """1, 2 and 3 refer to each other, and each is notified of itself."""
+    mapped = read_plantuml(LIMITED)
+    for sql in create_tables(mapped, "INTEGER"):
         database.run(sql)
-    database.install(placed)
+    database.install(mapped)
     database.run("INSERT INTO a (id) VALUES (1), (2), (3)")
     database.run("INSERT INTO next VALUES (1, 2), (2, 3), (3, 1)")
     database.run('INSERT INTO "of" VALUES (1, 1), (2, 2), (3, 3)')
@@ -270,12 +281,12 @@ def test_attributes_limit_where_a_change_begins_also_in_a_circle(
         (key,) for key in reached
     ]
     assert database.run("SELECT CAST(key AS INTEGER) FROM tidings_hits ORDER BY key") == [
-        (key,) for key in told
+        (key,) for key in notified
     ]
 
 
-def test_names_cannot_end_a_comment() -> None:
-    """A table of an XMI file may be called anything."""
+def test_render_script_names_cannot_end_comment() -> None:
+    """Tables in an XMI file may have any name."""
     model = Model({"A": ModelClass("A")})
     evil = ClassTable("a\nDROP TABLE b;--", "id")
     for dialect in (SqliteDialect(), PostgresqlDialect()):
@@ -285,9 +296,9 @@ def test_names_cannot_end_a_comment() -> None:
         assert not any(line.startswith("DROP") for line in outside.split("\n"))
 
 
-def test_two_things_of_one_name_are_refused() -> None:
+def test_generate_schema_duplicate_trigger_name_is_rejected() -> None:
     """Links in a table a_c_id, and links in the column c_id of a."""
-    placed = read_plantuml(
+    mapped = read_plantuml(
         """
 class A {
 }
@@ -298,9 +309,10 @@ A "*" -- "1" B : c <<propagates>> >
 """
     )
     with pytest.raises(
-        InputError, match="2 of the model would need one trigger; received tidings_a_c_id_linked"
+        InputError,
+        match="2 elements of the model would need the same trigger; received tidings_a_c_id_linked",
     ):
-        generate_schema(placed, SqliteDialect())
+        generate_schema(mapped, SqliteDialect())
 
 
 PARTS = """
@@ -320,12 +332,12 @@ Chapter "*" -- "0..1 course" Course : belongsTo <<propagates>> >
 
 
 @pytest.fixture
-def parts(database: Database) -> Database:
-    """A course with a lecturer and a chapter, both in columns, beside one without; a student attends both."""
-    placed = read_plantuml(PARTS)
-    for sql in create_tables(placed, "INTEGER"):
+def chapters(database: Database) -> Database:
+    """A course with a lecturer and a chapter by columns, and one without; a student attends both."""
+    mapped = read_plantuml(PARTS)
+    for sql in create_tables(mapped, "INTEGER"):
         database.run(sql)
-    database.install(placed)
+    database.install(mapped)
     database.run("INSERT INTO student VALUES (1)")
     database.run("INSERT INTO lecturer VALUES (1), (2)")
     database.run("INSERT INTO course (id, lecturer_id) VALUES (1, 1), (2, NULL)")
@@ -335,62 +347,62 @@ def parts(database: Database) -> Database:
     return database
 
 
-def test_another_lecturer_is_an_update_that_a_mark_may_be_limited_to(parts: Database) -> None:
-    parts.run("UPDATE course SET room = 'A1' WHERE id = 1")
-    assert parts.run("SELECT attributes FROM tidings_changes") == [('["room"]',)]
-    assert parts.run("SELECT * FROM tidings_hits") == []
-    parts.run("UPDATE course SET lecturer_id = 2 WHERE id = 1")
-    assert parts.run(
+def test_triggers_changed_reference_is_update_for_attribute_limit(chapters: Database) -> None:
+    chapters.run("UPDATE course SET room = 'A1' WHERE id = 1")
+    assert chapters.run("SELECT attributes FROM tidings_changes") == [('["room"]',)]
+    assert chapters.run("SELECT * FROM tidings_hits") == []
+    chapters.run("UPDATE course SET lecturer_id = 2 WHERE id = 1")
+    assert chapters.run(
         "SELECT before, after FROM tidings_changes WHERE id = (SELECT max(change) FROM tidings_hits)"
     ) == [('{"gives":1}', '{"gives":2}')]
 
 
-def test_a_chapter_that_moves_changes_both_courses(parts: Database) -> None:
-    """The one that it leaves and the one that it comes to; the chapter is what it was."""
-    parts.run("UPDATE chapter SET course_id = 2")
+def test_triggers_moved_chapter_changes_both_courses(chapters: Database) -> None:
+    """The course that it leaves and the one that it joins; the chapter itself is unchanged."""
+    chapters.run("UPDATE chapter SET course_id = 2")
     rows = "SELECT kind, class, CAST(key AS INTEGER), other_family FROM tidings_changes ORDER BY id"
-    assert parts.run(rows) == [("unlink", "Course", 1, "Chapter"), ("link", "Course", 2, "Chapter")]
+    assert chapters.run(rows) == [("unlink", "Course", 1, "Chapter"), ("link", "Course", 2, "Chapter")]
     hits = "SELECT CAST(key AS INTEGER), how FROM tidings_hits ORDER BY key"
-    assert parts.run(hits) == [(1, "implicit"), (2, "implicit")]
+    assert chapters.run(hits) == [(1, "implicit"), (2, "implicit")]
 
 
-def test_a_new_chapter_is_inserted_and_not_linked_besides(parts: Database) -> None:
-    parts.run("INSERT INTO chapter VALUES (2, 2)")
-    assert parts.run("SELECT kind, class FROM tidings_changes") == [("insert", "Chapter")]
-    assert parts.run("SELECT association, to_family FROM tidings_steps") == [("belongsTo", "Course")]
+def test_triggers_new_chapter_is_insert_without_link(chapters: Database) -> None:
+    chapters.run("INSERT INTO chapter VALUES (2, 2)")
+    assert chapters.run("SELECT kind, class FROM tidings_changes") == [("insert", "Chapter")]
+    assert chapters.run("SELECT association, to_family FROM tidings_steps") == [("belongsTo", "Course")]
 
 
-def test_steps_are_followed_so_far_and_no_farther(database: Database) -> None:
-    """1 leads to 2, 2 to 3 and 4, 3 back to 1 and on to 5."""
-    chained(database, Limits(steps=1))
+def test_triggers_step_limit_stops_propagation(database: Database) -> None:
+    """1 refers to 2, 2 to 3 and 4, 3 back to 1 and to 5."""
+    create_chain(database, Limits(steps=1))
     database.run("UPDATE a SET x = 1 WHERE id = 1")
-    [found] = database.site.changes(most=10)
-    assert {each.key for each in found.propagation.reached} == {"1", "2"}
-    assert {(each.origin.key, each.to.key) for each in found.propagation.steps} == {("1", "2")}
-    assert found.propagation.truncations == {Truncation("steps", 1, 2)}
-    assert database.site.forget([found.id]) and database.run("SELECT * FROM tidings_cuts") == []
+    [change] = database.site.changes(limit=10)
+    assert {each.key for each in change.propagation.reached} == {"1", "2"}
+    assert {(each.origin.key, each.to.key) for each in change.propagation.steps} == {("1", "2")}
+    assert change.propagation.truncations == {Truncation("steps", 1, 2)}
+    assert database.site.delete_changes([change.id]) and database.run("SELECT * FROM tidings_cuts") == []
 
 
-def test_a_limit_that_is_not_reached_leaves_no_trace(database: Database) -> None:
-    chained(database, Limits(steps=3, subscribers=2))
+def test_triggers_limit_not_reached_has_no_truncation(database: Database) -> None:
+    create_chain(database, Limits(steps=3, subscribers=2))
     database.run("UPDATE a SET x = 1 WHERE id = 1")
-    [found] = database.site.changes(most=10)
-    assert {each.key for each in found.propagation.reached} == set("12345")
-    assert len(found.propagation.steps) == 5 and not found.propagation.truncations
+    [change] = database.site.changes(limit=10)
+    assert {each.key for each in change.propagation.reached} == set("12345")
+    assert len(change.propagation.steps) == 5 and not change.propagation.truncations
 
 
-def chained(database: Database, limits: Limits) -> None:
-    placed = read_plantuml(LIMITED)
-    for sql in create_tables(placed, "INTEGER"):
+def create_chain(database: Database, limits: Limits) -> None:
+    mapped = read_plantuml(LIMITED)
+    for sql in create_tables(mapped, "INTEGER"):
         database.run(sql)
-    database.install(placed, limits)
+    database.install(mapped, limits)
     database.run("INSERT INTO a (id) VALUES (1), (2), (3), (4), (5)")
     database.run("INSERT INTO next VALUES (1, 2), (2, 3), (2, 4), (3, 1), (3, 5)")
     database.run("DELETE FROM tidings_changes")
 
 
-def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(database: Database) -> None:
-    """By code points B comes before a; by what PostgreSQL knows of English it does not."""
+def test_triggers_subscriber_limit_ignores_collation(database: Database) -> None:
+    """B is before a by code points, but not in the English collation of PostgreSQL."""
     for sql in create_tables(UNIVERSITY, "TEXT"):
         database.run(sql)
     database.install(UNIVERSITY, Limits(subscribers=1))
@@ -400,17 +412,17 @@ def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(databas
         "INSERT INTO tidings_watches VALUES ('Student', 'a', 'Course', NULL), ('Student', 'B', 'Course', NULL)"
     )
     database.run("INSERT INTO course (id) VALUES ('c')")
-    [found] = database.site.changes(most=10)
-    assert {str(each.subscriber) for each in found.propagation.hits} == {"Student:B"}
-    assert found.propagation.truncations == {Truncation("told", 1, 2)}
+    [change] = database.site.changes(limit=10)
+    assert {str(each.subscriber) for each in change.propagation.hits} == {"Student:B"}
+    assert change.propagation.truncations == {Truncation("told", 1, 2)}
 
 
 @pytest.mark.parametrize("name", ["reached", "hits", "found", "changed"])
-def test_tables_may_be_called_as_parts_of_queries_are(database: Database, name: str) -> None:
-    placed = read_plantuml(LIMITED.replace(": next", f": {name}"))
-    for sql in create_tables(placed, "INTEGER"):
+def test_triggers_accept_tables_named_like_query_parts(database: Database, name: str) -> None:
+    mapped = read_plantuml(LIMITED.replace(": next", f": {name}"))
+    for sql in create_tables(mapped, "INTEGER"):
         database.run(sql)
-    database.install(placed, Limits(steps=9, subscribers=9))
+    database.install(mapped, Limits(steps=9, subscribers=9))
     database.run("INSERT INTO a (id) VALUES (1), (2), (3)")
     database.run(f"INSERT INTO {name} VALUES (1, 2), (2, 3)")
     database.run("DELETE FROM tidings_changes")
@@ -418,63 +430,63 @@ def test_tables_may_be_called_as_parts_of_queries_are(database: Database, name: 
     assert database.run("SELECT key FROM tidings_reached ORDER BY key") == [("1",), ("2",), ("3",)]
 
 
-SAID = {
+AUTHOR_STATEMENTS = {
     "sqlite": ["INSERT INTO tidings_author VALUES ('{cls}', {key})", "DELETE FROM tidings_author"],
     "postgresql": ["SET LOCAL tidings.author = '{cls}:{key}'"],
 }
 
 
-def by(database: Database, cls: str, key: object, *statements: str) -> None:
-    """Statements in one transaction of somebody."""
-    said, *unsaid = SAID[database.dialect.name]
-    for sql in ("BEGIN", said.format(cls=cls, key=key), *statements, *unsaid, "COMMIT"):
+def run_as_author(database: Database, cls: str, key: object, *statements: str) -> None:
+    """Run statements in one transaction of an author."""
+    set_author, *reset_author = AUTHOR_STATEMENTS[database.dialect.name]
+    for sql in ("BEGIN", set_author.format(cls=cls, key=key), *statements, *reset_author, "COMMIT"):
         database.run(sql)
 
 
-def test_who_made_a_change_is_known_if_the_program_says_so(university: Database) -> None:
+def test_triggers_record_author_set_by_program(university: Database) -> None:
     everything = (
         "UPDATE course SET room = 'B1' WHERE id = 1",
         "INSERT INTO lecturer VALUES (1, 'Ada', '4711')",
         "INSERT INTO used_in VALUES (1, 2)",
         "DELETE FROM learning_material WHERE id = 1",
     )
-    by(university, "Lecturer", 1, *everything)
+    run_as_author(university, "Lecturer", 1, *everything)
     university.run("UPDATE course SET room = 'B2' WHERE id = 1")
-    by(university, "Student", 2, "UPDATE course SET room = 'B3' WHERE id = 1")
-    assert [str(each.author) for each in university.site.changes(most=10)] == [
+    run_as_author(university, "Student", 2, "UPDATE course SET room = 'B3' WHERE id = 1")
+    assert [str(each.author) for each in university.site.changes(limit=10)] == [
         *["Lecturer:1"] * len(everything),
         "None",
         "Student:2",
     ]
 
 
-def test_who_made_a_change_is_known_by_the_family(database: Database) -> None:
-    placed = read_plantuml("class Author {\n  name\n}\nclass Poet <<subscriber>> {\n}\nAuthor <|-- Poet\n")
-    for sql in create_tables(placed, "TEXT"):
+def test_triggers_record_author_by_family(database: Database) -> None:
+    mapped = read_plantuml("class Author {\n  name\n}\nclass Poet <<subscriber>> {\n}\nAuthor <|-- Poet\n")
+    for sql in create_tables(mapped, "TEXT"):
         database.run(sql)
-    database.install(placed)
-    by(
+    database.install(mapped)
+    run_as_author(
         database,
         "Poet",
         "'a:b'" if database.dialect.name == "sqlite" else "a:b",
         "INSERT INTO author VALUES (1, 'A')",
     )
-    [found] = database.site.changes(most=10)
-    assert found.author == Object("Author", "a:b")
+    [change] = database.site.changes(limit=10)
+    assert change.author == Object("Author", "a:b")
 
 
-def test_an_author_of_no_class_is_refused(university: Database) -> None:
+def test_triggers_author_of_unknown_class_is_rejected(university: Database) -> None:
     with pytest.raises(
         university.problem, match=r"author.*the model.* Student, Lecturer, Course, LearningMaterial"
     ):
-        by(university, "Studnet", 2, "UPDATE course SET room = 'B3'")
+        run_as_author(university, "Studnet", 2, "UPDATE course SET room = 'B3'")
     university.run("ROLLBACK")
-    assert university.site.changes(most=10) == []
+    assert university.site.changes(limit=10) == []
 
 
-def test_who_is_said_last_made_the_change_in_sqlite() -> None:
-    """A program may have forgotten to take away whom it said before."""
-    database = filled(Memory())
+def test_triggers_on_sqlite_last_author_replaces_previous_one() -> None:
+    """A program may have forgotten to reset the previous author."""
+    database = create_university(Memory())
     database.run("INSERT INTO tidings_author VALUES ('Student', 1)")
     database.run("INSERT INTO tidings_author VALUES ('Student', 2)")
     assert database.run("SELECT class, key FROM tidings_author") == [("Student", "2")]

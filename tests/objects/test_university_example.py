@@ -1,4 +1,4 @@
-"""The tour in examples/university runs on both databases, and says the same."""
+"""The tour in examples/university runs on both databases, with the same output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH = "Script2, second edition -usedIn-> "
 
 @pytest.fixture
 def tour(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """The program, in this process: what it imports is slow to start."""
+    """The program, run in this process because its imports are slow."""
     monkeypatch.syspath_prepend(f"{EXAMPLES}/university")
     monkeypatch.chdir(tmp_path)
     yield importlib.import_module("tour").tour
@@ -27,7 +27,7 @@ def tour(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_tour(
+def test_tour_prints_expected_output_on_both_databases(
     database: str,
     tour: Callable[[str], None],
     request: pytest.FixtureRequest,
@@ -40,10 +40,10 @@ def test_tour(
         url = server.empty().replace(f":{server.password}@", "@")
         monkeypatch.setenv("PGPASSWORD", server.password)
     tour(url)
-    said = capsys.readouterr().out.split("(somebody updates a script in the application)\n")
-    assert said[0].count("$ tidings") == 7 and "watches  Course:1  ProgrammingBasics" in said[0]
-    assert said[1].splitlines() == [
-        "$ tidings model tell",
+    output = capsys.readouterr().out.split("(the application updates a script)\n")
+    assert output[0].count("$ tidings") == 7 and "watches  Course:1  ProgrammingBasics" in output[0]
+    assert output[1].splitlines() == [
+        "$ tidings model notify",
         "university  1 change  3 notifications",
         "$ tidings notifications --as Student:1",
         f"{NEW}{PATH}ProgrammingBasics (you watch it)",
@@ -54,5 +54,5 @@ def test_tour(
         f"{NEW}{PATH}DataStructures <-attends- you",
     ]
     assert Path("university.svg").exists() and "CREATE TRIGGER" in Path("triggers.sql").read_text()
-    with pytest.raises(SystemExit, match="a university in this database already"):
+    with pytest.raises(SystemExit, match="already contains a university"):
         tour(url)

@@ -1,4 +1,4 @@
-"""Watches as people say them, of objects that have several classes."""
+"""Watches by labels or keys, of objects that have several classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.objects.readers.plantuml_reader import read_plantuml
 from tidings.objects.sources import OpenSource
 from tidings.objects.watches import WatchDescription, WatchRegistry
 
-PLACED = read_plantuml("""
+MAPPED = read_plantuml("""
 class Person <<subscriber>> {
   name
 }
@@ -37,22 +37,22 @@ GRAPHS = WatchDescription("Person:1", "Ana", "Seminar", "Course:2", "Graphs")
 
 @pytest.fixture
 def database() -> Memory:
-    made = Memory()
-    for sql in create_tables(PLACED, "INTEGER"):
-        made.run(sql)
-    made.install(PLACED)
+    opened = Memory()
+    for sql in create_tables(MAPPED, "INTEGER"):
+        opened.run(sql)
+    opened.install(MAPPED)
     for sql in ROWS:
-        made.run(sql)
-    return made
+        opened.run(sql)
+    return opened
 
 
 @pytest.fixture
 def watches(database: Memory) -> WatchRegistry:
-    return WatchRegistry(OpenSource("school", PLACED, database.site))
+    return WatchRegistry(OpenSource("school", MAPPED, database.site))
 
 
-def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: WatchRegistry) -> None:
-    """Whoever is told is called by the topmost class, as notifications are."""
+def test_add_watch_any_class_of_family_names_same_object(watches: WatchRegistry) -> None:
+    """The subscriber is named by the topmost class, as in notifications."""
     assert watches.add("Student:Ana", "Seminar:Graphs") == (GRAPHS, True)
     assert watches.add("Person:1", "Course:2")[1] is False
     assert watches.list_watches("Person:Ana") == watches.list_watches("Student:1") == [GRAPHS]
@@ -60,23 +60,23 @@ def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: WatchRegis
     assert watches.list_watches() == [] and watches.remove("Person:1", "Seminar:2")[1] is False
 
 
-def test_a_class_is_not_the_one_below_it(watches: WatchRegistry) -> None:
+def test_remove_watch_of_class_keeps_that_of_subclass(watches: WatchRegistry) -> None:
     assert watches.add("Person:2", "Seminar")[1] and watches.add("Person:2", "Course")[1]
     assert watches.remove("Person:2", "Course")[1]
     assert watches.list_watches("Person:2") == [WatchDescription("Person:2", "Bo", "Seminar", None, None)]
 
 
-def test_who_is_of_another_class_is_not_found(watches: WatchRegistry) -> None:
+def test_add_watch_object_of_other_class_is_rejected(watches: WatchRegistry) -> None:
     with pytest.raises(InputError, match="there is no such Student"):
         watches.add("Student:Bo", "Course")
     with pytest.raises(InputError, match="there is no such Seminar"):
         watches.add("Person:1", "Seminar:Trees")
 
 
-def test_what_the_model_has_no_more_can_be_undone(database: Memory, watches: WatchRegistry) -> None:
+def test_remove_watch_of_class_missing_in_model_succeeds(database: Memory, watches: WatchRegistry) -> None:
     watches.add("Person:1", "Course:1")
-    left = replace(PLACED, model=Model({"Course": PLACED.model.classes["Course"]}))
-    newer = WatchRegistry(OpenSource("school", left, database.site))
+    reduced = replace(MAPPED, model=Model({"Course": MAPPED.model.classes["Course"]}))
+    newer = WatchRegistry(OpenSource("school", reduced, database.site))
     old = WatchDescription("Person:1", "Person:1", "Course", "Course:1", "Trees")
     assert newer.list_watches() == newer.list_watches("Person:1") == [old]
     assert newer.remove("Person:1", "Course:1") == (old, True)

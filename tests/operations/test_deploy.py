@@ -1,4 +1,4 @@
-"""What stands in deploy/ is true: commands, options, settings and probes that it names are there."""
+"""The files in deploy/ name existing commands, options, settings and probes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def commands() -> Any:
     return get_command(app)
 
 
-def understood(words: list[str]) -> None:
-    """A command line that `tidings` understands; it is not carried out."""
+def check_command_line(words: list[str]) -> None:
+    """Check that `tidings` accepts a command line, without running it."""
     command = commands()
     while hasattr(command, "commands"):
         command = command.commands[words[0]]
@@ -42,12 +42,12 @@ def understood(words: list[str]) -> None:
     command.make_context("tidings", words)
 
 
-def known(variables: dict[str, str]) -> None:
-    """Variables of the environment that are settings, with values that can be."""
+def check_settings(variables: dict[str, str]) -> None:
+    """Check that environment variables are settings with valid values."""
     assert not find_unknown_variables(variables, OTHER_VARIABLES)
-    given = {name: value for name, value in variables.items() if name not in OTHER_VARIABLES}
+    own = {name: value for name, value in variables.items() if name not in OTHER_VARIABLES}
     before = dict(os.environ)
-    os.environ.update(given)
+    os.environ.update(own)
     try:
         assert not read_sources().refusals()
     finally:
@@ -55,12 +55,12 @@ def known(variables: dict[str, str]) -> None:
         os.environ.update(before)
 
 
-def not_outweighed(file: Path, variables: dict[str, str]) -> None:
-    """Settings of a file that no variable of the same deployment outweighs: whoever changed them would see nothing."""
-    found = read_sources(config=file)
-    assert not found.refusals()
-    outweighed = {variable(name) for name in found.origins} & set(variables)
-    assert not outweighed, f"{file.name} says in vain what the environment says, too"
+def check_not_overridden(file: Path, variables: dict[str, str]) -> None:
+    """Check that no variable of the same deployment overrides a setting of a file, which would have no effect."""
+    sources = read_sources(config=file)
+    assert not sources.refusals()
+    overridden = {variable(name) for name in sources.origins} & set(variables)
+    assert not overridden, f"{file.name} has settings that the environment overrides"
 
 
 def variable(setting: str) -> str:
@@ -68,22 +68,24 @@ def variable(setting: str) -> str:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd(unit: Path, tmp_path: Path) -> None:
+def test_systemd_unit_is_valid_and_hardened(unit: Path, tmp_path: Path) -> None:
     lines = [line.partition("=") for line in unit.read_text().splitlines() if "=" in line and line[0] != "#"]
-    known(environment := dict(value.split("=", 1) for name, _, value in lines if name == "Environment"))
+    check_settings(
+        environment := dict(value.split("=", 1) for name, _, value in lines if name == "Environment")
+    )
     assert environment["TIDINGS_HOME"] == "/var/lib/tidings" and ("StateDirectory", "=", "tidings") in lines
     assert (
         environment["NUMBA_CACHE_DIR"] == "/var/cache/tidings" and ("CacheDirectory", "=", "tidings") in lines
     )
-    not_outweighed(DEPLOY / "systemd" / "tidings.toml", environment)
+    check_not_overridden(DEPLOY / "systemd" / "tidings.toml", environment)
     seconds = next(int(value) for name, _, value in lines if name == "TimeoutStopSec")
     assert seconds > read_sources().settings().drain + 20
-    started = [value for name, _, value in lines if name.startswith("ExecStart")]
-    assert len(started) == 2
-    for command in started:
+    commands_started = [value for name, _, value in lines if name.startswith("ExecStart")]
+    assert len(commands_started) == 2
+    for command in commands_started:
         program, *words = command.replace("%i", "api").split()
         assert program == "/opt/tidings/.venv/bin/tidings"
-        understood(words)
+        check_command_line(words)
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("no systemd-analyze here")
@@ -91,14 +93,14 @@ def test_systemd(unit: Path, tmp_path: Path) -> None:
     text = unit.read_text().replace("/opt/tidings/.venv/bin/tidings", sys.executable)
     text = re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE)
     (tmp_path / name).write_text(text)
-    done = subprocess.run(
+    process = subprocess.run(
         [analyze, "verify", "--man=no", tmp_path / name], capture_output=True, text=True, check=False
     )
-    complaints = [line for line in done.stderr.splitlines() if name in line or unit.name in line]
-    assert not complaints, done.stderr
+    warnings = [line for line in process.stderr.splitlines() if name in line or unit.name in line]
+    assert not warnings, process.stderr
     words = [analyze, "security", "--offline=true", "--threshold=35", tmp_path / name]
-    exposed = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert exposed.returncode == 0, exposed.stdout
+    assessment = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert assessment.returncode == 0, assessment.stdout
 
 
 def instructions() -> Iterator[tuple[str, str]]:
@@ -110,36 +112,38 @@ def instructions() -> Iterator[tuple[str, str]]:
 
 
 def image() -> dict[str, str]:
-    """The environment of the image."""
+    """Return the environment of the image."""
     [environment] = [rest for word, rest in instructions() if word == "ENV"]
     return dict(each.split("=", 1) for each in environment.split())
 
 
-def test_containerfile() -> None:
-    found = list(instructions())
-    assert {word for word, _ in found} <= {
+def test_containerfile_instructions_are_valid() -> None:
+    parsed = list(instructions())
+    assert {word for word, _ in parsed} <= {
         *("FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE"),
         *("STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT"),
     }
-    assert found[0][0] == "FROM" and "/" not in found[0][1], "no registry is named"
-    known(variables := image())
-    [entry] = [yaml.safe_load(rest) for word, rest in found if word == "ENTRYPOINT"]
+    assert parsed[0][0] == "FROM" and "/" not in parsed[0][1], "the base image names no registry"
+    check_settings(variables := image())
+    [entry] = [yaml.safe_load(rest) for word, rest in parsed if word == "ENTRYPOINT"]
     assert entry[:3] == ["tini", "--", "tidings"]
-    understood(entry[3:])
+    check_command_line(entry[3:])
     for command in re.findall(
-        r"tidings (doctor .*)", " ".join(rest for word, rest in found if word == "RUN")
+        r"tidings (doctor .*)", " ".join(rest for word, rest in parsed if word == "RUN")
     ):
-        understood(command.split())
-    extras = re.search(r"\[([a-z,]+)\]", next(rest for word, rest in found if "pip --python" in rest))
+        check_command_line(command.split())
+    extras = re.search(r"\[([a-z,]+)\]", next(rest for word, rest in parsed if "pip --python" in rest))
     known_extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert extras and set(extras[1].split(",")) <= set(known_extras)
-    [volumes] = [yaml.safe_load(rest) for word, rest in found if word == "VOLUME"]
+    [volumes] = [yaml.safe_load(rest) for word, rest in parsed if word == "VOLUME"]
     assert volumes == [variables["TIDINGS_HOME"], variables["NUMBA_CACHE_DIR"]]
-    [user] = [rest for word, rest in found if word == "USER"]
-    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "a name would not show Kubernetes that it is not root"
+    [user] = [rest for word, rest in parsed if word == "USER"]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), (
+        "from a name, Kubernetes could not tell that it is not root"
+    )
 
 
-def test_what_is_copied_is_not_ignored_and_nothing_else_is_sent() -> None:
+def test_dockerignore_allows_copied_files_only() -> None:
     copied = {
         source
         for word, rest in instructions()
@@ -151,16 +155,16 @@ def test_what_is_copied_is_not_ignored_and_nothing_else_is_sent() -> None:
     assert all((ROOT / source).exists() for source in copied)
 
 
-def test_the_health_check_asks(tmp_path: Path) -> None:
-    """As it stands there: it is well with a service that is, and not if nobody is there; whatever proxy is set."""
+def test_health_check_of_image_reports_state_of_service(tmp_path: Path) -> None:
+    """It succeeds with a running service and fails without one, whatever proxy is set."""
     [health] = [rest for word, rest in instructions() if word == "HEALTHCHECK"]
     _, *words = yaml.safe_load(health.partition("CMD")[2])
     proxy = {"http_proxy": "http://127.0.0.1:1"}
     with served(tmp_path / "home") as service:
-        given = proxy | {"TIDINGS_PORT": service.url.rpartition(":")[2]}
-        assert subprocess.run([sys.executable, *words], env=given, check=False).returncode == 0
-    gone = subprocess.run([sys.executable, *words], env=given, check=False, stderr=subprocess.DEVNULL)
-    assert gone.returncode == 1
+        environment = proxy | {"TIDINGS_PORT": service.url.rpartition(":")[2]}
+        assert subprocess.run([sys.executable, *words], env=environment, check=False).returncode == 0
+    failed = subprocess.run([sys.executable, *words], env=environment, check=False, stderr=subprocess.DEVNULL)
+    assert failed.returncode == 1
 
 
 def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -174,19 +178,18 @@ def of_kind(kind: str) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in MANIFESTS if each["kind"] == kind}
 
 
-def test_kubernetes_names_what_there_is(tmp_path: Path) -> None:
-    """Settings, commands, options, probes: all of them are the product's."""
+def test_kubernetes_manifests_use_existing_settings_options_and_probes(tmp_path: Path) -> None:
     settings = tmp_path / "tidings.toml"
     settings.write_text(of_kind("ConfigMap")["tidings"]["data"]["tidings.toml"])
     parts = set()
     for manifest, container in containers():
         words = container.get("command", ["tidings", "serve", *container.get("args", ())])
         assert words[0] == "tidings"
-        understood(words[1:])
+        check_command_line(words[1:])
         parts |= set(container.get("args", ()))
-        given = {each["name"]: each.get("value", "postgresql://x/y") for each in container["env"]}
-        known(given)
-        not_outweighed(settings, image() | given)
+        environment = {each["name"]: each.get("value", "postgresql://x/y") for each in container["env"]}
+        check_settings(environment)
+        check_not_overridden(settings, image() | environment)
         if manifest["kind"] == "Job":
             continue
         probes = [container[f"{name}Probe"]["httpGet"] for name in ("liveness", "readiness")]
@@ -199,8 +202,10 @@ def test_kubernetes_names_what_there_is(tmp_path: Path) -> None:
     assert parts == {"--only", "api", "delivery", "stream"}
 
 
-def test_kubernetes_hangs_together() -> None:
-    """Volumes that are mounted, pods that are selected, services that are led to; one stream; nothing as root."""
+def test_kubernetes_manifests_are_consistent_and_hardened() -> None:
+    """Volumes are mounted, selectors match pods, ingresses lead to services, one stream runs, and nothing runs as
+    root.
+    """
     [user] = [rest for word, rest in instructions() if word == "USER"]
     labels = []
     for manifest, container in containers():
@@ -231,7 +236,7 @@ def test_kubernetes_hangs_together() -> None:
     assert {path["path"] for path in unlogged} == {"/feeds", "/opml", "/websub"}
 
 
-def test_proxies_pass_on_what_the_service_needs() -> None:
+def test_proxy_configurations_forward_required_headers() -> None:
     nginx, caddy = (DEPLOY / "nginx.conf").read_text(), (DEPLOY / "Caddyfile").read_text()
     for word in ("X-Forwarded-For", "X-Forwarded-Proto", "X-Request-ID", "Upgrade", "proxy_buffering off"):
         assert word in nginx

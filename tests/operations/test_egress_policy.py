@@ -1,4 +1,4 @@
-"""Which addresses are public: by the registries of IANA, whatever the tables of this Python's `ipaddress` say."""
+"""Which addresses are public: by the registries of IANA, whatever the tables of this Python's `ipaddress` contain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPECIAL_PURPOSE = (
         "ff00::/8",
     ),
 )
-"""The blocks of the special-purpose registries that are not globally reachable, and those that were withdrawn."""
+"""The blocks of the special-purpose registries that are not globally reachable, and withdrawn ones."""
 
 PRIVATE_IPV4 = (
     "10.0.0.1",
@@ -62,18 +62,18 @@ ipv6_numbers = st.integers(0, 2**128 - 1)
 
 
 def carriers(address: str) -> list[str]:
-    """The IPv6 addresses that stand for an IPv4 address, where what follows it does not matter."""
-    carried = int(IPv4Address(address))
+    """Return IPv6 addresses that embed an IPv4 address, where the remaining bits do not matter."""
+    embedded = int(IPv4Address(address))
     return [
-        str(IPv6Address((0x64FF9B << 96) | carried)),  # NAT64
-        str(IPv6Address((0x2002 << 112) | (carried << 80) | 1)),  # 6to4
-        str(IPv6Address((0x26062800 << 96) | (0x5EFE << 32) | carried)),  # ISATAP
-        str(IPv6Address((0x26062800 << 96) | (0x02005EFE << 32) | carried)),  # ISATAP, of a public address
+        str(IPv6Address((0x64FF9B << 96) | embedded)),  # NAT64
+        str(IPv6Address((0x2002 << 112) | (embedded << 80) | 1)),  # 6to4
+        str(IPv6Address((0x26062800 << 96) | (0x5EFE << 32) | embedded)),  # ISATAP
+        str(IPv6Address((0x26062800 << 96) | (0x02005EFE << 32) | embedded)),  # ISATAP, of a public address
     ]
 
 
 @pytest.mark.parametrize("block", SPECIAL_PURPOSE)
-def test_is_inside_special_purpose_block_true(block: str) -> None:
+def test_is_private_special_purpose_block_is_private(block: str) -> None:
     network = ip_network(block)
     assert is_private(str(network[0])) and is_private(str(network[-1]))
 
@@ -92,7 +92,7 @@ def test_is_inside_special_purpose_block_true(block: str) -> None:
         *("fe80::1%eth0", "2606:2800:220:1::1%eth0", "ff02::1", "1fff::1", "192.0.0.9"),
     ],
 )
-def test_is_inside_address_that_is_not_public_true(address: str) -> None:
+def test_is_private_non_public_address_is_private(address: str) -> None:
     assert is_private(address)
 
 
@@ -108,42 +108,42 @@ def test_is_inside_address_that_is_not_public_true(address: str) -> None:
         "2620:4f:8000::1",
     ],
 )
-def test_is_inside_public_address_false(address: str) -> None:
+def test_is_private_public_address_is_not_private(address: str) -> None:
     assert not is_private(address)
 
 
 @pytest.mark.parametrize("address", PRIVATE_IPV4)
-def test_is_inside_carrier_of_private_ipv4_true(address: str) -> None:
+def test_is_private_embedded_private_ipv4_is_private(address: str) -> None:
     assert [each for each in carriers(address) if not is_private(each)] == []
 
 
 @pytest.mark.parametrize("address", PUBLIC_IPV4)
-def test_is_inside_carrier_of_public_ipv4_false(address: str) -> None:
+def test_is_private_embedded_public_ipv4_is_not_private(address: str) -> None:
     assert [each for each in carriers(address) if is_private(each)] == []
 
 
 @given(ipv6_numbers)
-def test_is_inside_ipv6_outside_global_unicast_only_nat64_false(number: int) -> None:
+def test_is_private_ipv6_outside_global_unicast_and_nat64_is_private(number: int) -> None:
     address = IPv6Address(number)
     if address not in IPv6Network("2000::/3") and address not in IPv6Network("64:ff9b::/96"):
         assert is_private(str(address))
 
 
 @given(st.sampled_from(SPECIAL_PURPOSE), ipv6_numbers)
-def test_is_inside_any_address_of_special_purpose_block_true(block: str, number: int) -> None:
+def test_is_private_any_address_of_special_purpose_block_is_private(block: str, number: int) -> None:
     network = ip_network(block)
     assert is_private(str(network[number % network.num_addresses]))
 
 
 @given(ipv4_numbers)
-def test_is_inside_carriers_agree_with_the_ipv4_address_they_carry(number: int) -> None:
+def test_is_private_agrees_for_embedded_and_plain_ipv4(number: int) -> None:
     address = str(IPv4Address(number))
     assert {is_private(each) for each in carriers(address)} == {is_private(address)}
 
 
 @given(st.one_of(ipv4_numbers.map(IPv4Address), ipv6_numbers.map(IPv6Address)))
-def test_is_inside_address_that_this_python_calls_private_true(address: IPv4Address | IPv6Address) -> None:
-    """A block that a later Python knows and our tables do not would be seen here."""
+def test_is_private_covers_private_addresses_of_this_python(address: IPv4Address | IPv6Address) -> None:
+    """A block that a later Python knows, and the tables of Tidings do not, would fail here."""
     if not address.is_global and address not in IPv6Network("64:ff9b::/96"):
         assert is_private(str(address))
 
@@ -165,12 +165,12 @@ def test_is_inside_address_that_this_python_calls_private_true(address: IPv4Addr
         *("[fec0::1]", "[64:ff9b::7f00:1]", "0", "[::]"),
     ],
 )
-def test_reach_any_spelling_of_an_inside_host_refused(host: str) -> None:
-    """The decision is on the address that the system resolves; a spelling that it does not know is no host."""
+def test_reach_any_spelling_of_private_host_is_rejected(host: str) -> None:
+    """The decision is about the resolved address; a spelling that the system does not resolve is no host."""
     with pytest.raises(FetchProblem, match=r"private network|no host of this name|cannot be looked up"):
         EgressPolicy().reach(f"http://{host}/")
 
 
 @pytest.mark.parametrize("host", ["127.1", "0x7f.1", "2130706433"])
-def test_resolve_short_spelling_gives_the_whole_address(host: str) -> None:
+def test_resolve_short_spelling_gives_full_address(host: str) -> None:
     assert EgressPolicy().resolve(host, 80) == ["127.0.0.1"]

@@ -1,4 +1,4 @@
-"""Logs: one line for each thing, with ids, and never with a secret."""
+"""Logs: one line per event, with ids, and without secrets."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_redaction_removes_secrets(format: logs.Format, capsys: pytest.CaptureFi
         except ValueError:
             log.exception("failed")
             plain.exception("failed")
-    said = capsys.readouterr().err
-    assert said.count("\n") >= len(LEAKS) * 3 and "ValueError" in said
-    assert not [secret for secret in SECRETS if secret in said]
-    assert "https://hooks.example.org/***" in said and "postgresql://tidings:***@db/tidings" in said
+    output = capsys.readouterr().err
+    assert output.count("\n") >= len(LEAKS) * 3 and "ValueError" in output
+    assert not [secret for secret in SECRETS if secret in output]
+    assert "https://hooks.example.org/***" in output and "postgresql://tidings:***@db/tidings" in output
 
 
 def test_bind_fields_adds_ids_to_records_of_any_module(capsys: pytest.CaptureFixture[str]) -> None:

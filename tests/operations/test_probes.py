@@ -1,4 +1,4 @@
-"""Probes, metrics, the pipeline over time, and what is logged of requests: over HTTP, on a real server."""
+"""Probes, metrics, the pipeline over time, and request logs: over HTTP, on a real server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidings.operations import logs
 from tidings.operations.settings import ServicePart
 from tidings.service.authorization import Access
 from tidings.service.delivery import DeliveryTelemetry
-from tidings.service.pipeline import record_heartbeat
+from tidings.service.pipeline_status import record_heartbeat
 from tidings.store.encoding import MatchRow
 from tidings.store.telemetry import RETENTION
 
@@ -39,7 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def values(service: Served) -> dict[str, float]:
-    """Each sample by its name and labels."""
+    """Return the value of each sample by its name and labels."""
     text = service.get("/metrics").text
     return {
         sample.name
@@ -49,7 +49,7 @@ def values(service: Served) -> dict[str, float]:
     }
 
 
-def test_a_process_that_lives_and_one_that_can_work(service: Served) -> None:
+def test_healthz_and_readyz_report_running_service(service: Served) -> None:
     assert httpx.get(f"{service.url}/healthz").json() == {"status": "alive"}
     answer = httpx.get(f"{service.url}/readyz")
     parts = ("store", "hub", "delivery", "objects")
@@ -57,8 +57,8 @@ def test_a_process_that_lives_and_one_that_can_work(service: Served) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
-    """A store whose tables a newer Tidings has changed; then one that is gone."""
+def test_readyz_reports_problems_with_503(tmp_path: Path) -> None:
+    """A store that a newer Tidings has migrated, and one whose migrations are missing."""
     with served(tmp_path, frozenset({ServicePart.API})) as service:
         service.context.health.watch("stream", lambda: "Spark is starting")
         answer = httpx.get(f"{service.url}/readyz")
@@ -77,8 +77,8 @@ def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
         assert answer.status_code == 503 and "this Tidings needs version" in answer.json()["checks"]["store"]
 
 
-def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -> None:
-    """As on a full disk, or one that can only be read any more. Nobody publishes meanwhile to find out."""
+def test_readyz_store_rejecting_writes_is_not_ready_until_recovery(tmp_path: Path) -> None:
+    """As on a full or read-only disk, with no publisher that would notice."""
     with served(tmp_path, frozenset({ServicePart.API})) as service:
         store, is_full = service.context.tidings.store, Event()
 
@@ -91,19 +91,19 @@ def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -
             return answer.status_code, answer.json()["checks"]["store"]
 
         is_full.set()
-        assert ready() == (200, "ok"), "nobody has tried to write"
+        assert ready() == (200, "ok"), "no write was attempted"
         with pytest.raises(StoreError, match="readonly"):
             store.journal.append([])
         for _ in range(2):
-            status, said = ready()
-            assert status == 503 and "attempt to write a readonly database" in said
+            status, message = ready()
+            assert status == 503 and "attempt to write a readonly database" in message
         is_full.clear()
         assert ready() == (200, "ok")
         assert store.journal.head() == 0
 
 
-def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What is small is still written now and then, by whoever; no publication is, so nobody is to be sent here."""
+def test_readyz_nearly_full_disk_is_not_ready(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Small writes still succeed now and then, but no publication does, so the service must get no traffic."""
     with served(tmp_path, frozenset({ServicePart.API})) as service:
         store, before = service.context.tidings.store, resource.getrlimit(resource.RLIMIT_FSIZE)
         largest = max(file.stat().st_size for file in tmp_path.glob("store.db*"))
@@ -125,12 +125,12 @@ def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogC
         for answer in answers:
             assert answer.status_code == 503 and "disk" in answer.json()["checks"]["store"]
         assert httpx.get(f"{service.url}/readyz").status_code == 200
-        told = [record.getMessage() for record in caplog.records if record.name == "tidings.store"]
-        assert len(told) == 2 and str(tmp_path) in told[0] and "again" in told[1]
+        messages = [record.getMessage() for record in caplog.records if record.name == "tidings.store"]
+        assert len(messages) == 2 and str(tmp_path) in messages[0] and "again" in messages[1]
 
 
-def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:
-    """A loop that an error of the program has ended, in a thread that is no more; what is away for a while is none."""
+def test_healthz_ended_part_answers_503(tmp_path: Path) -> None:
+    """A worker whose thread has died; a temporary problem is not an end."""
     with served(tmp_path, frozenset({ServicePart.API})) as service:
         service.context.health.watch("delivery", lambda: "the store is away")
         assert httpx.get(f"{service.url}/healthz").status_code == 200
@@ -140,14 +140,14 @@ def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()) == (503, {"status": "ended", "parts": ["delivery"]})
 
 
-def test_metrics_are_for_administrators_unless_a_setting_opens_them(service: Served, tmp_path: Path) -> None:
+def test_metrics_require_administrator_unless_opened_by_setting(service: Served, tmp_path: Path) -> None:
     assert httpx.get(f"{service.url}/metrics").status_code == 401
     assert service.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
     with served(tmp_path, frozenset({ServicePart.DELIVERY}), metrics="open") as alone:
         assert httpx.get(f"{alone.url}/metrics").status_code == 200
 
 
-def test_what_is_counted(service: Served) -> None:
+def test_metrics_count_publications_matches_deliveries_and_requests(service: Served) -> None:
     store, metrics = service.context.tidings.store, service.context.metrics
     for number in range(3):
         service.context.tidings.publish(json.dumps({"price": number}))
@@ -177,8 +177,8 @@ ASKED_BY_PROMETHEUS = (
 )
 
 
-def test_open_metrics_for_those_who_accept_them(service: Served) -> None:
-    """The same counts, as Prometheus asks for them by itself."""
+def test_metrics_openmetrics_is_negotiated(service: Served) -> None:
+    """The same counts, in the format that Prometheus requests by default."""
     answer = service.get("/metrics", headers={"accept": ASKED_BY_PROMETHEUS})
     assert answer.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
     opened, plain = list(open_metrics(answer.text)), service.get("/metrics").text
@@ -190,25 +190,25 @@ def test_open_metrics_for_those_who_accept_them(service: Served) -> None:
         assert kind == "text/plain; version=0.0.4; charset=utf-8"
 
 
-def test_every_metric_has_its_docs(service: Served) -> None:
-    said = DOCS.read_text()
+def test_docs_describe_every_metric(service: Served) -> None:
+    page = DOCS.read_text()
     for family in text_string_to_metric_families(service.get("/metrics").text):
         name = family.name + ("_total" if family.type == "counter" else "")
-        assert f"| `{name}` | {family.documentation} |" in said, name
+        assert f"| `{name}` | {family.documentation} |" in page, name
 
 
-def test_the_pipeline_over_time(service: Served) -> None:
+def test_pipeline_endpoint_returns_state_and_time_series(service: Served) -> None:
     store = service.context.tidings.store
     assert httpx.get(f"{service.url}/v1/pipeline").status_code == 401
     record_heartbeat(store, RETENTION)
     store.time_series.add({"publications": 3, "batch_seconds": 0.5, "segments": 2, "subscriptions": 6})
     store.time_series.add({"publications": 1, "batch_seconds": 0.1})
-    found = service.get("/v1/pipeline", params={"minutes": 5, "points": 10}).json()
-    assert found["step"] == 30 and found["now"]["runs"] and found["now"]["segments"] == 2
-    assert found["now"]["head"] == store.journal.head()
-    points = found["series"]["batch_seconds"]
+    pipeline = service.get("/v1/pipeline", params={"minutes": 5, "points": 10}).json()
+    assert pipeline["step"] == 30 and pipeline["now"]["runs"] and pipeline["now"]["segments"] == 2
+    assert pipeline["now"]["head"] == store.journal.head()
+    points = pipeline["series"]["batch_seconds"]
     assert sum(point["count"] for point in points) == 2 and max(point["most"] for point in points) == 0.5
-    assert sum(point["total"] for point in found["series"]["publications"]) == 4
+    assert sum(point["total"] for point in pipeline["series"]["publications"]) == 4
     assert service.get("/v1/pipeline", params={"minutes": 0}).status_code in (400, 422)
 
 
@@ -216,15 +216,15 @@ Lines = list[dict[str, Any]]
 
 
 def requests_in(lines: Lines, *answers: httpx.Response) -> Lines:
-    """The lines of the requests that were answered, of each that is there."""
-    found = {line["request"]: line for line in lines if line["event"] == "request"}
+    """Return the log lines of these requests, as far as they are there."""
+    lines_by_id = {line["request"]: line for line in lines if line["event"] == "request"}
     ids = [answer.headers["x-request-id"] for answer in answers]
-    return [found[id] for id in ids if id in found]
+    return [lines_by_id[id] for id in ids if id in lines_by_id]
 
 
 def logged(capsys: pytest.CaptureFixture[str], *answers: httpx.Response) -> Lines:
-    """What is logged, up to these requests: the line of one comes when its answer is on its way already. So that of one
-    before them may be there, too.
+    """Return the log up to the lines of these requests: a line is written after its answer is sent, so lines of
+    earlier requests may be among them.
     """
     turn, lines = Event(), Lines()
     while len(requests_in(lines, *answers)) < len(answers):
@@ -233,60 +233,59 @@ def logged(capsys: pytest.CaptureFixture[str], *answers: httpx.Response) -> Line
     return lines
 
 
-def test_requests_are_logged_by_their_routes_and_ids(
+def test_request_log_has_route_and_id_and_no_secrets(
     service: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The address of a feed is a secret, and so is a token."""
+    """The address of a feed is a secret, like a token."""
     address = f"{service.url}/feeds/4Qx9Zb0STx8ZutXF8gGeXyGBnY4Qx9Zb"
     with logs.configure_logging("info", "json"):
         answer = httpx.get(address, headers={"x-request-id": "from-the-proxy"})
-        asked = service.get("/v1/pipeline")
+        authenticated = service.get("/v1/pipeline")
         odd = httpx.get(address, headers={"x-request-id": "x" * 100})
-        lines = logged(capsys, answer, asked, odd)
-    first, second, third = requests_in(lines, answer, asked, odd)
+        lines = logged(capsys, answer, authenticated, odd)
+    first, second, third = requests_in(lines, answer, authenticated, odd)
     assert (first["route"], first["status"], first["request"]) == ("/feeds/{name}", 404, "from-the-proxy")
     assert answer.headers["x-request-id"] == "from-the-proxy"
     assert re.fullmatch("[0-9a-f]{16}", odd.headers["x-request-id"]) and third["request"] != "x" * 100
     assert second["route"] == "/v1/pipeline" and second["milliseconds"] >= 0
-    said = json.dumps(lines)
-    assert "4Qx9Zb0STx8" not in said and service.token not in said
+    text = json.dumps(lines)
+    assert "4Qx9Zb0STx8" not in text and service.token not in text
 
 
-def test_what_a_request_was_about_stands_in_its_line(
-    service: Served, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_request_log_has_ids_of_affected_objects(service: Served, capsys: pytest.CaptureFixture[str]) -> None:
     headers = {"authorization": f"Bearer {service.token}"}
     with logs.configure_logging("info", "json"):
-        taken = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
+        published = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
         subscription = service.get("/v1/subscriptions/s-404")
         destination = service.get("/v1/destinations/d-404")
-        answers = taken, subscription, destination
+        answers = published, subscription, destination
         first, second, third = requests_in(logged(capsys, *answers), *answers)
-    assert first["publication"] == taken.json()["id"]
+    assert first["publication"] == published.json()["id"]
     assert second["subscription"] == "s-404" and third["destination"] == "d-404"
 
 
-def test_what_delivery_tells_is_counted_logged_and_kept(
+def test_delivery_events_are_counted_logged_and_stored(
     service: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heard = DeliveryTelemetry(service.context)
+    telemetry = DeliveryTelemetry(service.context)
     with logs.configure_logging("info", "json"):
-        heard(DeliveryEvent("delivered", "webhook", "d-1", "s-1", ("n-1",), 0.2))
-        heard(
+        telemetry(DeliveryEvent("delivered", "webhook", "d-1", "s-1", ("n-1",), 0.2))
+        telemetry(
             DeliveryEvent(
                 "dead", "webhook", "d-1", "s-1", ("n-2",), 0.2, "status 500 at https://x.example/hook/geheim"
             )
         )
-        heard.close()
-    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+        telemetry.close()
+    lines = map(json.loads, capsys.readouterr().err.splitlines())
+    first, second = (line for line in lines if "destination" in line)  # others are of earlier requests
     assert (
         first["destination"] == "d-1" and first["notifications"] == ["n-1"] and first["subscription"] == "s-1"
     )
     assert second["outcome"] == "dead" and "geheim" not in json.dumps(second)
     counted = values(service)
     assert counted["tidings_deliveries_total channel=webhook outcome=delivered"] == 1
-    kept = service.context.tidings.store.time_series.latest(("deliveries_delivered", "deliveries_dead"))
-    assert {name: one.total for name, one in kept.items()} == {
+    stored = service.context.tidings.store.time_series.latest(("deliveries_delivered", "deliveries_dead"))
+    assert {name: one.total for name, one in stored.items()} == {
         "deliveries_delivered": 1,
         "deliveries_dead": 1,
     }

@@ -1,4 +1,4 @@
-"""Behind nginx and Caddy, as deploy/ says: news flows, sockets open, the console is safe, nobody poses as a proxy."""
+"""Behind nginx and Caddy, configured as in deploy/: streams, WebSockets, the console, and forged proxy headers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tidings.service.authorization import Access
 def behind(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Served, Proxy]]:
-    """A service, and the proxy that it is reached by."""
+    """A service, and the proxy in front of it."""
     program(request.param)
     folder, port = tmp_path_factory.mktemp(request.param), free_port()
     with (
@@ -53,8 +53,8 @@ def place(behind: tuple[Served, Proxy]) -> Place:
     return Place(store, Access(store))
 
 
-def test_news_flows_and_resumes(service: Served, proxy: Proxy, place: Place) -> None:
-    """One by one, while the answer goes on: a proxy that collects them would keep the first."""
+def test_proxy_event_stream_is_not_buffered_and_resumes(service: Served, proxy: Proxy, place: Place) -> None:
+    """One event at a time while the answer goes on: a buffering proxy would hold back the first."""
     secret, path = place.token("ana"), "/v1/notifications/stream"
     place.tell("ana")
     with proxy.client(secret) as client:
@@ -66,10 +66,10 @@ def test_news_flows_and_resumes(service: Served, proxy: Proxy, place: Place) -> 
         place.tell("ana", 2)
         with client.stream("GET", path, headers={"Last-Event-ID": "2"}) as response:
             assert numbers(events_of(response), 2) == [3, 4]
-    assert _all_left(service), "whoever leaves is let go, before they count as clients that take nothing"
+    assert _all_clients_gone(service), "closed streams end before the timeout for stalled clients"
 
 
-def _all_left(service: Served) -> bool:
+def _all_clients_gone(service: Served) -> bool:
     clients = service.context.metrics.clients.labels("sse")
     end, turn = monotonic() + SEND_TIMEOUT_SECONDS / 2, Event()
     while clients._value.get() and monotonic() < end:
@@ -77,7 +77,7 @@ def _all_left(service: Served) -> bool:
     return bool(clients._value.get() == 0)
 
 
-def test_sockets_open(proxy: Proxy, place: Place) -> None:
+def test_proxy_websocket_opens(proxy: Proxy, place: Place) -> None:
     address = proxy.url.replace("https", "wss", 1) + "/v1/notifications/ws"
     place.tell("bo")
     headers = bearing(place.token("bo"))
@@ -87,8 +87,8 @@ def test_sockets_open(proxy: Proxy, place: Place) -> None:
         assert json.loads(socket.recv())["data"]["sequence"] == 2
 
 
-def test_the_console_over_tls(service: Served, proxy: Proxy) -> None:
-    """By the origin, as browsers say it that send no `Sec-Fetch-Site`."""
+def test_proxy_console_login_over_tls(service: Served, proxy: Proxy) -> None:
+    """With the Origin header, as browsers without `Sec-Fetch-Site` send it."""
     with proxy.client() as elsewhere:
         refused = elsewhere.post(
             "/console/login", data={"token": service.token}, headers={"Origin": "https://localhost"}
@@ -102,43 +102,43 @@ def test_the_console_over_tls(service: Served, proxy: Proxy) -> None:
         word = WORD.search(browser.get("/console/browse").text)
         assert word
         assert browser.post("/console/logout", data={"word": word[1]}).status_code == 303
-        assert browser.get("/console/browse").status_code == 303, "the cookie is gone"
+        assert browser.get("/console/browse").status_code == 303, "the cookie is deleted"
 
 
-def test_nobody_poses_as_a_proxy(proxy: Proxy) -> None:
-    """Whoever guesses tokens is one and the same, whatever addresses they say they have."""
+def test_proxy_forged_forwarded_header_does_not_evade_login_limit(proxy: Proxy) -> None:
+    """Attempts count for one client, whatever addresses its headers claim."""
     with proxy.client(Origin=proxy.url) as guessing:
-        found = [
+        statuses = [
             guessing.post(
                 "/console/login", data={"token": "x"}, headers={"X-Forwarded-For": f"203.0.113.{number}"}
             ).status_code
             for number in range(FAILURES + 1)
         ]
-    assert found == [403] * FAILURES + [429]
+    assert statuses == [403] * FAILURES + [429]
 
 
-def test_only_a_known_proxy_is_believed(tmp_path: Path) -> None:
-    said = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
-    for known, is_secure in (("127.0.0.1", True), ("192.0.2.1", False)):
-        with served(tmp_path / known, forwarded_from=known) as service:
+def test_forwarded_headers_of_unknown_proxy_are_ignored(tmp_path: Path) -> None:
+    forwarded = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+    for trusted, is_secure in (("127.0.0.1", True), ("192.0.2.1", False)):
+        with served(tmp_path / trusted, trusted_proxies=trusted) as service:
             entered = httpx.post(
                 f"{service.url}/console/login",
                 data={"token": service.token},
-                headers=said | {"Origin": service.url},
+                headers=forwarded | {"Origin": service.url},
             )
             assert ("Secure" in entered.headers["set-cookie"]) == is_secure
 
 
-def test_what_is_too_large_is_refused_by_the_service(service: Served, proxy: Proxy) -> None:
-    """It says what the limit is; a proxy would only say that there is one."""
+def test_proxy_oversized_body_is_rejected_by_service(service: Served, proxy: Proxy) -> None:
+    """The answer of the service states the limit; that of a proxy would not."""
     with proxy.client(service.token) as client:
         refused = client.post("/v1/publications", content=bytes(17_000_000))
     assert refused.status_code == 413 and refused.headers["content-type"] == "application/problem+json"
     assert "16,000,000" in refused.text or "16000000" in refused.text
 
 
-def test_addresses_of_feeds(service: Served, proxy: Proxy) -> None:
-    """They are where readers find them, and in no log: neither if all is well, nor if the service has gone."""
+def test_proxy_feed_addresses_work_and_are_not_logged(service: Served, proxy: Proxy) -> None:
+    """Feeds link to the public address, which is in no log."""
     service.context.tidings.subscribe("cy", "price < 200", id="s-1")
     [(_, secret)] = service.context.hub.feeds.listed("cy")
     assert secret
@@ -149,22 +149,22 @@ def test_addresses_of_feeds(service: Served, proxy: Proxy) -> None:
     assert secret not in proxy.logs()
 
 
-def test_requests_have_an_id_of_the_proxy(service: Served, proxy: Proxy) -> None:
+def test_proxy_replaces_request_id_of_client(service: Served, proxy: Proxy) -> None:
     with proxy.client(service.token) as client:
         answer = client.get("/v1/subscriptions", headers={"X-Request-ID": "made-up"})
     assert answer.status_code == 200
     assert re.fullmatch("[0-9a-f-]{32,36}", answer.headers["x-request-id"])
 
 
-def test_a_service_that_is_away(proxy_of_nobody: Proxy) -> None:
-    with proxy_of_nobody.client() as reader:
+def test_proxy_without_service_answers_502_and_logs_no_secret(proxy_without_service: Proxy) -> None:
+    with proxy_without_service.client() as reader:
         for path in ("feeds", "opml", "websub"):
             assert reader.get(f"/{path}/geheim").status_code == 502
-    assert "geheim" not in proxy_of_nobody.logs()
+    assert "geheim" not in proxy_without_service.logs()
 
 
 @pytest.fixture(params=PROXIES)
-def proxy_of_nobody(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxy]:
-    """A proxy in front of an address where nobody listens."""
+def proxy_without_service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxy]:
+    """A proxy in front of an address without a listener."""
     with proxied(request.param, tmp_path, f"http://127.0.0.1:{free_port()}", free_port()) as proxy:
         yield proxy

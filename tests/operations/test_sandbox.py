@@ -1,4 +1,4 @@
-"""Whatever a library does behind the walls, it does not get inside, reads no files and runs no programs."""
+"""A sandboxed library cannot reach private addresses, read files or run programs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ import pytest
 from tests.support.paths import ROOT
 
 
-def test_nothing_gets_through(tmp_path: Path) -> None:
+def test_sandbox_blocks_network_files_and_programs(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(type=socket.SOCK_DGRAM) as udp:
         port = server.getsockname()[1]
         udp.bind(("127.0.0.1", port))
         program = [sys.executable, str(ROOT / "tests/support/processes/sandboxed.py"), str(port), str(secret)]
-        found = json.loads(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
+        report = json.loads(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
         refused = {
-            f"{part}: {name}": said for part in ("inside", "here") for name, said in found[part].items()
+            f"{part}: {name}": outcome
+            for part in ("inside", "here")
+            for name, outcome in report[part].items()
         }
         assert len(refused) > 25 and {k: v for k, v in refused.items() if v != "refused"} == {}
-        assert set(found["free"].values()) == {"done"}, found["free"]
+        assert set(report["free"].values()) == {"done"}, report["free"]
         for each in (server.accept, lambda: udp.recv(1)):
             server.setblocking(False)
             udp.setblocking(False)

@@ -1,6 +1,7 @@
-"""The parts as processes of their own, over one PostgreSQL, the stream on a Spark that is elsewhere: a publication is
-told over server-sent events and by webhook, in one trace; what is killed in between loses nothing, and nothing comes
-twice.
+"""The parts of the service as processes of their own, over PostgreSQL, with the stream on an external Spark.
+
+A publication is delivered by server-sent events and webhook in one trace, and kills in between neither lose nor
+repeat notifications.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 class Parts(ExitStack):
-    """Processes of `tidings serve --only ...`, each with a home of its own, and what ana is told by them."""
+    """Processes of `tidings serve --only ...`, each with a home of its own, and the notifications of ana."""
 
     def __init__(self, folder: Path, store: str, receiver: Receiver) -> None:
         super().__init__()
         self._folder, self._store, self.receiver = folder, store, receiver
         self._numbers = count(1)
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.url = self.token = ""
 
     def begin(self) -> None:
-        """The API and delivery, and somebody who is told in two ways."""
-        api, said = self.start("api")
-        [self.url] = re.findall(r"http://\S+", said)
+        """Start the API and delivery, and a subscriber with a stream and a webhook."""
+        api, line = self.start("api")
+        [self.url] = re.findall(r"http://\S+", line)
         self.token = (self._folder / "api" / "administrator.token").read_text().strip()
         self.start("delivery")
         self.ask("POST", "/v1/subscriptions", json={"id": "s-1", "text": "price < 10", "subscriber": "ana"})
@@ -54,7 +55,7 @@ class Parts(ExitStack):
         self.callback(api.terminate)
 
     def start(self, part: str, *words: str) -> tuple[subprocess.Popen[str], str]:
-        """A part, and the first line that it prints."""
+        """Start a part, and return it with the first line that it prints."""
         home = ("--home", str(self._folder / part), "--store", self._store)
         with (self._folder / f"{part}.log").open("a") as log:
             process = start(
@@ -63,14 +64,14 @@ class Parts(ExitStack):
         self.callback(process.communicate)
         self.callback(process.kill)
         assert process.stdout
-        said = process.stdout.readline()
-        assert said, (self._folder / f"{part}.log").read_text()
-        return process, said
+        line = process.stdout.readline()
+        assert line, (self._folder / f"{part}.log").read_text()
+        return process, line
 
     def stream(self, *words: str) -> tuple[subprocess.Popen[str], Callable[[], str]]:
-        """A stream that runs, and what it says of itself."""
-        process, said = self.start("stream", *words)
-        address = re.findall(r"http://\S+/readyz", said)[0]
+        """Start a stream, and return it with a function that reads its state."""
+        process, line = self.start("stream", *words)
+        address = re.findall(r"http://\S+/readyz", line)[0]
 
         def state() -> str:
             return str(httpx.get(address).json()["checks"]["stream"])
@@ -89,20 +90,20 @@ class Parts(ExitStack):
             self.ask("POST", f"/v1/publications?id=p-{number}", json={"price": 1}, headers=headers)
 
     def follow(self) -> None:
-        """Hear what ana is told, from now on, over server-sent events, until the API ends."""
+        """Record the notifications of ana from a stream until the API ends."""
         path = f"{self.url}/v1/notifications/stream?subscriber=ana"
         headers = {"authorization": f"Bearer {self.token}"}
-        with httpx.stream("GET", path, headers=headers, timeout=60) as news:
-            for line in news.iter_lines():
+        with httpx.stream("GET", path, headers=headers, timeout=60) as stream:
+            for line in stream.iter_lines():
                 if line.startswith("data:"):
-                    self.told.append(json.loads(line.removeprefix("data:"))["subject"])
+                    self.received.append(json.loads(line.removeprefix("data:"))["subject"])
 
-    def all_told(self, times: int) -> None:
-        """Each publication so far is told once, in order, over both ways."""
+    def await_all(self, times: int) -> None:
+        """Wait until each publication so far is received once, in order, by both ways."""
         expected = [f"p-{number}" for number in range(1, times + 1)]
-        until(lambda: len(self.told) >= times, "server-sent events")
+        until(lambda: len(self.received) >= times, "server-sent events")
         until(lambda: len(self.receiver.posted) >= times, "webhooks")
-        assert self.told == expected
+        assert self.received == expected
         assert [each["subject"] for each in self.receiver.posted] == expected
 
 
@@ -118,49 +119,51 @@ def parts(postgres_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             yield parts
 
 
-def test_on_a_cluster(parts: Parts, tmp_path: Path) -> None:
-    """A standalone one. Its worker is killed, and then the stream's process; each is replaced by another."""
+def test_service_parts_on_standalone_cluster_survive_kills(parts: Parts, tmp_path: Path) -> None:
+    """The worker and then the stream process are killed, and replaced."""
     with standalone(tmp_path / "spark") as cluster:
         worker = cluster.worker()
         stream, state = parts.stream("--master", cluster.url)
         parts.publish(3, TRACE)
-        parts.all_told(3)
-        in_one_trace(parts.receiver)
+        parts.await_all(3)
+        check_one_trace(parts.receiver)
         worker.kill()
         parts.publish(3)
         cluster.worker()
-        parts.all_told(6)
+        parts.await_all(6)
         assert state() == "ok"
         parts.publish(20)
         stream.kill()
         parts.publish(3)
         stream, _ = parts.stream("--master", cluster.url)
-        parts.all_told(29)
+        parts.await_all(29)
         stream.send_signal(signal.SIGTERM)
         assert stream.wait(100) == 0
 
 
-def test_through_spark_connect(parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream's process is killed, whose query goes on at the server until another stream comes; and then the
-    server, which another one replaces. The stream comes back by itself.
+def test_service_parts_through_spark_connect_survive_kills(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream process is killed, while its query goes on at the server until another stream starts. Then the
+    server is killed and replaced, and the stream recovers by itself.
     """
     with ExitStack() as ends:
         server, address = ends.enter_context(connect_server(tmp_path / "first"))
         monkeypatch.setenv("SPARK_REMOTE", address)
         stream, _ = parts.stream()
         parts.publish(3, TRACE)
-        parts.all_told(3)
-        in_one_trace(parts.receiver)
+        parts.await_all(3)
+        check_one_trace(parts.receiver)
         parts.publish(20)
         stream.kill()
         parts.publish(3)
         stream, state = parts.stream()
-        parts.all_told(26)
+        parts.await_all(26)
         parts.publish(20)
         server.kill()
         parts.publish(3)
         ends.enter_context(connect_server(tmp_path / "second", int(address.rpartition(":")[2])))
-        parts.all_told(49)
+        parts.await_all(49)
         until(lambda: state() == "ok", "a stream that is well again")
         stream.send_signal(signal.SIGTERM)
         assert stream.wait(100) == 0
@@ -168,7 +171,9 @@ def test_through_spark_connect(parts: Parts, tmp_path: Path, monkeypatch: pytest
     assert logged.count("the stream failed: the stream ended (Spark)") == 1 and "Traceback" not in logged
 
 
-def in_one_trace(receiver: Receiver) -> None:
-    """What three processes tell of a publication is one trace; the batch has another one, with a link to it."""
+def check_one_trace(receiver: Receiver) -> None:
+    """Check that the spans of a publication from three processes are one trace; the batch has another one, with a
+    link.
+    """
     until(lambda: receiver.in_trace(TRACE) >= {"publish", "notify", "deliver"}, "the trace")
     assert {link.trace_id.hex() for batch in receiver.named("match batch") for link in batch.links} == {TRACE}

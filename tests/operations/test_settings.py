@@ -1,4 +1,4 @@
-"""Settings: a file, the environment, the command line; what is wrong with them, and where."""
+"""Settings: files, the environment, the command line, and errors with their place."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError
+from tidings.operations.settings import RENAMED_SETTINGS
 from tidings.operations.settings_sources import (
+    find_unknown_variables,
     format_setting,
     format_value,
     list_setting_names,
     load_settings,
     locate_setting,
     read_sources,
+    variable_name,
 )
 
 
-def test_value_of_spark_settings_hides_secrets(tmp_path: Path) -> None:
-    given = {
+def test_format_setting_of_spark_conf_hides_secrets(tmp_path: Path) -> None:
+    conf = {
         "spark.hadoop.fs.s3a.secret.key": "hunter2",
         "spark.authenticate.secret": "hunter2",
         "spark.a": "b",
     }
-    settings = load_settings({"home": tmp_path, "spark.conf": given}).settings
+    settings = load_settings({"home": tmp_path, "spark.conf": conf}).settings
     assert format_setting(settings, "spark.conf") == (
         "spark.hadoop.fs.s3a.secret.key=***, spark.authenticate.secret=***, spark.a=b"
     )
@@ -36,41 +39,43 @@ def test_load_settings_later_sources_take_precedence(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TIDINGS_PORT", "2")
     monkeypatch.setenv("TIDINGS_CONTACT", "environment")
     monkeypatch.setenv("TIDINGS_STREAM__RESTARTS", "9")
-    found = load_settings({"home": tmp_path, "contact": "option", "delivery.private_callbacks": True})
-    settings = found.settings
+    loaded = load_settings({"home": tmp_path, "contact": "option", "delivery.private_callbacks": True})
+    settings = loaded.settings
     assert (settings.port, settings.host, settings.contact) == (2, "file", "option")
     assert settings.spark.conf == {"spark.a.b": "c"} and settings.stream.restarts == 9
     assert settings.delivery.private_callbacks and settings.drain == 20
-    assert found.origins["port"] == "TIDINGS_PORT" and found.origins["contact"] == "--contact"
-    assert found.origins["spark.master"] == f"{file}, line 5"
-    assert found.origins["stream.restarts"] == "TIDINGS_STREAM__RESTARTS"
-    assert "drain" not in found.origins
+    assert loaded.origins["port"] == "TIDINGS_PORT" and loaded.origins["contact"] == "--contact"
+    assert loaded.origins["spark.master"] == f"{file}, line 5"
+    assert loaded.origins["stream.restarts"] == "TIDINGS_STREAM__RESTARTS"
+    assert "drain" not in loaded.origins
 
 
-def test_load_settings_reads_the_named_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_settings_reads_named_file_and_rejects_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.toml").write_text("port = 1")
     (tmp_path / "b.toml").write_text("port = 2")
     monkeypatch.setenv("TIDINGS_CONFIG", str(tmp_path / "a.toml"))
     assert load_settings().settings.port == 1
     assert load_settings(config=tmp_path / "b.toml").settings.port == 2
-    for name, text, told in (
+    for name, text, message in (
         ("missing", None, "cannot be read"),
         ("broken", "port = ", "invalid TOML"),
         ("bytes", b"\xff", "not UTF-8"),
     ):
         if text is not None:
             (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             load_settings(config=tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "[stream]\nwaits = 1",
             "there is no setting 'stream.waits' (line 2, column 1)\n  waits = 1\n"
-            "  ^^^^^   stream has publications, restarts, longest_pause",
+            "  ^^^^^   stream has batch_size, restarts, max_backoff",
         ),
         (
             "[delivery]\nworker = 1",
@@ -102,20 +107,39 @@ def test_load_settings_reads_the_named_file(tmp_path: Path, monkeypatch: pytest.
         ),
     ],
 )
-def test_load_settings_with_an_invalid_file_raises_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_load_settings_invalid_file_error_has_place(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "tidings.toml").write_text(text)
-    [found] = read_sources({"home": tmp_path}).refusals()
-    assert str(found).startswith(told), str(found)
-    assert found.place is not None
+    [problem] = read_sources({"home": tmp_path}).refusals()
+    assert str(problem).startswith(message), str(problem)
+    assert problem.place is not None
 
 
-def test_load_settings_with_an_invalid_variable_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_settings_invalid_variable_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_PORT", "many")
     with pytest.raises(InputError, match=r"port is invalid.*\(TIDINGS_PORT\); received 'many'"):
         load_settings()
 
 
-def test_errors_and_values_hide_secrets(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("old", "new"), RENAMED_SETTINGS.items())
+def test_renamed_setting_in_a_file_raises_its_new_name(tmp_path: Path, old: str, new: str) -> None:
+    (tmp_path / "tidings.toml").write_text(f"{old} = 'geheim'\n")
+    [found] = read_sources({"home": tmp_path}).refusals()
+    assert str(found).startswith(f"the setting '{old}' was renamed (line 1, column 1)\n  {old} =")
+    assert found.hint == f"use '{new}'" and found.received is None
+    assert new in list_setting_names() and old not in list_setting_names()
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED_SETTINGS.items())
+def test_renamed_setting_in_a_variable_raises_its_new_variable(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    monkeypatch.setenv(variable_name(old), "geheim")
+    [found] = read_sources().refusals()
+    assert str(found) == f"the setting '{old}' was renamed ({variable_name(old)}); use {variable_name(new)}"
+    assert find_unknown_variables({variable_name(old): "geheim"}, frozenset()) == []
+
+
+def test_format_value_and_repr_hide_secrets(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(
         'store = "postgresql://tidings:geheim@db/tidings"\nrpc_token = "geheim"\n[traces.headers]\nkey = "geheim"\n'
     )
@@ -125,7 +149,7 @@ def test_errors_and_values_hide_secrets(tmp_path: Path) -> None:
     assert settings.store_url() == "postgresql://tidings:geheim@db/tidings"
 
 
-def test_export_sets_the_variables_of_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_sets_variables_of_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tidings.toml").write_text('[limits]\ndocument = "depth=7"\ngraph = "edges=9"\n')
     monkeypatch.setenv("TIDINGS_GRAPH_LIMITS", "edges=8")
     monkeypatch.setenv("TIDINGS_DOCUMENT_LIMITS", "")
@@ -136,7 +160,7 @@ def test_export_sets_the_variables_of_limits(tmp_path: Path, monkeypatch: pytest
     )
 
 
-def test_locate_setting_finds_the_key() -> None:
+def test_locate_setting_finds_key() -> None:
     text = 'a = 1\n[b]\n"c" = 2\n[d.e]\nf = 3\n'
     places = {path: locate_setting(text, path) for path in (("a",), ("b", "c"), ("d", "e", "f"), ("x",))}
     assert {path: place and place.line for path, place in places.items()} == {

@@ -1,4 +1,4 @@
-"""Every setting has its row in the docs, with its variable, its default and the sentence of its declaration."""
+"""Every setting has a row in the docs, with its variable, default and description."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def row(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", list_setting_names())
-def test_every_setting_has_its_docs(name: str) -> None:
+def test_docs_describe_every_setting(name: str) -> None:
     assert row(name) in DOCS.read_text(), row(name)

@@ -1,4 +1,4 @@
-"""Traces from publishing to delivering, sent to a real receiver on loopback; and nothing of it if nobody asked."""
+"""Traces from publishing to delivery, sent to a real receiver on loopback; without configuration, there are none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidings.model import Publication
 from tidings.operations import traces
 from tidings.operations.settings import ServicePart
 from tidings.service.delivery import DeliveryTelemetry
-from tidings.service.pipeline import StreamTracer
+from tidings.service.pipeline_status import StreamTracer
 from tidings.spark.stream.progress import StreamProgress, StreamStart
 from tidings.store import telemetry as kept
 from tidings.store.database import sqlite_url
@@ -44,20 +44,20 @@ def tracing(receiver: Receiver) -> Iterator[None]:
         traces.end_tracing()
 
 
-def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receiver, tmp_path: Path) -> None:
-    """Its traceparent is kept with it, in the transaction that takes it; whoever works on it later looks there. What is
-    told of batches is told when they are over, of each publication once, also if the news of a batch was overtaken.
+def test_trace_of_publication_continues_in_other_processes(receiver: Receiver, tmp_path: Path) -> None:
+    """The traceparent is stored with the publication, in the same transaction, for later work on it. Spans of a
+    batch are sent when it is over, and those of a publication once, even if progress events arrive out of order.
     """
     with tracing(receiver), open_store(sqlite_url(tmp_path / "store.db")) as store:
-        hear = StreamTracer(store)
-        hear(StreamStart("journal", 0))
+        trace_event = StreamTracer(store)
+        trace_event(StreamStart("journal", 0))
         with traces.start_span("publish"):
             store.journal.append([Publication("p-1", "application/json", b"{}")])
             store.journal.append([Publication("p-1", "application/json", b"{}")])
         store.journal.append([Publication("p-2", "application/json", b"{}")])
-        assert store.traces.of("p-2") is None, "nobody traced that one"
-        hear(StreamProgress(batch=1, events=2, position=2, seconds=3.0, committing=1.0, ended=1_000.0))
-        hear(StreamProgress(batch=2, events=0, position=0, seconds=0.5, ended=1_001.0))
+        assert store.traces.of("p-2") is None, "p-2 has no trace"
+        trace_event(StreamProgress(batch=1, events=2, position=2, seconds=3.0, committing=1.0, ended=1_000.0))
+        trace_event(StreamProgress(batch=2, events=0, position=0, seconds=0.5, ended=1_001.0))
         with traces.start_span(
             "deliver", parent=store.traces.of("p-1"), attributes={"tidings.channel": "webhook"}
         ):
@@ -74,17 +74,19 @@ def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receive
     assert commit.end_time_unix_nano - commit.start_time_unix_nano == 10**9
 
 
-def test_a_span_says_who_called_whom_and_what_came_of_it(receiver: Receiver, tmp_path: Path) -> None:
-    """Programs that draw maps of services go by the kinds of spans, and show those that failed."""
+def test_span_has_kind_status_and_attributes(receiver: Receiver, tmp_path: Path) -> None:
+    """Programs that draw service maps rely on the kinds of spans, and highlight failed ones."""
     with tracing(receiver), served(tmp_path, frozenset({ServicePart.API})) as service:
         post, headers = f"{service.url}/v1/publications", {"authorization": f"Bearer {service.token}"}
         assert httpx.post(f"{post}?id=p-1", json={"price": 1}, headers=headers).status_code == 201
         assert httpx.post(f"{post}?id=p-1", json={"price": 2}, headers=headers).status_code == 409
         store = service.context.tidings.store
         store.notifications.commit_batch("test", 0, [MatchRow("p-1", "s-1", "ana")])
-        [told] = store.notifications.read("ana")
-        for what, kind in (("delivered", "webhook"), ("failed", "kafka"), ("dead", "apprise")):
-            DeliveryTelemetry(service.context)(DeliveryEvent(what, kind, "d-1", "s-1", (told.id,), 0.2))
+        [notification] = store.notifications.read("ana")
+        for outcome, kind in (("delivered", "webhook"), ("failed", "kafka"), ("dead", "apprise")):
+            DeliveryTelemetry(service.context)(
+                DeliveryEvent(outcome, kind, "d-1", "s-1", (notification.id,), 0.2)
+            )
     first, second = receiver.named("publish")
     assert first.kind == second.kind == Span.SPAN_KIND_SERVER
     assert attributes(first) == {
@@ -106,7 +108,7 @@ def attributes(span: Span) -> dict[str, str | int]:
     return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
 
 
-def test_what_is_kept_of_traces_is_bounded(
+def test_stored_traces_are_bounded(
     receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST", 3)
@@ -120,7 +122,7 @@ def test_what_is_kept_of_traces_is_bounded(
         assert len(store.traces.among(0, 100, 100)) == 3 and store.traces.of("p-9")
 
 
-def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path) -> None:
+def test_tracing_disabled_imports_no_sdk_and_stores_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from tidings.operations import traces; traces.configure_tracing(None)\n"
         "from tidings.api import app; from tidings.store.database import sqlite_url\n"
@@ -132,11 +134,11 @@ def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path)
         "assert one is None and traces.current_traceparent() is None and store.traces.of('p') is None\n"
         "print(*(name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "\n"
 
 
-def test_without_the_extra_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configure_tracing_without_extra_is_setup_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "tidings.operations.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(SetupError, match=r"pip install 'tidings\[traces\]'"):

@@ -1,4 +1,4 @@
-"""What a parser may do wrong, for processes in which parsers run."""
+"""Misbehaving functions for tests of parser processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def count(items: list[int]) -> int:
 
 
 def hang() -> None:
-    """In a loop that no signal handler of Python's interrupts, as one in C."""
+    """Loop without end; no signal handler of Python interrupts it, as with a loop in C."""
     while True:
         pass
 
@@ -31,7 +31,7 @@ def abort() -> None:
 
 
 def expand_entities() -> int:
-    """RDF/XML as no check would let it through: 10 to the 9th texts."""
+    """Parse RDF/XML with nested entities, 10^9 texts, without the check that rejects it."""
     inner = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
     head = f'<!DOCTYPE a [<!ENTITY l0 "{"x" * 100}">{inner}]>'
     text = f'{head}<r:RDF xmlns:r="{RDF}" xmlns:e="urn:e:"><e:a><e:p>&l9;</e:p></e:a></r:RDF>'
@@ -39,21 +39,21 @@ def expand_entities() -> int:
 
 
 def load_external_dtd(path: str) -> bytes:
-    """XML to a parser that loads whatever it is told to."""
+    """Parse XML with a parser that loads external files."""
     text = f'<!DOCTYPE a SYSTEM "file://{path}"><a b="&x;"/>'
     return etree.tostring(etree.fromstring(text, etree.XMLParser(load_dtd=True, resolve_entities=True)))
 
 
 def fail() -> None:
-    raise KeyError("a mistake")
+    raise KeyError("a bug")
 
 
-def refuse() -> None:
+def reject() -> None:
     raise DecodeProblem("no", where="line 1", accepted="yes")
 
 
 def open_file(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 - the plainest way there is
+    with open(path, "rb") as file:  # noqa: PTH123 - the most direct way
         return file.read()
 
 
@@ -61,10 +61,10 @@ def connect(port: int) -> None:
     socket.create_connection(("127.0.0.1", port)).close()
 
 
-class _Evil:
+class _Malicious:
     def __reduce__(self) -> tuple[object, ...]:
         return os.system, ("true",)
 
 
-def evil() -> object:
-    return _Evil()
+def malicious_answer() -> object:
+    return _Malicious()

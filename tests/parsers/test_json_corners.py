@@ -1,6 +1,6 @@
-"""The corners of RFC 8259, one value a line: what is taken, what is refused, by the definition and the fast decoder.
+"""Corner cases of RFC 8259, one value a line, accepted or rejected by the specification and the batch decoder.
 
-Each value stands in the object {"a": value}; the last tables are whole documents.
+Each value is put into the object {"a": value}; the last tables are whole documents.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.oracles.json_decoders import by_definition, same_as_definition
 
-VALUES_TAKEN = r"""
+ACCEPTED_VALUES = r"""
 0
 -0
 1
@@ -98,7 +98,7 @@ null
 {"a":{"a":{"a":"a"}}}
 """
 
-VALUES_REFUSED = r"""
+REJECTED_VALUES = r"""
 00
 01
 -01
@@ -207,7 +207,7 @@ a"
 *
 """
 
-DOCUMENTS_TAKEN = (
+ACCEPTED_DOCUMENTS = (
     b"{}",
     b" \t\r\n{ \t\r\n} \t\r\n",
     b'{"a"\n:\r1\t,\n"b"\n:\n2\n}',
@@ -220,7 +220,7 @@ DOCUMENTS_TAKEN = (
     b'{"a":{"specversion":"1.0"}}',
 )
 
-DOCUMENTS_REFUSED = (
+REJECTED_DOCUMENTS = (
     b"",
     b" ",
     b"\n",
@@ -279,26 +279,26 @@ def _bodies(table: str) -> list[bytes]:
     return [b'{"a":' + line.encode() + b"}" for line in table.strip("\n").split("\n")]
 
 
-TAKEN = [*_bodies(VALUES_TAKEN), *DOCUMENTS_TAKEN]
-REFUSED = [*_bodies(VALUES_REFUSED), *DOCUMENTS_REFUSED]
+ACCEPTED = [*_bodies(ACCEPTED_VALUES), *ACCEPTED_DOCUMENTS]
+REJECTED = [*_bodies(REJECTED_VALUES), *REJECTED_DOCUMENTS]
 
 
-@pytest.mark.parametrize("body", TAKEN)
-def test_taken(body: bytes) -> None:
+@pytest.mark.parametrize("body", ACCEPTED)
+def test_decode_valid_json_is_accepted(body: bytes) -> None:
     assert by_definition(body)[0] is not None
     for unwanted in ([], ["a", "a.b", "a.b.c"]):
         assert same_as_definition([body], unwanted).ok.all()
 
 
-@pytest.mark.parametrize("body", REFUSED)
-def test_refused(body: bytes) -> None:
+@pytest.mark.parametrize("body", REJECTED)
+def test_decode_invalid_json_is_rejected(body: bytes) -> None:
     assert by_definition(body)[0] is None
     for unwanted in ([], ["a", "a.b", "a.b.c"]):
         assert not same_as_definition([body], unwanted).ok.any()
 
 
-def test_all_in_one_batch() -> None:
-    """Neighbours do not change each other: what one document leaves behind is gone before the next."""
-    mixed = [body for pair in zip(TAKEN, REFUSED, strict=False) for body in pair]
+def test_decode_many_mixed_batch_agrees_with_specification() -> None:
+    """State of one document does not affect its neighbours in the batch."""
+    mixed = [body for pair in zip(ACCEPTED, REJECTED, strict=False) for body in pair]
     same_as_definition(mixed)
     same_as_definition(mixed[::-1])

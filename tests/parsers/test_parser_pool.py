@@ -1,7 +1,8 @@
-"""Parsers in processes of their own: what ends one is the problem of one input, and the next gets another process."""
+"""Parsers in separate processes: an input that crashes one affects no other input."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from tidings.graphs.model import RDF, Graph
 from tidings.graphs.rdf import multipart, rdf_decoder, statements
 from tidings.graphs.syndication import feed_parser
 from tidings.parsers import xml_parser
-from tidings.parsers.parser_pool import MODULES, Lane, Limits, ParserPool, isolated
+from tidings.parsers.parser_pool import MODULES, Lane, Limits, ParserPool, run_isolated
 from tidings.parsers.xml_bytes import CODECS, ENCODINGS
 
 pytestmark = pytest.mark.xdist_group("parser_pool")
@@ -36,34 +37,34 @@ CALLERS, STRANGERS = Lane.CALLERS, Lane.STRANGERS
 
 @pytest.fixture(scope="module", autouse=True)
 def importable() -> Iterator[None]:
-    """Parser processes find the hooks."""
+    """Let parser processes import the hooks, and the same copy of Tidings as this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         yield
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ParserPool]:
-    with ParserPool(SMALL, HOOKS) as made:
-        yield made
+    with ParserPool(SMALL, HOOKS) as pool:
+        yield pool
 
 
-def test_call_returns_what_the_function_returns(shared: ParserPool) -> None:
+def test_call_returns_result_of_function(shared: ParserPool) -> None:
     assert shared.call(CALLERS, hooks.count, list(range(1_000_000))) == 1_000_000
 
 
-def test_call_raises_what_the_function_refuses(shared: ParserPool) -> None:
+def test_call_raises_error_of_function(shared: ParserPool) -> None:
     with pytest.raises(DecodeProblem) as problem:
-        shared.call(CALLERS, hooks.refuse)
+        shared.call(CALLERS, hooks.reject)
     assert (problem.value.what, problem.value.where, problem.value.accepted) == ("no", "line 1", "yes")
 
 
-def test_call_of_a_function_with_a_mistake_says_where_it_failed(shared: ParserPool) -> None:
-    with pytest.raises(RuntimeError, match=r"(?s)fail failed in a parser process.*KeyError: 'a mistake'"):
+def test_call_unexpected_error_includes_traceback(shared: ParserPool) -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)fail failed in a parser process.*KeyError: 'a bug'"):
         shared.call(CALLERS, hooks.fail)
 
 
-def test_call_that_hangs_is_ended_and_the_next_is_answered(shared: ParserPool) -> None:
+def test_call_hanging_function_is_killed_and_next_call_succeeds(shared: ParserPool) -> None:
     with pytest.raises(
         DecodeProblem, match="parsing took too long; accepted: input that is parsed within 2 s"
     ):
@@ -71,26 +72,26 @@ def test_call_that_hangs_is_ended_and_the_next_is_answered(shared: ParserPool) -
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
 
-def test_call_that_takes_too_much_memory_is_refused_and_the_next_is_answered(shared: ParserPool) -> None:
+def test_call_exceeding_memory_is_rejected_and_next_call_succeeds(shared: ParserPool) -> None:
     with pytest.raises(DecodeProblem, match=r"too much memory, .* within 256 MB"):
         shared.call(CALLERS, hooks.allocate)
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
 
-def test_call_that_aborts_is_refused_and_the_next_is_answered(shared: ParserPool) -> None:
+def test_call_aborting_function_is_rejected_and_next_call_succeeds(shared: ParserPool) -> None:
     with pytest.raises(DecodeProblem, match="the parser crashed"):
         shared.call(CALLERS, hooks.abort)
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
 
-def test_call_whose_parser_expands_entities_without_end_is_refused(shared: ParserPool) -> None:
+def test_call_expanding_entities_without_end_is_rejected(shared: ParserPool) -> None:
     with pytest.raises(DecodeProblem, match=r"too much memory|took too long"):
         shared.call(CALLERS, hooks.expand_entities)
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
 
-def test_call_whose_parser_is_told_to_load_a_file_loads_none(shared: ParserPool, tmp_path: Path) -> None:
-    """Though nothing but the process keeps it from doing so: here it loads the file."""
+def test_call_parser_that_loads_files_cannot_open_any(shared: ParserPool, tmp_path: Path) -> None:
+    """Only the process prevents it: in this process the parser loads the file."""
     path = tmp_path / "x.dtd"
     path.write_text('<!ENTITY x "loaded">')
     assert b"loaded" in hooks.load_external_dtd(str(path))
@@ -98,7 +99,7 @@ def test_call_whose_parser_is_told_to_load_a_file_loads_none(shared: ParserPool,
         shared.call(CALLERS, hooks.load_external_dtd, str(path))
 
 
-def test_process_that_ended_while_it_was_idle_is_replaced() -> None:
+def test_pool_process_that_died_while_idle_is_replaced() -> None:
     with ParserPool(SMALL, HOOKS) as pool:
         pool.call(CALLERS, hooks.count, [1])
         [process] = pool._idle
@@ -107,7 +108,7 @@ def test_process_that_ended_while_it_was_idle_is_replaced() -> None:
         assert pool.call(CALLERS, hooks.count, [1, 2]) == 2
 
 
-def test_process_opens_no_file_and_no_socket(shared: ParserPool, tmp_path: Path) -> None:
+def test_pool_process_cannot_open_files_or_sockets(shared: ParserPool, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"secret")
     with pytest.raises(RuntimeError, match="Too many open files"):
         shared.call(CALLERS, hooks.open_file, str(tmp_path / "file"))
@@ -115,30 +116,30 @@ def test_process_opens_no_file_and_no_socket(shared: ParserPool, tmp_path: Path)
         shared.call(CALLERS, hooks.connect, server.getsockname()[1])
 
 
-def test_answer_that_would_do_something_is_not_read(shared: ParserPool) -> None:
+def test_call_result_with_code_is_not_unpickled(shared: ParserPool) -> None:
     with pytest.raises(pickle.UnpicklingError, match=r"posix.system|os.system"):
-        shared.call(CALLERS, hooks.evil)
+        shared.call(CALLERS, hooks.malicious_answer)
 
 
-def test_strangers_leave_a_process_to_callers_and_a_queue_is_not_endless(shared: ParserPool) -> None:
-    """Three strangers hang: one is at it, one waits, one is refused at once. A caller is answered meanwhile."""
-    begun = Barrier(4)
+def test_call_lane_of_strangers_leaves_process_to_callers_and_queue_is_bounded(shared: ParserPool) -> None:
+    """Of three hanging strangers one runs, one waits and one is rejected at once. A caller is served meanwhile."""
+    started = Barrier(4)
 
     def stranger() -> str:
-        begun.wait()
+        started.wait()
         with pytest.raises((DecodeProblem, Overloaded)) as problem:
             shared.call(STRANGERS, hooks.hang)
         return type(problem.value).__name__
 
     with ThreadPoolExecutor(3) as threads:
         strangers = [threads.submit(stranger) for _ in range(3)]
-        begun.wait()
+        started.wait()
         assert shared.call(CALLERS, hooks.count, [1]) == 1
-        ended = sorted(each.result() for each in strangers)
-    assert ended[-1] == "Overloaded" and ended[0] == "DecodeProblem"
+        outcomes = sorted(each.result() for each in strangers)
+    assert outcomes[-1] == "Overloaded" and outcomes[0] == "DecodeProblem"
 
 
-def test_close_fails_what_is_under_way() -> None:
+def test_close_fails_running_calls() -> None:
     pool = ParserPool(Limits(seconds=60, processes=1), HOOKS)
     with ThreadPoolExecutor(1) as threads:
         pool.call(CALLERS, hooks.count, [])
@@ -152,7 +153,7 @@ def test_close_fails_what_is_under_way() -> None:
         pool.call(CALLERS, hooks.count, [])
 
 
-# --- What the service calls there ---------------------------------------------------------------------------------
+# --- Functions that the service calls in parser processes ---------------------------------------------------------
 
 RDF_XML = "application/rdf+xml"
 GRAPH = f'<r:RDF xmlns:r="{RDF}" xmlns:e="urn:e:"><e:a r:about="urn:a"/></r:RDF>'.encode()
@@ -175,36 +176,36 @@ CALL = dumps((datetime(2026, 5, 1, 12), 1, 0.5, b"x", [{"a": True}]), "m").encod
         (xml_rpc_call.read_call, (CALL, "text/xml")),
         (check_document, (b"<a/>",)),
         (check_graph, (GRAPH, RDF_XML)),
-        (xml_parser.indented, (b"<a><b/></a>",)),
+        (xml_parser.indent_xml, (b"<a><b/></a>",)),
     ],
 )
-def test_functions_of_the_service_answer_there_as_here(
+def test_call_functions_of_service_give_same_result_in_process(
     shared: ParserPool, function: object, args: tuple[object, ...]
 ) -> None:
     assert shared.call(CALLERS, function, *args) == function(*args)  # type: ignore[operator, arg-type]
 
 
-def test_every_encoding_is_known_there(shared: ParserPool) -> None:
-    """Python imports an encoding when it is first used; nothing can be imported there."""
+def test_call_document_in_any_encoding_is_decoded(shared: ParserPool) -> None:
+    """Python imports a codec when it is first used, but a parser process cannot import modules."""
     for name in CODECS[3:]:
         body = f'<?xml version="1.0" encoding="{name.replace("cp125", "windows-125")}"?><a/>'.encode(name)
         shared.call(CALLERS, check_document, body)
     assert len(ENCODINGS) < len(CODECS)
 
 
-def test_isolated_without_a_pool_calls_the_function() -> None:
-    assert isolated(hooks.count, [1, 2]) == 2
+def test_run_isolated_without_pool_calls_function() -> None:
+    assert run_isolated(hooks.count, [1, 2]) == 2
 
 
-def test_isolated_with_a_pool_calls_the_function_there(shared: ParserPool) -> None:
+def test_run_isolated_with_pool_calls_function_in_process(shared: ParserPool) -> None:
     with shared.installed():
-        assert isolated(rdf_decoder.decode, GRAPH, RDF_XML) != Graph(())
+        assert run_isolated(rdf_decoder.decode, GRAPH, RDF_XML) != Graph(())
         with pytest.raises(DecodeProblem, match="the parser crashed"):
-            isolated(hooks.abort)
-    assert isolated(hooks.count, [1, 2]) == 2
+            run_isolated(hooks.abort)
+    assert run_isolated(hooks.count, [1, 2]) == 2
 
 
 @pytest.mark.parametrize("limit", [field.name for field in fields(Limits)])
-def test_the_docs_have_each_limit_with_its_default(limit: str) -> None:
+def test_limits_are_documented_with_defaults(limit: str) -> None:
     page = (ROOT / "docs/operating.md").read_text()
     assert f"\n| `{limit}` | {getattr(Limits(), limit):,} | " in page

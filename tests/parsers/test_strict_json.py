@@ -1,4 +1,4 @@
-"""How many values a JSON text has, counted before it is read."""
+"""Limits on the number of values of a JSON text, checked before it is parsed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 
 def count_values(value: Any) -> tuple[int, int]:
-    """All values, and how many of them are empty objects and arrays."""
+    """Count all values, and the empty objects and arrays among them."""
     if not isinstance(value, dict | list):
         return 1, 0
     inner = [count_values(each) for each in (value.values() if isinstance(value, dict) else value)]
@@ -32,7 +32,7 @@ def count_values(value: Any) -> tuple[int, int]:
 
 
 @given(VALUES, st.integers(1, 40))
-def test_has_more_values_agrees_with_the_values_that_there_are(value: Any, most: int) -> None:
+def test_has_more_values_agrees_with_count_of_values(value: Any, most: int) -> None:
     body = json.dumps(value, separators=(",", ":")).encode()
     values, empty = count_values(value)
     if values > most:
@@ -51,15 +51,15 @@ def test_has_more_values_agrees_with_the_values_that_there_are(value: Any, most:
     ],
     ids=["brackets", "empty objects", "keys", "strings"],
 )
-def test_has_more_values_of_expensive_small_texts_is_true(body: bytes) -> None:
+def test_has_more_values_small_values_in_large_number_is_true(body: bytes) -> None:
     assert has_more_values(body, MOST_VALUES)
 
 
-def test_has_more_values_of_one_long_string_is_false() -> None:
+def test_has_more_values_one_long_string_is_false() -> None:
     assert not has_more_values(b'{"a":"' + b'[{,\\\\\\"' * 1_000_000 + b'"}', MOST_VALUES)
 
 
-def test_json_feed_with_too_many_values_is_refused() -> None:
+def test_json_feed_with_too_many_values_is_rejected() -> None:
     body = b'{"version":"https://jsonfeed.org/version/1","items":[' + b"{}," * BATCHED * MOST_VALUES + b"{}]}"
     with pytest.raises(DecodeProblem, match="too many values"):
         JsonFeed(body, None)

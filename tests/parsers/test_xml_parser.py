@@ -1,4 +1,4 @@
-"""XML reaches every parser through one module: no document types, nothing loaded, no second byte order mark."""
+"""XML parsing in one module: no document types, no external files, no second byte order mark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.documents.test_xml_batch_decoder import decoded, same_as_definition
+from tests.documents.test_xml_batch_decoder import decode_and_compare, decode_bodies
 from tidings.api.xml_rpc import service_methods
 from tidings.console.pages import highlight_publication
 from tidings.documents.xml_decoder import decode
@@ -29,24 +29,24 @@ from tidings.graphs.syndication.feed_parser import items_of
 from tidings.model import Publication
 from tidings.objects.readers.xmi_reader import draft_xmi
 from tidings.parsers import xml_parser
-from tidings.parsers.xml_bytes import as_utf8
-from tidings.parsers.xml_parser import DeclarationGuard, make_parser, parse, parse_tree, serialised
+from tidings.parsers.xml_bytes import convert_to_utf8
+from tidings.parsers.xml_parser import DeclarationGuard, make_parser, parse, parse_tree, serialise
 
 MARK = codecs.BOM_UTF8
 
 
 def _bulk(body: bytes) -> None:
-    for _, problem in decoded([body]).rejects:
+    for _, problem in decode_bodies([body]).rejects:
         raise problem
 
 
 def _console(body: bytes) -> None:
-    """The console shows what it cannot read as it came; its pretty printer adds line ends to the rest."""
+    """The console shows malformed XML unchanged; its pretty printer adds line ends to the rest."""
     if "\n" not in highlight_publication(Publication("p", "application/xml", body)):
-        raise InputError("not read")
+        raise InputError("not parsed")
 
 
-ENTRANCES: dict[str, Callable[[bytes], object]] = {
+ENTRY_POINTS: dict[str, Callable[[bytes], object]] = {
     "documents": decode,
     "documents in bulk": _bulk,
     "RDF/XML": lambda body: decode_graph(body, "application/rdf+xml", "http://example.org/"),
@@ -98,69 +98,73 @@ MARKED: dict[str, Callable[[str], bytes]] = {
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Path]:
-    """A named pipe that is never written to: a process that opens it waits for ever."""
+    """A named pipe without a writer: opening it blocks for ever."""
     path = tmp_path / "x.dtd"
     os.mkfifo(path)
     yield path
 
 
-@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
 @pytest.mark.parametrize("mark", MARKED)
-def test_a_document_type_is_refused_whatever_stands_before_it(mark: str, entrance: str, pipe: Path) -> None:
+def test_entry_points_document_type_after_any_prefix_is_rejected(
+    mark: str, entry_point: str, pipe: Path
+) -> None:
     for head in HEADS.values():
         for value in ("&x;", "x"):
-            text = head.replace("{path}", str(pipe)) + PLAIN[entrance].format(value)
+            text = head.replace("{path}", str(pipe)) + PLAIN[entry_point].format(value)
             with pytest.raises((DecodeProblem, InputError, Fault)):
-                ENTRANCES[entrance](MARKED[mark](text))
+                ENTRY_POINTS[entry_point](MARKED[mark](text))
 
 
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_one_byte_order_mark_is_taken_and_two_are_not(entrance: str) -> None:
-    text = PLAIN[entrance].format("x")
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_entry_points_one_byte_order_mark_is_accepted_and_two_are_not(entry_point: str) -> None:
+    text = PLAIN[entry_point].format("x")
     for body in (text.encode(), MARK + text.encode(), codecs.BOM_UTF16_BE + text.encode("utf-16-be")):
-        if entrance != "console" or b"\0" not in body:  # which shows the bytes of what is not UTF-8
-            ENTRANCES[entrance](body)
+        if (
+            entry_point != "console" or b"\0" not in body
+        ):  # the console shows the bytes of bodies not in UTF-8
+            ENTRY_POINTS[entry_point](body)
     for body in (2 * MARK + text.encode(), MARK + b"\0" + text.encode(), text.encode() + b"\0"):
         with pytest.raises((DecodeProblem, InputError, Fault)):
-            ENTRANCES[entrance](body)
+            ENTRY_POINTS[entry_point](body)
 
 
 @pytest.mark.parametrize("body", [2 * MARK + b"<f/>", codecs.BOM_UTF16_LE * 2 + "<f/>".encode("utf-16-le")])
-def test_decode_second_byte_order_mark_is_named(body: bytes) -> None:
+def test_decode_second_byte_order_mark_is_rejected_by_name(body: bytes) -> None:
     with pytest.raises(DecodeProblem, match="a second byte order mark"):
         decode(body)
 
 
-# --- Each of the guards holds by itself ---------------------------------------------------------------------------
+# --- Each guard is sufficient alone -------------------------------------------------------------------------------
 
 
-def test_guard_of_the_parser_refuses_a_document_type_before_its_subset_is_read(pipe: Path) -> None:
+def test_declaration_guard_rejects_document_type_before_internal_subset(pipe: Path) -> None:
     for head in HEADS.values():
         text = (head.replace("{path}", str(pipe)) + "<a>&x;</a>").encode()
         with pytest.raises(DecodeProblem, match="document type declaration"):
             parse(text, make_parser(DeclarationGuard()))
 
 
-def test_parser_without_a_guard_loads_nothing(pipe: Path) -> None:
+def test_parser_without_guard_loads_no_external_files(pipe: Path) -> None:
     for name in ("a file", "a parameter entity"):
         text = (HEADS[name].replace("{path}", str(pipe)) + "<a b='&x;'/>").encode()
-        with pytest.raises(DecodeProblem, match="nothing is loaded"):
+        with pytest.raises(DecodeProblem, match="external references are not loaded"):
             parse(text, make_parser())
 
 
-@pytest.mark.parametrize("blind", ["refuse_declarations", "may_declare", "both"])
+@pytest.mark.parametrize("disabled", ["reject_doctype", "may_have_doctype", "both"])
 @pytest.mark.parametrize("head", HEADS)
-def test_parse_tree_with_a_blind_guard_refuses_the_document_type(
-    head: str, blind: str, pipe: Path, monkeypatch: pytest.MonkeyPatch
+def test_parse_tree_with_disabled_guards_rejects_document_type(
+    head: str, disabled: str, pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (HEADS[head].replace("{path}", str(pipe)) + "<a>x</a>").encode()
-    for name in ("refuse_declarations", "may_declare") if blind == "both" else (blind,):
+    for name in ("reject_doctype", "may_have_doctype") if disabled == "both" else (disabled,):
         monkeypatch.setattr(xml_parser, name, lambda text: None)
     with pytest.raises(DecodeProblem):
         parse_tree(text)
 
 
-def test_a_parser_that_has_refused_a_document_reads_the_next() -> None:
+def test_parse_after_rejected_document_succeeds_with_same_parser() -> None:
     parser = make_parser(DeclarationGuard())
     for _ in range(3):
         with pytest.raises(DecodeProblem):
@@ -170,16 +174,16 @@ def test_a_parser_that_has_refused_a_document_reads_the_next() -> None:
             parse(b"<a>&x;</a>", parser)
 
 
-def test_serialised_is_ascii_without_declarations_comments_and_sections() -> None:
-    text = as_utf8(
+def test_serialise_is_ascii_without_declarations_comments_and_sections() -> None:
+    text = convert_to_utf8(
         '<?xml version="1.0" encoding="latin1"?>\n<!-- c --><a b="é\n">é<![CDATA[<]]>\r\n</a>'.encode(
             "latin1"
         )
     )
-    assert serialised(parse_tree(text, comments=False)) == b'<a b="&#233; ">&#233;&lt;\n</a>'
+    assert serialise(parse_tree(text, comments=False)) == b'<a b="&#233; ">&#233;&lt;\n</a>'
 
 
-# --- One module, and nothing beside it ----------------------------------------------------------------------------
+# --- No parser outside of this module -----------------------------------------------------------------------------
 
 PARSERS = re.compile(
     r"\b(XMLParser|fromstring|XMLPullParser|iterparse|XML|parseString|ParserCreate|HTMLParser|make_parser|XSLT|XInclude)$"
@@ -187,36 +191,36 @@ PARSERS = re.compile(
 MODULES = ("xml", "defusedxml", "xmltodict")
 
 
-def test_no_other_module_parses_xml() -> None:
+def test_xml_parser_is_only_module_that_parses_xml() -> None:
     source = Path(xml_parser.__file__).parents[1]
     files = [file for file in source.rglob("*.py") if re.search(r"etree|\bxml", file.read_text())]
     assert len(files) > 20
-    found = {f"{file.relative_to(source)}: {used}" for file in files for used in parsers_in(file)}
+    found = {f"{file.relative_to(source)}: {used}" for file in files for used in find_parsers(file)}
     assert (
         found
         == {
             "parsers/xml_parser.py: etree.XMLParser",
             "parsers/xml_parser.py: etree.fromstring",
-            "api/xml_rpc/xml_rpc_call.py: xml.parsers.expat",  # for its error: Python's reader of XML-RPC raises it
+            "api/xml_rpc/xml_rpc_call.py: xml.parsers.expat",  # for its error, which Python's XML-RPC parser raises
         }
     )
 
 
-def parsers_in(file: Path) -> Iterator[str]:
+def find_parsers(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Attribute) and PARSERS.search(node.attr):
-            said = ast.unparse(node)
-            if said.startswith("etree."):
-                yield said
+            called = ast.unparse(node)
+            if called.startswith("etree."):
+                yield called
         named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         yield from (name for name in named if name.partition(".")[0] in MODULES)
 
 
-# --- Whatever bytes come, the decoders agree, and with another parser ----------------------------------------------
+# --- The decoders agree with each other and with another parser on any bytes ----------------------------------------
 
 CODECS = ("utf-8", "utf-16-le", "utf-16-be", "latin-1", "utf-32-le", "utf-32-be", "cp037", "utf-7", "cp1252")
-NAMES = (  # not utf8, which is taken here and which expat does not know
+NAMES = (  # not utf8, which is accepted here and unknown to expat
     "utf-8",
     "UTF-8",
     "utf-16",
@@ -270,21 +274,21 @@ def encoded(draw: st.DrawFn) -> bytes:
 
 
 def expat_text(body: bytes) -> str | None:
-    """The texts and values that expat finds; None if it refuses the document."""
-    parser, found = expat.ParserCreate(), list[str]()
+    """Return the texts and values that expat finds, or None if it rejects the document."""
+    parser, texts = expat.ParserCreate(), list[str]()
     parser.buffer_text = True
-    parser.CharacterDataHandler = found.append
-    parser.StartElementHandler = lambda name, attributes: found.append("".join(attributes.values()))
+    parser.CharacterDataHandler = texts.append
+    parser.StartElementHandler = lambda name, attributes: texts.append("".join(attributes.values()))
 
-    def refuse(*_: object) -> None:
+    def reject_doctype(*_: object) -> None:
         raise ValueError("a document type")
 
-    parser.StartDoctypeDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = reject_doctype
     try:
         parser.Parse(body, True)
     except (expat.ExpatError, ValueError, LookupError):
         return None
-    return "".join(found)
+    return "".join(texts)
 
 
 @given(st.lists(encoded(), min_size=1, max_size=3))
@@ -294,21 +298,21 @@ def expat_text(body: bytes) -> str | None:
     [b"<?xml version='1.0' encoding='UTF-16'?><a/>", MARK + b"<?xml version='1.0' encoding='latin1'?><a/>"]
 )
 @example([b"<?xml version='1.0'?>" + MARK + b"<a/>", b"<a/>" + MARK, b"<a>" + MARK + b"</a>"])
-def test_decoders_agree_whatever_the_encoding_and_expat_accepts_what_they_do(bodies: list[bytes]) -> None:
-    got = same_as_definition(bodies)
-    refused = {place for place, _ in got.rejects}
+def test_decoders_agree_on_any_encoding_and_with_expat(bodies: list[bytes]) -> None:
+    decoded_batch = decode_and_compare(bodies)
+    rejected = {place for place, _ in decoded_batch.rejects}
     for place, body in enumerate(bodies):
-        if place not in refused:
+        if place not in rejected:
             node = decode(body)
             values = "".join(each.value for each in node.children if each.name)
             assert expat_text(body) == values + node.value, body
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory in use from /proc")
-def test_parser_without_memory_raises_a_memory_error() -> None:
-    """libxml2 says "unknown error": a good document would be called malformed.
+def test_parse_without_memory_raises_memory_error() -> None:
+    """libxml2 reports "unknown error", so that a valid document would be called malformed.
 
-    In a process of its own, whose allocator has no free memory of earlier work.
+    The test uses a new process, whose allocator has no free memory of earlier work.
     """
     program = (
         "import re, resource\n"

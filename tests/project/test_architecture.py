@@ -1,4 +1,4 @@
-"""The walks of docs/architecture.md and the places of docs/glossary.md exist in the source."""
+"""The code walks of docs/architecture.md and the places of docs/glossary.md exist in the source."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ STEPS = re.findall(r"`([a-z0-9_/]+\.py):([\w.]+)`", (ROOT / "docs/architecture.m
 PLACES = re.findall(r"`([a-z0-9_/]+(?:\.py|/))`", (ROOT / "docs/glossary.md").read_text())
 
 
-def test_walks_are_there() -> None:
+def test_architecture_page_has_walks() -> None:
     assert len(STEPS) > 30
 
 
 @pytest.mark.parametrize(("file", "name"), STEPS)
-def test_step_of_a_walk_exists(file: str, name: str) -> None:
+def test_architecture_walk_step_exists(file: str, name: str) -> None:
     body = ast.parse((ROOT / "src/tidings" / file).read_text()).body
     for part in name.split("."):
-        [found] = [
+        [definition] = [
             node
             for node in body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == part
         ]
-        body = found.body
+        body = definition.body
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_place_of_a_term_exists(place: str) -> None:
+def test_glossary_place_of_term_exists(place: str) -> None:
     assert (ROOT / "src/tidings" / place).exists()

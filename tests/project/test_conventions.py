@@ -1,4 +1,4 @@
-"""The checks of names and commit messages find what they are for, and nothing else."""
+"""The checks of module names and commit messages report violations, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scripts.check_commit_message import message_problem
 from scripts.check_names import main, name_problems
 
 
-def test_module_names_of_the_package_follow_the_convention() -> None:
+def test_module_names_of_package_follow_convention() -> None:
     assert main() == 0
 
 
@@ -52,6 +52,6 @@ def test_name_problems_finds_basenames_used_twice_in_one_package() -> None:
         ("", "area: imperative summary"),
     ],
 )
-def test_message_problem_follows_the_convention(message: str, part: str | None) -> None:
+def test_message_problem_follows_convention(message: str, part: str | None) -> None:
     problem = message_problem(message)
     assert (problem is None) if part is None else (problem is not None and part in problem)

@@ -1,4 +1,4 @@
-"""What the package imports is what pyproject.toml declares, and the pinned versions are within its bounds."""
+"""Imports of the package are declared in pyproject.toml, and the pinned versions are within its bounds."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ from packaging.utils import canonicalize_name
 from tests.support.paths import ROOT
 
 FOR_USERS = ("postgresql", "kafka", "apprise", "traces")
-"""Extras for people who run Tidings; the others are for those who work on it."""
+"""Extras for users of Tidings; the others are for its developers."""
 INTERNALS = ("numba", "llvmlite", "lark")
-"""Libraries of which more is used than their public interface: a later version may break it without a word."""
+"""Libraries whose internals are used, so that a later version may break them silently."""
 
 
 @cache
 def project() -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return found
+    metadata: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return metadata
 
 
 def declared() -> dict[str, Requirement]:
-    """What users install, by name."""
+    """Return the requirements of users by name."""
     extras = project()["optional-dependencies"]
     lines = [*project()["dependencies"], *(line for name in FOR_USERS for line in extras[name])]
     return {canonicalize_name(each.name): each for each in map(Requirement, lines)}
 
 
 def imported() -> set[str]:
-    """The top-level packages that some module imports, anywhere in it."""
-    found: set[str] = set()
+    """Return the top-level packages that a module imports anywhere."""
+    packages: set[str] = set()
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found.update(each.name.partition(".")[0] for each in node.names)
+                packages.update(each.name.partition(".")[0] for each in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                found.add(node.module.partition(".")[0])
-    return found - sys.stdlib_module_names - {"tidings"}
+                packages.add(node.module.partition(".")[0])
+    return packages - sys.stdlib_module_names - {"tidings"}
 
 
-def test_imports_of_the_package_are_declared() -> None:
-    known, by_package = declared(), packages_distributions()
+def test_imports_of_package_are_declared() -> None:
+    requirements, by_package = declared(), packages_distributions()
     missing = {
         name
         for name in imported()
-        if not any(canonicalize_name(each) in known for each in by_package.get(name, ()))
+        if not any(canonicalize_name(each) in requirements for each in by_package.get(name, ()))
     }
     assert missing == set()
 
 
 @pytest.mark.parametrize("name", INTERNALS)
-def test_libraries_with_used_internals_have_an_upper_bound(name: str) -> None:
+def test_libraries_with_used_internals_have_upper_bound(name: str) -> None:
     assert any(each.operator in ("<", "<=") for each in declared()[name].specifier)
 
 
-def test_declared_dependencies_have_a_lower_bound() -> None:
+def test_declared_dependencies_have_lower_bound() -> None:
     unbound = {
         name
         for name, each in declared().items()
@@ -71,7 +71,7 @@ def test_declared_dependencies_have_a_lower_bound() -> None:
     assert unbound == set()
 
 
-def test_pinned_versions_are_within_the_declared_bounds() -> None:
+def test_pinned_versions_are_within_declared_bounds() -> None:
     pinned = {
         canonicalize_name(name): version for name, _, version in (line.partition("==") for line in pins())
     }
@@ -87,6 +87,6 @@ def test_constraints_have_names_and_versions_only() -> None:
 
 
 def pins() -> list[str]:
-    """The lines of constraints.txt that are no comments."""
+    """Return the lines of constraints.txt without comments."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return [line for line in lines if not line.startswith("#")]

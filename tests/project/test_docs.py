@@ -1,9 +1,9 @@
-"""The docs are true: examples run and print what they say, links lead somewhere, nothing public is left out.
+"""The docs are correct: examples run and print what they show, links resolve, and everything public is documented.
 
-A fenced block marked `console` is run, and one marked `python` if it has prompts. In a console, lines with `$ ` are
-commands and the lines below are what they print; ids may differ, but the same id must be the same everywhere on the
-page, and `...` stands for anything. A page's commands run in order, in one empty folder with `examples/` beside it.
-Those that start Spark share a process; `make long` runs those of the README as processes, as people have them.
+Fenced blocks marked `console` are run, and those marked `python` if they have prompts. In a console, lines with `$ `
+are commands, and the lines below are their output; ids may differ, but the same id must be the same everywhere on the
+page, and `...` stands for anything. The commands of a page run in order, in one empty folder with `examples/` beside
+it. Those that start Spark share a process; `make long` runs those of the README as processes, as users do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def name(path: Path) -> str:
 
 @dataclass
 class Example:
-    """A command of a page and what the page says it prints."""
+    """A command of a page and its output on the page."""
 
     line: int
     command: str
@@ -58,17 +58,17 @@ def examples(page: Path) -> Iterator[Example]:
         if block[1] != "console":
             continue
         first = text.count("\n", 0, block.start(2)) + 1
-        found: list[Example] = []
+        block_examples: list[Example] = []
         for number, row in enumerate(block[2].splitlines(), first):
             if row.startswith("$ "):
-                found.append(Example(number, row[2:].split("   #")[0].rstrip()))
+                block_examples.append(Example(number, row[2:].split("   #")[0].rstrip()))
             elif row.strip():
-                found[-1].printed.append(row.rstrip())
-        yield from found
+                block_examples[-1].printed.append(row.rstrip())
+        yield from block_examples
 
 
 class Page:
-    """Runs a page's commands, and remembers which made-up id of the page is which real one."""
+    """Runs the commands of a page, and maps the ids on the page to real ones."""
 
     def __init__(self, folder: Path, terminal: Terminal | None) -> None:
         self.folder = folder
@@ -80,11 +80,11 @@ class Page:
         printed = "".join(f"{row.rstrip()}\n" for row in self._output(command).splitlines() if row.strip())
         expected = "".join(f"{row}\n" for row in example.printed)
         new: dict[str, str] = {}
-        found = re.fullmatch(self._pattern(expected, new), printed)
-        assert found, (
+        match = re.fullmatch(self._pattern(expected, new), printed)
+        assert match, (
             f"line {example.line}: $ {example.command}\nprints\n{printed}\nbut the page says\n{expected}"
         )
-        self.real |= {id: found[group] for id, group in new.items()}
+        self.real |= {id: match[group] for id, group in new.items()}
 
     def _output(self, command: str) -> str:
         words = split(command)
@@ -97,7 +97,7 @@ class Page:
     def _process(self, command: str) -> str:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = os.environ | {"PATH": path, "COLUMNS": "200"}
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
             env=environment,
@@ -106,14 +106,14 @@ class Page:
             text=True,
             check=False,
         )
-        return done.stdout
+        return process.stdout
 
     def _pattern(self, expected: str, new: dict[str, str]) -> str:
         parts = re.split(r"(^\.\.\.\n|\.\.\.|\b[spnd]-[0-9a-f]{8,20}\b)", expected, flags=re.MULTILINE)
         return "".join(self._part(part, new) for part in parts)
 
     def _part(self, part: str, new: dict[str, str]) -> str:
-        """A piece of the page as a pattern; an id seen for the first time is any id, and noted in `new`."""
+        """Return a piece of the page as a pattern; a new id matches any id, and is recorded in `new`."""
         if part.startswith("..."):
             return "(?:.*\n)*" if part.endswith("\n") else ".*"
         if not MADE_ID.fullmatch(part):
@@ -127,15 +127,15 @@ class Page:
 
 
 def split(command: str) -> list[str]:
-    """As a shell does; what is not in quotes and asks for something only a shell has is a word of its own."""
+    """Split a command like a shell; an unquoted operator of the shell is a word of its own."""
     words = shlex.shlex(command, posix=True, punctuation_chars="|<>&;")
     words.whitespace_split = True
-    words.commenters = ""  # in the middle of a word a # is a part of it
+    words.commenters = ""  # within a word, # is an ordinary character
     return list(words)
 
 
 def prompts(page: Path) -> str:
-    """The page's Python blocks that have prompts, as one session."""
+    """Return the Python blocks of a page that have prompts, as one session."""
     return "\n".join(block[2] for block in FENCED.finditer(page.read_text()) if ">>> " in block[2])
 
 
@@ -145,12 +145,16 @@ RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
 
 @pytest.mark.xdist_group("terminal")
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_examples(page: Path, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_console_examples_print_shown_output(
+    page: Path, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_all(page, Page(tmp_path, terminal), monkeypatch)
 
 
 @pytest.mark.long
-def test_examples_of_the_readme_as_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_readme_console_examples_run_as_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_all(README, Page(tmp_path, None), monkeypatch)
 
 
@@ -166,12 +170,14 @@ PAGES_ON_SPARK = [page for page in PROMPTED if "spark." in prompts(page)]
 
 
 @pytest.mark.parametrize("page", [page for page in PROMPTED if page not in PAGES_ON_SPARK], ids=name)
-def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_python_examples_print_shown_output(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_prompts(page, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("page", PAGES_ON_SPARK, ids=name)
-def test_python_on_spark(
+def test_docs_python_examples_on_spark_print_shown_output(
     page: Path, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_prompts(page, tmp_path, monkeypatch, spark=session)
@@ -181,20 +187,20 @@ def run_prompts(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **nam
     shutil.copytree(ROOT / "examples", folder / "examples")
     monkeypatch.chdir(folder)
     session = doctest.DocTestParser().get_doctest(prompts(page), names, name(page), str(page), 0)
-    told: list[str] = []
-    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=told.append)
-    assert outcome.failed == 0, "".join(told)
+    report: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=report.append)
+    assert outcome.failed == 0, "".join(report)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links(page: Path) -> None:
+def test_docs_links_resolve(page: Path) -> None:
     text = FENCED.sub("", page.read_text())
     for target in LINK.findall(text):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
-        assert linked.exists(), f"{name(page)} links to {target}, which is not there"
+        assert linked.exists(), f"{name(page)} links to {target}, which does not exist"
         if anchor:
             assert anchor in anchors(linked), f"{name(page)} links to {target}, which has no such heading"
 
@@ -205,7 +211,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=name)
-def test_every_page_is_reached(page: Path) -> None:
+def test_docs_every_page_is_linked(page: Path) -> None:
     others = [other for other in PAGES if other != page]
     reached = {
         (other.parent / link.partition("#")[0]).resolve()
@@ -216,45 +222,48 @@ def test_every_page_is_reached(page: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=name)
-def test_every_module_says_what_it_is_for(module: Path) -> None:
-    said = ast.get_docstring(ast.parse(module.read_text()))
-    assert said or not module.read_text().strip(), f"{name(module)} has no docstring"
+def test_every_module_has_docstring(module: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(module.read_text()))
+    assert docstring or not module.read_text().strip(), f"{name(module)} has no docstring"
 
 
 @pytest.mark.parametrize("schema", ["furniture.yaml", "curiosities.yaml"])
-def test_examples_are_the_files_of_the_demo(schema: str) -> None:
-    """Copies, because links would dangle in a copy of the folder."""
+def test_demo_schemas_equal_example_files(schema: str) -> None:
+    """They are copies, because symbolic links would dangle in a copy of the folder."""
     packaged = ROOT / "src/tidings/service" / schema
     assert not (ROOT / "examples" / schema).is_symlink()
     assert (ROOT / "examples" / schema).read_bytes() == packaged.read_bytes()
 
 
 def commands() -> Iterator[str]:
-    for known, command in get_command(app).commands.items():  # type: ignore[attr-defined]
-        yield from (f"{known} {inner}" for inner in getattr(command, "commands", {}))
-        yield known
+    for command_name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        yield from (f"{command_name} {inner}" for inner in getattr(command, "commands", {}))
+        yield command_name
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_has_its_docs(command: str) -> None:
+def test_docs_describe_every_command(command: str) -> None:
     assert f"tidings {command}" in (ROOT / "docs/cli.md").read_text()
 
 
 def options() -> Iterator[tuple[str, str]]:
-    for known, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+    for command_name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         for inner in [command, *getattr(command, "commands", {}).values()]:
             yield from (
-                (known, option) for param in inner.params for option in param.opts if option[:2] == "--"
+                (command_name, option)
+                for param in inner.params
+                for option in param.opts
+                if option[:2] == "--"
             )
 
 
 @pytest.mark.parametrize("option", sorted({option for _, option in options()} - {"--help"}))
-def test_every_option_has_its_docs(option: str) -> None:
+def test_docs_describe_every_option(option: str) -> None:
     assert f"`{option}" in (ROOT / "docs/cli.md").read_text()
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.spelling)
-def test_every_operator_has_its_docs(operator: Operator) -> None:
-    """One row of the language's page each, with the sentence that is its declaration's."""
-    said = (ROOT / "docs/predicates.md").read_text()
-    assert f"| `{operator.spelling}` | {operator.meaning} |" in said
+def test_docs_describe_every_operator(operator: Operator) -> None:
+    """Each has one row on the page of the language, with the sentence of its declaration."""
+    page = (ROOT / "docs/predicates.md").read_text()
+    assert f"| `{operator.spelling}` | {operator.meaning} |" in page

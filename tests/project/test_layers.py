@@ -1,4 +1,4 @@
-"""Imports point one way, and heavy libraries stay in their one folder: the contracts of pyproject.toml hold."""
+"""The import contracts of pyproject.toml: layers point one way, and heavy libraries stay in one folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 
-def test_layers() -> None:
+def test_import_linter_finds_no_violation() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_helpers_of_kernels_are_called_by_kernels_only() -> None:
-    """They have no entrance for Python: calling one ends the process without a word."""
+def test_kernel_helpers_are_called_by_kernels_only() -> None:
+    """They have no Python entry point: calling one ends the process silently."""
     kernels = ROOT / "src/tidings/matching/kernels"
     helpers = {f"{file.stem}.{name}" for file in kernels.rglob("*.py") for name in inlined(file)}
     assert {"match._match_one", "codes.number_code"} <= helpers
@@ -40,10 +40,10 @@ def inlined(file: Path) -> Iterator[str]:
 
 
 def used_of_kernels(file: Path) -> Iterator[str]:
-    """What a module imports from kernels, or uses of kernels it imports: `module.name`."""
+    """Yield what a module imports from kernels, or uses of imported kernels, as `module.name`."""
     nodes = list(ast.walk(ast.parse(file.read_text())))
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    known = {
+    aliases = {
         alias.asname or alias.name: alias.name
         for node in imports
         for alias in node.names
@@ -53,20 +53,20 @@ def used_of_kernels(file: Path) -> Iterator[str]:
         if str(node.module).startswith("tidings.matching.kernels."):
             yield from (f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names)
     for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
-            yield f"{known[node.value.id]}.{node.attr}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield f"{aliases[node.value.id]}.{node.attr}"
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """`tidings --help` must answer at once: none of these may be imported to print it."""
+def test_help_imports_no_heavy_library() -> None:
+    """`tidings --help` must answer at once, so it must not import any of these."""
     heavy = {"numba", "numpy", "pyspark", "pyarrow", "pandas", "sqlalchemy", "lark"}
     code = "import sys, tidings; from tidings.cli import main; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not heavy & set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(process.stdout.split())
 
 
-def test_the_client_imports_nothing_of_the_engine() -> None:
-    """A program that uses the service needs neither Spark nor a database."""
+def test_client_imports_no_engine() -> None:
+    """A program that uses the client needs neither Spark nor a database."""
     heavy = {
         "numba",
         "numpy",
@@ -80,7 +80,7 @@ def test_the_client_imports_nothing_of_the_engine() -> None:
         "pydantic",
     }
     code = "import sys, tidings.client; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(process.stdout.split())
     assert not heavy & loaded
     assert len([name for name in loaded if name.startswith("tidings.")]) < 25

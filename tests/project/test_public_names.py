@@ -1,4 +1,4 @@
-"""The names a program may use: all of them lead somewhere, and importing the package costs nothing."""
+"""The public names: all of them resolve, and importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import tidings
 
 
 @pytest.mark.parametrize("name", tidings.__all__)
-def test_every_public_name_leads_somewhere(name: str) -> None:
+def test_public_name_resolves_and_has_docstring(name: str) -> None:
     assert getattr(tidings, name).__doc__
 
 
-def test_the_names_are_told_once() -> None:
+def test_public_names_are_declared_once() -> None:
     assert sorted(tidings.__all__) == sorted(tidings._PLACES) == dir(tidings)
 
 
-def test_what_is_not_public_is_not_there() -> None:
+def test_unknown_name_of_package_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tidings.nonsense  # noqa: B018

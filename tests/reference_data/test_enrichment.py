@@ -1,4 +1,4 @@
-"""Enriched publications: documents as bytes and as nodes, events as atoms and as values; both ways agree."""
+"""Enriched publications: documents as bytes and as nodes, events as atoms and as values, agree with each other."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from tidings.reference_data.declarations import declare
 from tidings.reference_data.enrichment import (
     Enrichment,
     Snapshot,
-    enriched_body,
-    enriched_document,
-    enriched_event,
-    opened,
+    enrich_body,
+    enrich_document,
+    enrich_event,
+    open_lookup,
 )
 from tidings.reference_data.tables import Row, read_file, write_rows
 from tidings.spark.decoder import Decoder, match_decoded
@@ -45,10 +45,10 @@ from tidings.spark.decoder import Decoder, match_decoded
 ROWS = ({"sector": ["tech & more"], "in": ["US", ""]}, {})
 
 
-def nodes(node: Node) -> Iterable[tuple[str, str]]:
+def places_and_values(node: Node) -> Iterable[tuple[str, str]]:
     yield place_of(node), node.value
     for child in node.children:
-        yield from nodes(child)
+        yield from places_and_values(child)
 
 
 ENRICHED = [
@@ -72,18 +72,18 @@ ENRICHED = [
 
 
 @pytest.mark.parametrize(("body", "frame"), ENRICHED)
-def test_a_document_gets_its_rows_at_its_end(body: bytes, frame: bytes) -> None:
+def test_enrich_body_appends_rows_to_root_element(body: bytes, frame: bytes) -> None:
     tag = b'<ref xmlns="">' if b"xmlns" in body else b"<ref>"
     refs = tag + b"<sector>tech &amp; more</sector><in>US</in><in></in></ref>" + tag + b"</ref>"
-    before, _, behind = frame.partition(b"%s")
-    assert enriched_body(body, ROWS) == before + refs + behind
-    assert list(nodes(xml_decoder.decode(enriched_body(body, ROWS)))) == list(
-        nodes(enriched_document(xml_decoder.decode(body), ROWS))
+    before, _, after = frame.partition(b"%s")
+    assert enrich_body(body, ROWS) == before + refs + after
+    assert list(places_and_values(xml_decoder.decode(enrich_body(body, ROWS)))) == list(
+        places_and_values(enrich_document(xml_decoder.decode(body), ROWS))
     )
 
 
-def test_what_is_added_is_in_no_namespace() -> None:
-    made = enriched_document(xml_decoder.decode(b'<a xmlns="urn:a"><ref/></a>'), [{"b": ["1"]}])
+def test_enrich_document_added_elements_have_no_namespace() -> None:
+    enriched = enrich_document(xml_decoder.decode(b'<a xmlns="urn:a"><ref/></a>'), [{"b": ["1"]}])
     places = [
         "/{urn:a}a[1]",
         "/{urn:a}a[1]/{urn:a}ref[1]",
@@ -91,9 +91,9 @@ def test_what_is_added_is_in_no_namespace() -> None:
         "/{urn:a}a[1]/ref[1]/b[1]",
         "/{urn:a}a[1]/ref[1]/b[1]/text()[1]",
     ]
-    assert [place for place, _ in nodes(made)] == places
-    again = xml_decoder.decode(enriched_body(b'<a xmlns="urn:a"><ref/></a>', [{"b": ["1"]}]))
-    assert [place for place, _ in nodes(again)] == places
+    assert [place for place, _ in places_and_values(enriched)] == places
+    decoded = xml_decoder.decode(enrich_body(b'<a xmlns="urn:a"><ref/></a>', [{"b": ["1"]}]))
+    assert [place for place, _ in places_and_values(decoded)] == places
 
 
 texts = st.text(st.sampled_from("ab<>&\"' \t\n\r]é日\U0001f600\x85\u2028{}/!-?"), max_size=6)
@@ -104,45 +104,51 @@ added = st.lists(st.dictionaries(names, st.lists(texts, min_size=1, max_size=2),
 @share(2)
 @given(st.lists(st.tuples(documents(), added), min_size=1, max_size=4))
 @example([("<a>]]&gt;</a>", [{"b": ["]]>"]}])])
-def test_enriched_bytes_are_the_definition(given: list[tuple[str, list[dict[str, list[str]]]]]) -> None:
-    """Also to the fast decoder, and beside documents that get nothing."""
-    wanted = []
-    for text, rows in given:
+def test_decoder_enriched_documents_agree_with_specification(
+    documents_and_rows: list[tuple[str, list[dict[str, list[str]]]]],
+) -> None:
+    """Holds for the batch decoder, and next to documents without rows."""
+    expected = []
+    for text, rows in documents_and_rows:
         try:
-            wanted.append(enriched_document(xml_decoder.decode(text.encode()), rows))
+            expected.append(enrich_document(xml_decoder.decode(text.encode()), rows))
         except DecodeProblem:
             assume(False)
-    decoder = Decoder(Environment(enrichment=_Fixed({i: rows for i, (_, rows) in enumerate(given) if rows})))
-    decoded = _decoded(decoder, [text.encode() for text, _ in given], "application/xml")
+    decoder = Decoder(
+        Environment(
+            enrichment=_FixedRows({i: rows for i, (_, rows) in enumerate(documents_and_rows) if rows})
+        )
+    )
+    decoded = _decode(decoder, [text.encode() for text, _ in documents_and_rows], "application/xml")
     assert decoded.problems == []
-    assert shown(decoded.atoms) == shown(atoms_of(wanted))
+    assert list_atoms(decoded.atoms) == list_atoms(atoms_of(expected))
 
 
-class _Fixed(Enrichment):
-    """Adds what it was given, whatever the values are."""
+class _FixedRows(Enrichment):
+    """An enrichment that always adds the given rows."""
 
     def __init__(self, added: Mapping[int, Any]) -> None:
         super().__init__(())
         self.added = added
 
-    def found(self, atoms: Any, are_documents: bool) -> dict[int, Any]:
+    def find_rows(self, atoms: Any, are_documents: bool) -> dict[int, Any]:
         return dict(self.added)
 
 
-def shown(atoms: Any) -> list[list[tuple[str, str, int]]]:
-    """Tag path, value and parent of all atoms, document by document; texts are one span in each."""
-    made = []
+def list_atoms(atoms: Any) -> list[list[tuple[str, str, int]]]:
+    """Return tag path, value and parent of all atoms of each document, whose texts are one span."""
+    atoms_by_document = []
     for first, last in zip(atoms.starts, atoms.starts[1:], strict=False):
         rows = []
         for k in range(first, last):
             start = int(atoms.payload[k])
             value = atoms.text[start : start + atoms.length[k]].tobytes().decode()
             rows.append((atoms.paths[atoms.path[k]], value, int(atoms.parent[k])))
-        made.append(rows)
-    return made
+        atoms_by_document.append(rows)
+    return atoms_by_document
 
 
-def _decoded(decoder: Decoder, bodies: Sequence[bytes], media_type: str) -> DecodedPublications:
+def _decode(decoder: Decoder, bodies: Sequence[bytes], media_type: str) -> DecodedPublications:
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends = np.cumsum(sizes)
     return decoder.decode(media_type, np.frombuffer(b"".join(bodies), np.uint8), ends - sizes, ends)
@@ -164,7 +170,7 @@ SECTORS = """
 """
 
 
-def test_documents_are_looked_up_as_text(tmp_path: Path) -> None:
+def test_decoder_documents_are_looked_up_as_text(tmp_path: Path) -> None:
     enrichment = Enrichment(
         [snapshot(tmp_path, "z", "/stock/symbol", SECTORS), snapshot(tmp_path, "a", "//@id", '{"k": 7, "n": 1}')]
     )  # fmt: skip
@@ -177,7 +183,7 @@ def test_documents_are_looked_up_as_text(tmp_path: Path) -> None:
         b"<stock><symbol>7</symbol><symbol>b</symbol><symbol>a</symbol></stock>",
         b"<other><symbol>IBM</symbol></other>",
     ]
-    decoded = _decoded(decoder, bodies, "text/xml")
+    decoded = _decode(decoder, bodies, "text/xml")
     tech, services = {"sector": ["tech"], "since": ["1911"]}, {"sector": ["services"]}
     assert decoded.added == {
         0: [tech, services],
@@ -185,14 +191,14 @@ def test_documents_are_looked_up_as_text(tmp_path: Path) -> None:
         4: [{"sector": ["seven"]}, {"sector": ["both"]}],
     }
     assert [place for place, _ in decoded.problems] == [1]
-    wanted = [
-        None if i == 1 else enriched_document(xml_decoder.decode(body), decoded.added.get(i, ()))
+    expected = [
+        None if i == 1 else enrich_document(xml_decoder.decode(body), decoded.added.get(i, ()))
         for i, body in enumerate(bodies)
     ]
-    assert shown(decoded.atoms) == shown(atoms_of(wanted))
+    assert list_atoms(decoded.atoms) == list_atoms(atoms_of(expected))
 
 
-def test_subscriptions_see_what_is_added(tmp_path: Path) -> None:
+def test_match_decoded_subscriptions_match_added_rows(tmp_path: Path) -> None:
     texts = {
         "sector": '/stock/ref/sector = "tech"',
         "both": '//ref[sector = "tech" and since < 1912]',
@@ -210,13 +216,13 @@ def test_subscriptions_see_what_is_added(tmp_path: Path) -> None:
     ]
     pairs = [
         (int(place), id)
-        for matches in match_decoded(_decoded(decoder, bodies, "application/xml"), "application/xml", index)
+        for matches in match_decoded(_decode(decoder, bodies, "application/xml"), "application/xml", index)
         for place, id in matches.pairs()
     ]
     assert sorted(pairs) == [(0, "both"), (0, "own"), (0, "sector"), (1, "none")]
 
 
-def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path) -> None:
+def test_decoder_too_large_enriched_document_is_matched_without_rows(tmp_path: Path) -> None:
     lines = "".join(f'{{"k": "IBM", "n": {n}}}\n' for n in range(400))
     decoder = Decoder(Environment(enrichment=Enrichment([snapshot(tmp_path, "s", "//symbol", lines)])))
     bodies = [
@@ -224,12 +230,13 @@ def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path
         b"<a><symbol>IBM</symbol></a>",
         b"<a><symbol>HAL</symbol></a>",
     ]
-    decoded = _decoded(decoder, bodies, "application/xml")
+    decoded = _decode(decoder, bodies, "application/xml")
     assert decoded.rejects == []
     [(place, problem)] = decoded.plain
     assert place == 0
     assert problem.headline() == (
-        "matched without reference data, because with it the document declares too many namespaces; "
+        "matched without reference data, because the enriched publication is rejected: "
+        "the document declares too many namespaces; "
         "accepted: at most 256 declarations (the limit namespaces)"
     )
     assert sorted(decoded.added) == [1]
@@ -240,7 +247,7 @@ def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path
     ("kind", "on", "body"),
     [("text/xml", "//a", b"<x><a>k</a><a>k</a></x>"), ("application/json", "a", b'{"a": ["k", "k"]}')],
 )
-def test_rows_beyond_the_limit_are_not_added(
+def test_decoder_rows_beyond_limit_are_not_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, on: str, body: bytes
 ) -> None:
     monkeypatch.setattr(enrichment, "MOST_ADDED", 5)
@@ -248,27 +255,28 @@ def test_rows_beyond_the_limit_are_not_added(
         Enrichment([snapshot(tmp_path, name, on, '{"k": "k", "n": 1}\n' * rows)])
         for name, rows in (("few", 5), ("many", 6))
     )
-    assert len(_decoded(Decoder(Environment(enrichment=few)), [body], kind).added[0]) == 5
-    decoded = _decoded(Decoder(Environment(enrichment=many)), [body], kind)
+    assert len(_decode(Decoder(Environment(enrichment=few)), [body], kind).added[0]) == 5
+    decoded = _decode(Decoder(Environment(enrichment=many)), [body], kind)
     assert (decoded.rejects, decoded.added) == ([], {})
     [(place, problem)] = decoded.problems
     assert place == 0
     assert problem.headline() == (
-        "matched without reference data, because with it the publication has too many rows; "
+        "matched without reference data, because the enriched publication is rejected: "
+        "the publication matches too many rows; "
         "received 6 rows or more; accepted: at most 5 rows of reference tables"
     )
 
 
-def test_tables_that_nobody_uses_are_let_go(tmp_path: Path) -> None:
+def test_open_lookup_unused_table_is_released(tmp_path: Path) -> None:
     table = snapshot(tmp_path, "t", "a", '{"k": 1, "n": 1}')
     first = Enrichment([table])
-    assert opened(table) is opened(table)
+    assert open_lookup(table) is open_lookup(table)
     second = Enrichment([table])
-    kept = weakref.ref(opened(table))
+    reference = weakref.ref(open_lookup(table))
     del first
-    assert kept() is opened(table)
+    assert reference() is open_lookup(table)
     del second
-    assert kept() is None
+    assert reference() is None
 
 
 values = st.sampled_from([1, 1.0, 2.5, 2**53, 2**53 + 1, "1", "IBM", "é\n", True, False, "", -0.0, 0])
@@ -278,48 +286,48 @@ objects = st.fixed_dictionaries(
 keys = st.lists(st.tuples(st.lists(values, min_size=1, max_size=2), values), max_size=6)
 
 
-def same(one: Any, other: Any) -> bool:
-    """A number equals a number, a string a string; a boolean is neither."""
+def same_value(one: Any, other: Any) -> bool:
+    """Compare values of the same kind: a boolean is neither a number nor a string."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def spelled(event: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
-    """So that 1, 1.0 and true are three values."""
+def repr_values(event: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
+    """Represent values as texts, so that 1, 1.0 and true differ."""
     return {path: list(map(repr, values)) for path, values in event.items()}
 
 
-@given(table=keys, given=st.lists(objects, min_size=1, max_size=4))
-def test_enriched_events_are_the_definition(
-    table: list[tuple[list[Any], Any]], given: list[dict[str, Any]], tmp_path_factory: Any
+@given(table=keys, contents=st.lists(objects, min_size=1, max_size=4))
+def test_decoder_enriched_events_agree_with_specification(
+    table: list[tuple[list[Any], Any]], contents: list[dict[str, Any]], tmp_path_factory: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
     write_rows([Row(tuple(keys), {"x": (value,)}) for keys, value in table], folder / "t.parquet")
     enrichment = Enrichment([Snapshot(declare("t", "t.csv", "k", "k"), str(folder / "t.parquet"))])
     decoder = Decoder(Environment({AtomShape.FLAT: ["n", "ref.x"]}, enrichment=enrichment))
-    bodies = [json.dumps(one).encode() for one in given]
-    decoded = _decoded(decoder, bodies, "application/json")
-    wanted = []
+    bodies = [json.dumps(content).encode() for content in contents]
+    decoded = _decode(decoder, bodies, "application/json")
+    expected = []
     for body in bodies:
         plain = json_decoder.decode(body)
         rows = [
             {"x": (value,)}
             for keys, value in table
-            if any(same(key, found) for key in keys for found in plain.get("k", ()))
+            if any(same_value(key, value) for key in keys for value in plain.get("k", ()))
         ]
-        wanted.append(enriched_event(plain, rows))
-    assert [spelled(one) for one in events_of(decoded.atoms)] == [spelled(one) for one in wanted]
+        expected.append(enrich_event(plain, rows))
+    assert [*map(repr_values, events_of(decoded.atoms))] == [*map(repr_values, expected)]
     added = [decoded.added.get(place, ()) for place in range(len(bodies))]
-    assert [*map(enriched_event, map(json_decoder.decode, bodies), added)] == wanted
+    assert [*map(enrich_event, map(json_decoder.decode, bodies), added)] == expected
 
 
-def test_a_schema_is_about_what_publishers_say(tmp_path: Path) -> None:
-    """An event of a type that is not open may be enriched all the same."""
+def test_decoder_schema_checks_event_before_enrichment(tmp_path: Path) -> None:
+    """An event of a closed type may be enriched with undeclared attributes."""
     schema = extend(EventSchema(), SCHEMA).schema
     tables = [snapshot(tmp_path, "t", "price", '{"k": 9, "class": "cheap"}\n{"k": "9", "class": "odd"}')]
     paths = {AtomShape.FLAT: ["ref.class"]}
     decoder = Decoder(Environment(paths, schema, "id", Enrichment(tables)))
     body = b'{"event_type": "furniture", "price": 9, "category": "chair"}'
-    decoded = _decoded(decoder, [body, b'{"event_type": "furniture"}'], "application/json")
+    decoded = _decode(decoder, [body, b'{"event_type": "furniture"}'], "application/json")
     assert [place for place, _ in decoded.rejects] == [1]
     assert decoded.added == {0: [{"class": ["cheap"]}]}
-    assert enriched_event(json_decoder.decode(body, schema), decoded.added[0])["ref.class"] == ["cheap"]
+    assert enrich_event(json_decoder.decode(body, schema), decoded.added[0])["ref.class"] == ["cheap"]

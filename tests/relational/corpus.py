@@ -1,4 +1,4 @@
-"""Documents and subscriptions for the engines, and what the definition says they match."""
+"""Documents and subscriptions for the engines, and their matches by the specification."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tidings.errors import SubscriptionError
 from tidings.matching.compiler.language import Context
 
 
-def gathered(strategy, count, number):
-    """So many examples of a strategy: for what is too slow to be asked about one at a time."""
-    found = []
+def draw_examples(strategy, count, number):
+    """Draw `count` examples of a strategy, for tests that are too slow for one example at a time."""
+    examples = []
 
     @seed(number)
     @settings(
@@ -25,21 +25,23 @@ def gathered(strategy, count, number):
     )
     @given(strategy)
     def gather(example):
-        found.append(example)
+        examples.append(example)
 
     gather()
-    return found
+    return examples
 
 
-def generated(documents_count, texts_count, number):
-    """Bodies by name, and texts by id, all that the compiler takes."""
-    bodies = dict.fromkeys(gathered(documents(), documents_count, number))
-    texts = dict.fromkeys(xpath_parser.show(each) for each in gathered(expressions(), texts_count, number))
+def draw_corpus(documents_count, texts_count, number):
+    """Draw bodies by name, and texts by id that the compiler accepts."""
+    bodies = dict.fromkeys(draw_examples(documents(), documents_count, number))
+    texts = dict.fromkeys(
+        xpath_parser.show(each) for each in draw_examples(expressions(), texts_count, number)
+    )
     named = {f"d{n}": body.encode() for n, body in enumerate(bodies)}
-    return named, {f"s{n}": text for n, text in enumerate(filter(is_taken, texts))}
+    return named, {f"s{n}": text for n, text in enumerate(filter(can_compile, texts))}
 
 
-def is_taken(text):
+def can_compile(text):
     try:
         twigs_of(xpath_parser.parse(text), Context(text))
     except SubscriptionError:
@@ -50,23 +52,23 @@ def is_taken(text):
 FIELDS = ("price", "open", "high", "volume")
 
 
-def stocks(documents_count, texts_count, number):
-    """Quotes and conjunctions of ranges, some with an equality: what buckets are for."""
+def draw_quotes(documents_count, texts_count, number):
+    """Draw quotes, and conjunctions of ranges for buckets, some with an equality."""
     dice = Random(number)
     bodies, texts = {}, {}
     for n in range(documents_count):
         values = "".join(f"<{field}>{dice.randrange(20)}</{field}>" for field in FIELDS)
         bodies[f"q{n}"] = f"<stock><symbol>S{dice.randrange(3)}</symbol>{values}</stock>".encode()
     for n in range(texts_count):
-        asked = [f"/stock/symbol = 'S{dice.randrange(3)}'"] if dice.random() < 0.7 else []
+        predicates = [f"/stock/symbol = 'S{dice.randrange(3)}'"] if dice.random() < 0.7 else []
         for field in dice.sample(FIELDS, dice.randrange(1, len(FIELDS) + 1)):
-            asked.append(f"/stock/{field} {dice.choice(('<', '<=', '>', '>='))} {dice.randrange(20)}")
-        texts[f"r{n}"] = " and ".join(asked)
+            predicates.append(f"/stock/{field} {dice.choice(('<', '<=', '>', '>='))} {dice.randrange(20)}")
+        texts[f"r{n}"] = " and ".join(predicates)
     return bodies, texts
 
 
-def expected(bodies, texts):
-    """The pairs that the definition gives."""
-    asked = [(id, xpath_parser.parse(text)) for id, text in texts.items()]
-    read = [(name, decode(body)) for name, body in bodies.items()]
-    return {(name, id) for name, document in read for id, tree in asked if matches(tree, document)}
+def expected_pairs(bodies, texts):
+    """Return the pairs of the specification."""
+    trees = [(id, xpath_parser.parse(text)) for id, text in texts.items()]
+    decoded = [(name, decode(body)) for name, body in bodies.items()]
+    return {(name, id) for name, document in decoded for id, tree in trees if matches(tree, document)}

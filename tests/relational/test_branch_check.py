@@ -1,4 +1,4 @@
-"""The branch check: relations from branching points to nodes, their natural join, and the definition."""
+"""The branch check: relations from branching points to nodes, their natural join, and the specification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.relational.corpus import is_taken
+from tests.relational.corpus import can_compile
 from tests.support.strategies.xpaths import documents, expressions
 from tidings.documents.explanation import matches
 from tidings.documents.model import steps_of
@@ -25,11 +25,11 @@ SHOWN = ["{bp#1},{2}", "{bp#1,bp#2},{2,4},{3,4}", "{},{}", "{bp#12},{1},{200}"]
 
 
 @pytest.mark.parametrize("text", SHOWN)
-def test_positions_are_written_as_in_the_paper(text):
+def test_bp_position_show_is_notation_of_paper(text):
     assert BpPosition.read(text).show() == text
 
 
-def test_an_id_path_gives_a_tuple_for_each_array():
+def test_bp_position_relation_has_tuple_for_each_array():
     relation = BpPosition((1, 2), ((2, 4), (3, 4))).relation("1.16.17.18.19")
     assert relation == Relation((1, 2), frozenset({("16", "18"), ("17", "18")}))
 
@@ -46,26 +46,26 @@ def relations(draw):
 
 
 @given(relations(), relations())
-def test_natural_join(left, right):
-    """All pairs of rows that agree where they speak of the same point."""
+def test_relation_join_is_natural_join(left, right):
+    """The join has all pairs of rows that agree on common points."""
     columns = (*left.points, *(p for p in right.points if p not in left.points))
     joined = set()
-    for mine, theirs in product(left.rows, right.rows):
-        a, b = dict(zip(left.points, mine, strict=True)), dict(zip(right.points, theirs, strict=True))
+    for left_row, right_row in product(left.rows, right.rows):
+        a, b = dict(zip(left.points, left_row, strict=True)), dict(zip(right.points, right_row, strict=True))
         if all(a[p] == b[p] for p in a.keys() & b.keys()):
             joined.add(tuple((a | b)[p] for p in columns))
     assert left.join(right) == Relation(columns, frozenset(joined))
 
 
-def test_one_of_the_nodes_of_each_branch_is_enough():
-    """The second branch has found two nodes; only one of them is in the element of the first."""
+def test_brpred_one_matching_node_of_each_branch_suffices():
+    """The second branch has two nodes; only one of them is in the element of the first."""
     known = {(7, 50): BpPosition((1,), ((2,),)), (8, 51): BpPosition((1,), ((2,),))}
-    here, there = BranchNode(8, "1.2.5"), BranchNode(8, "1.9.10")
-    assert brpred([50, 51], [[BranchNode(7, "1.2.3")], [there, here]], known)
-    assert not brpred([50, 51], [[BranchNode(7, "1.2.3")], [there]], known)
+    inside, outside = BranchNode(8, "1.2.5"), BranchNode(8, "1.9.10")
+    assert brpred([50, 51], [[BranchNode(7, "1.2.3")], [outside, inside]], known)
+    assert not brpred([50, 51], [[BranchNode(7, "1.2.3")], [outside]], known)
 
 
-def test_branches_without_points_meet_anyway():
+def test_brpred_branches_without_points_always_match():
     known = {(7, 50): BpPosition((), ((),)), (8, 51): BpPosition((), ((),))}
     assert brpred([50, 51], [[BranchNode(7, "1.2")], [BranchNode(8, "1.3")]], known)
 
@@ -73,10 +73,10 @@ def test_branches_without_points_meet_anyway():
 ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def passes(row, op, literal):
-    """What is asked of a node's value."""
+def satisfies(row, op, literal):
+    """Return whether the value of a node satisfies a test."""
     if op.startswith("not "):
-        return not passes(row, op.removeprefix("not "), literal)
+        return not satisfies(row, op.removeprefix("not "), literal)
     if op == "exists":
         return True
     if op in ORDERS:
@@ -87,39 +87,39 @@ def passes(row, op, literal):
     return literal in row.value if op == "contains" else row.value.startswith(literal)
 
 
-def holds(alternative, rows):
-    """Whether nodes satisfy all branches and meet."""
-    found, known = [], {}
+def alternative_matches(alternative, rows):
+    """Return whether nodes satisfy all branches and have common branching points."""
+    branch_nodes, known = [], {}
     for number, branch in enumerate(alternative.branches):
         path = LinearPath.of(branch.path)
         nodes = [
             row
             for row in rows
-            if path.fits(steps_of(row.tagpath)) and passes(row, branch.operator, branch.literal)
+            if path.fits(steps_of(row.tagpath)) and satisfies(row, branch.operator, branch.literal)
         ]
         if not nodes:
             return False
         for row in nodes:
             known[hash(row.tagpath), number] = bp_position(branch.path, branch.info, row.tagpath)
-        found.append([BranchNode(hash(row.tagpath), row.idpath) for row in nodes])
-    return brpred(range(len(found)), found, known)
+        branch_nodes.append([BranchNode(hash(row.tagpath), row.idpath) for row in nodes])
+    return brpred(range(len(branch_nodes)), branch_nodes, known)
 
 
-texts = expressions().map(xpath_parser.show).filter(is_taken)
+texts = expressions().map(xpath_parser.show).filter(can_compile)
 
 
 @given(documents(), st.lists(texts, min_size=5, max_size=10))
 @example("<a><b><c/><b><x y='v3'/></b></b></a>", ["/a//b[c]/x/@y = 'v3'", "/a//b[c]//x/@y = 'v3'"])
-def test_alternatives_find_what_the_definition_finds(document, asked):
+def test_alternatives_agree_with_specification(document, examples):
     node = decode(document.encode())
     rows = list(rows_of("d", node, WantedPaths(["//*", "//@*", "//text()"])))
     assert all(row.number is None or not isnan(row.number) for row in rows)
-    for text in asked:
+    for text in examples:
         alternatives = alternatives_of(text)
         expected = matches(xpath_parser.parse(text), node)
-        found = [holds(each, rows) for each in alternatives]
-        certain = [held for held, each in zip(found, alternatives, strict=True) if each.exact]
-        # Whatever is exact is right; whatever is not may be too much, never too little.
-        assert any(certain) <= expected <= any(found), text
-        if len(certain) == len(found):
-            assert any(found) is expected, text
+        results = [alternative_matches(each, rows) for each in alternatives]
+        certain = [result for result, each in zip(results, alternatives, strict=True) if each.exact]
+        # An exact alternative is right; another one may match too much, never too little.
+        assert any(certain) <= expected <= any(results), text
+        if len(certain) == len(results):
+            assert any(results) is expected, text

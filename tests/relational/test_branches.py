@@ -1,11 +1,11 @@
-"""Twigs as branches (paths, tests, meeting points), and templates that give what the compiler gives."""
+"""Twigs as branches (paths, tests, branching points), and templates that agree with the compiler."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 
-from tests.relational.corpus import is_taken
+from tests.relational.corpus import can_compile
 from tests.support.strategies.xpaths import expressions
 from tidings.documents.model import Axis, NodeKind
 from tidings.documents.twigs import DOCUMENT, TwigNode, ValueTest
@@ -33,35 +33,35 @@ def equal(literal, negated=False):
     return ValueTest(ValueOperator.EQUAL, literal, negated)
 
 
-def test_branches_meet_where_two_things_are_asked():
+def test_alternative_of_node_with_two_conditions_is_branching_point():
     twig = (node(DOCUMENT, "a", axis=BELOW), node(0, "b", equal("v")), node(0, "c"))
     expected = (Branch("//a/b", "=", "v", ((1, 1),)), Branch("//a/c", "exists", None, ((1, 1),)))
     assert alternative_of(twig) == Alternative(expected, exact=True)
 
 
-def test_the_document_element_is_no_branching_point():
+def test_alternative_of_document_element_is_no_branching_point():
     twig = (node(DOCUMENT, "a"), node(0, "b", equal("v")), node(0, "c", equal("w")))
     assert [branch.points for branch in alternative_of(twig).branches] == [(), ()]
 
 
-def test_two_tests_of_one_node_meet_in_it():
+def test_alternative_of_two_tests_of_node_has_node_as_branching_point():
     above, below = ValueTest(ValueOperator.GREATER, 5.0), ValueTest(ValueOperator.LESS, 9.0)
     twig = (node(DOCUMENT, "a"), node(0, "b", above, below))
     expected = (Branch("/a/b", ">", 5.0, ((1, 2),)), Branch("/a/b", "<", 9.0, ((1, 2),)))
     assert alternative_of(twig).branches == expected
 
 
-def test_what_must_not_be_there_is_left_to_verification():
+def test_alternative_of_negated_node_is_not_exact():
     twig = (node(DOCUMENT, "a", axis=BELOW), node(0, "b", negated=True), node(1, "c", equal("v")))
     assert alternative_of(twig) == Alternative((Branch("//a", "exists"),), exact=False)
 
 
-def test_nothing_is_left_of_what_only_must_not_be_there():
+def test_alternative_of_only_negated_node_has_no_branches():
     assert alternative_of((node(DOCUMENT, "a", negated=True),)) == Alternative((), exact=False)
 
 
-def test_a_test_that_must_fail_is_one_of_its_own():
-    """`not(. < 5)` also holds of what is no number, so it is not `. >= 5`; `not(. = 5)` is `. != 5`."""
+def test_alternative_of_negated_test_has_own_operator():
+    """`not(. < 5)` also holds for values that are no numbers, so it is not `. >= 5`; `not(. = 5)` is `. != 5`."""
     less = ValueTest(ValueOperator.LESS, 5.0, negated=True)
     assert alternative_of((node(DOCUMENT, "a", less),)).branches[0].operator == "not <"
     assert alternative_of((node(DOCUMENT, "a", equal(5.0, negated=True)),)).branches[0].operator == "!="
@@ -69,7 +69,7 @@ def test_a_test_that_must_fail_is_one_of_its_own():
     assert alternative_of((node(DOCUMENT, "a", unequal),)).branches[0].operator == "="
 
 
-def test_of_the_first_node_some_node_is_asked_then_verified():
+def test_alternative_of_test_of_first_node_is_not_exact():
     contains = ValueTest(ValueOperator.CONTAINS, "v")
     twig = (node(DOCUMENT, "a", axis=BELOW, firsts=(contains,)), node(0, "b", leads_on=True))
     assert alternative_of(twig) == Alternative((Branch("//a/b", "contains", "v"),), exact=False)
@@ -89,30 +89,30 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS)
-def test_equalities_come_first_then_ranges_and_existence_last(text, expected):
+def test_alternatives_order_equalities_before_ranges_before_existence(text, expected):
     (alternative,) = alternatives_of(text)
-    shown = [_shown(branch) for branch in alternative.branches]
+    shown = [_show_branch(branch) for branch in alternative.branches]
     for together in expected:
         assert set(shown[: len(together)]) == together
         del shown[: len(together)]
     assert not shown
 
 
-def test_what_is_asked_twice_counts_once():
+def test_alternative_of_repeated_condition_counts_once():
     twig = (node(DOCUMENT, "a", axis=BELOW), node(0, "b", equal("v")), node(0, "b", equal("v")))
     assert alternative_of(twig).branches == (Branch("//a/b", "=", "v", ((1, 1),)),)
 
 
-def _shown(branch):
+def _show_branch(branch):
     literal = "" if branch.literal is None else f" {branch.literal}"
     return f"{branch.path} {branch.operator}{literal}" + (f" {branch.info}" if branch.info else "")
 
 
-def test_alternatives_of_an_or():
+def test_alternatives_of_or_are_its_parts():
     assert [len(each.branches) for each in alternatives_of("/a/b = 1 or (/a/c = 2 and /a/d = 3)")] == [1, 2]
 
 
-ALIKE = [
+PAIRS_OF_TEXTS = [
     ("/a/b = 'v' and /a/c > 5", '/a/b = "w w" and /a/c > .25', 1),
     ("/a/b = 5 or /a/b = 5", "/a/b = 5 or /a/b = 6", 1),
     ("/a/b > - 5", "/a/b > - 6", 1),
@@ -122,7 +122,7 @@ ALIKE = [
         "/a/b\u00b75",
         "/a/b\u00b76",
         1,
-    ),  # the shape is the same, and has no template: the numbers are part of names
+    ),  # the shape is the same but has no template, because the numbers are part of names
     ("/a/b < '5'", "/a/b < '6'", 1),
     ("declare namespace p = 'urn:x'; /p:a", "declare namespace p = 'urn:y'; /p:a", 1),
     ("/a/b = ''", "/a/b = 'v'", 1),
@@ -131,51 +131,54 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "shapes"), ALIKE)
-def test_texts_of_one_shape(first, second, shapes):
+@pytest.mark.parametrize(("first", "second", "shapes"), PAIRS_OF_TEXTS)
+def test_templates_texts_of_one_shape_share_template(first, second, shapes):
     templates = Templates()
     for text in (first, second, first):
-        assert same(templates.predicate_sets_of(text), predicate_sets_of(text))
+        assert same_sets(templates.predicate_sets_of(text), predicate_sets_of(text))
     assert len(templates.known) == shapes
 
 
-def same(one, other):
-    """Alternatives that are the same twice may be there twice."""
-    return {(tuple(p), exact) for p, exact in one} == {(tuple(p), exact) for p, exact in other}
+def same_sets(first, second):
+    """Compare alternatives without regard to repetitions."""
+    return {(tuple(p), exact) for p, exact in first} == {(tuple(p), exact) for p, exact in second}
 
 
 @pytest.mark.parametrize(
     "text", ["/a[2]", "contains(/a, '')", "/a = " + "9" * 400, "/a < 'x'", "/a[", "/a and 5"]
 )
-def test_what_the_compiler_refuses_is_refused(text):
+def test_templates_invalid_text_is_rejected_as_by_compiler(text):
     templates = Templates()
     for _ in range(2):
-        with pytest.raises(SubscriptionError) as said:
+        with pytest.raises(SubscriptionError) as compiler_problem:
             predicate_sets_of(text)
-        with pytest.raises(SubscriptionError) as here:
+        with pytest.raises(SubscriptionError) as template_problem:
             templates.predicate_sets_of(text)
-        assert here.value.facts() == said.value.facts()
+        assert template_problem.value.facts() == compiler_problem.value.facts()
 
 
-def test_texts_that_are_too_long():
+def test_templates_too_long_text_is_rejected():
     templates = Templates()
     templates.predicate_sets_of("/a = 'v'")
     with pytest.raises(SubscriptionError, match="long"):
         templates.predicate_sets_of(f"/a = '{'v' * 20_000}'")
 
 
-@given(expressions().map(xpath_parser.show).filter(is_taken))
-def test_templates_mean_what_the_compiler_means(text):
-    """Sorting by literals may put predicates in another order, which means the same."""
+@given(expressions().map(xpath_parser.show).filter(can_compile))
+def test_templates_generated_texts_agree_with_compiler(text):
+    """Sorting by literals may change the order of predicates, which does not change the meaning."""
     templates = Templates()
     for _ in range(2):
-        found, expected = templates.predicate_sets_of(text), predicate_sets_of(text)
-        assert {_unordered(each) for each in found} == {_unordered(each) for each in expected}
+        sets, expected = templates.predicate_sets_of(text), predicate_sets_of(text)
+        assert {_unordered_predicates(each) for each in sets} == {
+            _unordered_predicates(each) for each in expected
+        }
 
 
-def _unordered(asked):
-    """What an alternative asks, whatever the order in which its branching points are numbered."""
+def _unordered_predicates(alternative):
+    """Return the predicates of an alternative without the numbers of its branching points."""
     shown = sorted(
-        (p.path, p.op, str(p.value), str(p.number), p.info.count("&"), bool(p.info)) for p in asked.predicates
+        (p.path, p.op, str(p.value), str(p.number), p.info.count("&"), bool(p.info))
+        for p in alternative.predicates
     )
-    return tuple(dict.fromkeys(shown)), asked.exact
+    return tuple(dict.fromkeys(shown)), alternative.exact

@@ -23,7 +23,7 @@ from tidings.spark.batch.job import BatchRequest
 
 
 @pytest.fixture
-def request_of(tmp_path):
+def make_request(tmp_path):
     def write(*texts, language="xpath"):
         file = tmp_path / "subs.jsonl"
         fields = [
@@ -38,31 +38,31 @@ def request_of(tmp_path):
 TEXTS = ("/a/b = 'v' and /a/c > 1 and /a/d", "/a/b = 'w'", "/a[")
 
 
-def test_a_small_file_is_not_opened(request_of):
-    request = request_of("no", "XPath [")
+def test_choose_engine_small_file_is_not_opened(make_request):
+    request = make_request("no", "XPath [")
     choice = choose_engine(request, memory=1_000_000)
     size = request.subscriptions.stat().st_size
     assert choice.engine is Engine.INDEX
     assert choice.why == f"index: {size} bytes of subscriptions fit where 1.0 MB are free"
 
 
-def test_a_large_file_is_judged_by_what_it_asks(request_of):
-    choice = choose_engine(request_of(*TEXTS), memory=100)
+def test_choose_engine_large_file_is_judged_by_predicates(make_request):
+    choice = choose_engine(make_request(*TEXTS), memory=100)
     assert choice.engine is Engine.RELATIONAL
     assert choice.layout == Layout(Plan.UNROLL, unroll=3)
     assert choice.why.startswith("relational, unroll: 2.0 predicates each")
 
 
-def test_other_languages_are_the_indexs(request_of):
-    choice = choose_engine(request_of("price < 5", language="predicates"), memory=10)
+def test_choose_engine_other_languages_use_index(make_request):
+    choice = choose_engine(make_request("price < 5", language="predicates"), memory=10)
     assert (
         choice.why
         == "index: the relational engine only supports XPath, and some subscriptions are not XPaths"
     )
 
 
-def test_choose_engine_relational_with_other_languages_is_refused_at_once(request_of):
-    request = request_of("price < 5", "price < 6", language="predicates")
+def test_choose_engine_relational_with_other_languages_is_rejected_early(make_request):
+    request = make_request("price < 5", "price < 6", language="predicates")
     for engine, plan in ((Engine.RELATIONAL, None), (None, Plan.SHARE)):
         with pytest.raises(
             InputError, match="only supports XPath; received 2 subscriptions of 2 in other languages"
@@ -70,8 +70,8 @@ def test_choose_engine_relational_with_other_languages_is_refused_at_once(reques
             choose_engine(request, engine, plan)
 
 
-def test_what_is_asked_for(request_of):
-    request = request_of(*TEXTS)
+def test_choose_engine_requested_engine_and_plan_are_used(make_request):
+    request = make_request(*TEXTS)
     assert choose_engine(request, Engine.INDEX).layout is None
     assert choose_engine(request, plan=Plan.SHARE).layout.plan is Plan.SHARE
     assert choose_engine(request, Engine.RELATIONAL, unroll=2).layout == Layout(Plan.UNROLL, unroll=2)
@@ -87,13 +87,13 @@ def test_what_is_asked_for(request_of):
         (None, None, 0),
     ],
 )
-def test_what_contradicts_itself_is_refused(request_of, engine, plan, unroll):
+def test_choose_engine_contradictory_request_is_rejected(make_request, engine, plan, unroll):
     with pytest.raises(InputError):
-        choose_engine(request_of(*TEXTS), engine, plan, unroll)
+        choose_engine(make_request(*TEXTS), engine, plan, unroll)
 
 
-def test_names(request_of):
-    request = request_of(*TEXTS)
+def test_asked_for_names_of_engines_and_plans(make_request):
+    request = make_request(*TEXTS)
     assert asked_for(request, "relational", "share-bucket", None).layout.plan is Plan.SHARE_BUCKET
     assert asked_for(request, "index", None, None).why == "index: as requested"
     with pytest.raises(InputError, match=r"no such plan.*accepted: share, share-bucket, unroll"):
@@ -102,7 +102,7 @@ def test_names(request_of):
         asked_for(request, "rational", None, None)
 
 
-def test_some_memory_is_free():
+def test_free_memory_is_positive():
     assert free_memory() > 1_000_000
 
 
@@ -110,7 +110,7 @@ GB = 1_000_000_000
 MIXED = Sizes(100_000_000, 5.0, 8, 0.0, 0.5)
 
 
-def test_what_fits_into_memory_is_indexed():
+def test_choose_subscriptions_that_fit_memory_use_index():
     choice = choose(Sizes(1_000_000, 5.0, 5, 0.0, 0.5), 8 * GB)
     assert choice == Choice(
         Engine.INDEX,
@@ -119,7 +119,7 @@ def test_what_fits_into_memory_is_indexed():
     )
 
 
-def test_what_does_not_fit_is_joined():
+def test_choose_subscriptions_beyond_memory_use_relational_engine():
     choice = choose(MIXED, 8 * GB)
     assert (choice.engine, choice.layout) == (Engine.RELATIONAL, Layout(Plan.UNROLL, unroll=6))
     assert choice.why == (
@@ -145,23 +145,23 @@ PLANS = [
 
 
 @pytest.mark.parametrize(("sizes", "plan", "why"), PLANS)
-def test_plans_by_what_subscriptions_look_like(sizes, plan, why):
+def test_choose_plan_depends_on_subscriptions(sizes, plan, why):
     choice = choose(sizes, GB, Engine.RELATIONAL)
     assert choice.layout is not None and choice.layout.plan is plan
     assert f"relational as requested, {plan.value}: {why}" in choice.why
 
 
-def test_what_is_asked_for_is_kept_to():
+def test_choose_requested_engine_and_plan_are_used():
     assert choose(MIXED, 1, Engine.INDEX) == Choice(Engine.INDEX, "index: as requested")
     choice = choose(MIXED, 1_000 * GB, plan=Plan.SHARE)
     assert (choice.engine, choice.why) == (Engine.RELATIONAL, "relational, share: as requested")
 
 
-def test_sizes_of_a_sample():
+def test_sizes_of_sample_has_averages():
     texts = ["/a/b = 'v' and /a/c > 1", "/a/b = 'v'", "/a/c > 1 or /a/d < 2", "not(/a)"]
     sizes = sizes_of([predicate_sets_of(text) for text in texts], 400)
     assert sizes == Sizes(400, 5 / 4, 2, 0.5, 0.5)
 
 
-def test_sizes_of_nothing():
+def test_sizes_of_empty_sample_uses_index():
     assert choose(sizes_of([], 0), GB).engine is Engine.INDEX

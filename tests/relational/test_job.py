@@ -1,4 +1,4 @@
-"""The batch job by joins: files in, the same result as the index job writes."""
+"""The relational batch job: same results as the index job."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def write_subscriptions(path, texts):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_files(session, tmp_path):
-    bodies, texts = corpus.stocks(20, 30, 5)
+def test_run_matches_files_as_specification(session, tmp_path):
+    bodies, texts = corpus.draw_quotes(20, 30, 5)
     folder = tmp_path / "documents"
     (folder / "deep").mkdir(parents=True)
     named = {
@@ -31,24 +31,24 @@ def test_files(session, tmp_path):
     for name, body in named.items():
         (folder / name).write_bytes(body)
     write_subscriptions(tmp_path / "subs.jsonl", texts)
-    heard = []
+    progress = []
     out = tmp_path / "mätches #1 %20"
     summary = run(
-        session, BatchRequest(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), heard.append
+        session, BatchRequest(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), progress.append
     )
     rows = pq.read_table(out)
     assert rows.column_names == ["publication", "subscription"]
     pairs = [(row["publication"], row["subscription"]) for row in rows.to_pylist()]
-    assert set(pairs) == corpus.expected(named, texts)
+    assert set(pairs) == corpus.expected_pairs(named, texts)
     assert len(pairs) == len(set(pairs)) == summary.matches > 0
     assert (summary.events, summary.rejects) == (20, 0)
-    assert isinstance(heard[0], IndexBuilt) and heard[0].subscriptions == 30
+    assert isinstance(progress[0], IndexBuilt) and progress[0].subscriptions == 30
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", out.name, "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
 
 
-def test_reference_tables_and_what_is_refused(session, tmp_path):
-    """Documents are joined with reference tables first; what is no document, or no path, is refused and listed."""
+def test_run_reference_tables_are_joined_and_rejects_listed(session, tmp_path):
+    """Documents are joined with reference tables first; invalid documents and subscriptions are listed as rejects."""
     folder = tmp_path / "documents"
     folder.mkdir()
     (folder / "a.xml").write_bytes(b"<stock><symbol>YHOO</symbol><b>1</b></stock>")
@@ -77,7 +77,7 @@ def test_reference_tables_and_what_is_refused(session, tmp_path):
     assert pairs == {("a.xml", "one"), ("a.xml", "web"), ("b.xml", "others")}
 
 
-def test_nothing_matches(session, tmp_path):
+def test_run_without_matches_writes_empty_table(session, tmp_path):
     (tmp_path / "d.xml").write_bytes(b"<a/>")
     write_subscriptions(tmp_path / "subs.jsonl", {"s1": "//b"})
     out = tmp_path / "out"

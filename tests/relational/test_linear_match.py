@@ -1,4 +1,4 @@
-"""Linear paths and tag paths: their pieces, which match, and where their branching points stand."""
+"""Linear paths and tag paths: pieces, matches, positions of branching points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize(("path", "prefix", "postfix", "middle"), PIECES)
-def test_pieces(path, prefix, postfix, middle):
+def test_linear_path_show_has_prefix_postfix_and_middle(path, prefix, postfix, middle):
     assert LinearPath.of(path).show() == (prefix, postfix, middle)
 
 
@@ -39,7 +39,7 @@ MATCHES = [
     ("/a//b/c//c", "/a/b/b/c", False),
     ("//*/@y", "/a/@y", True),
     ("//*/@*", "/a/b/text()", False),
-    ("/a//@y", "/a/@y", True),  # attributes count as what stands below their element
+    ("/a//@y", "/a/@y", True),  # attributes count as descendants of their element
     ("//text()", "/a/text()", True),
     ("//*", "/a/text()", False),
     ("//{urn:n}*", "/a/{urn:n}b", True),
@@ -49,7 +49,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("linear", "tag", "expected"), MATCHES)
-def test_fits(linear, tag, expected):
+def test_linear_path_fits_tag_path(linear, tag, expected):
     assert LinearPath.of(linear).fits(steps_of(tag)) is expected
 
 
@@ -62,52 +62,54 @@ linears = st.lists(
 ).map(show_steps)
 
 
-def ways(linear, tag):
-    """All ways to put the steps of a linear path on those of a tag path: the definition."""
-    asked, steps = steps_of(linear), steps_of(tag)
+def assignments(linear, tag):
+    """Return all assignments of the steps of a linear path to those of a tag path: the specification."""
+    linear_steps, steps = steps_of(linear), steps_of(tag)
 
-    def further(step, before):
-        if step == len(asked):
+    def assign(step, before):
+        if step == len(linear_steps):
             return [()] if before == len(steps) else []
-        last = len(steps) if asked[step].axis is Axis.DESCENDANT else min(before + 1, len(steps))
-        found = [at for at in range(before, last) if is_named(asked[step].name, steps[at].name)]
-        return [(at + 1, *rest) for at in found for rest in further(step + 1, at + 1)]
+        last = len(steps) if linear_steps[step].axis is Axis.DESCENDANT else min(before + 1, len(steps))
+        candidates = [at for at in range(before, last) if is_named(linear_steps[step].name, steps[at].name)]
+        return [(at + 1, *rest) for at in candidates for rest in assign(step + 1, at + 1)]
 
-    return further(0, 0)
+    return assign(0, 0)
 
 
 @given(linears, tags)
-def test_matching_is_putting_steps_on_steps(linear, tag):
-    assert LinearPath.of(linear).fits(steps_of(tag)) is bool(ways(linear, tag))
+def test_linear_path_fits_if_assignment_exists(linear, tag):
+    assert LinearPath.of(linear).fits(steps_of(tag)) is bool(assignments(linear, tag))
 
 
 @given(linears, tags, st.data())
-def test_positions_are_those_of_all_ways(linear, tag, data):
+def test_positions_agree_with_all_assignments(linear, tag, data):
     every = st.sets(st.integers(1, len(steps_of(linear))))
     points = tuple(sorted(data.draw(every)))
-    expected = sorted({tuple(way[point - 1] for point in points) for way in ways(linear, tag)})
+    expected = sorted(
+        {tuple(assignment[point - 1] for point in points) for assignment in assignments(linear, tag)}
+    )
     assert list(positions(linear, tag, points)) == expected
 
 
-def test_both_position_arrays_of_a_repeated_tag():
-    """The case of section 3.5.1."""
+def test_positions_of_repeated_tag_has_both_arrays():
+    """The example of section 3.5.1."""
     assert positions("/a//b/x/@y", "/a/b/b/x/@y", (2, 3)) == ((3, 4),)
     assert positions("/a//b//x/@y", "/a/b/b/x/@y", (2, 3)) == ((2, 4), (3, 4))
 
 
-def test_many_ways_between_branching_points_are_followed_once():
-    """Ten steps anywhere in a path of 200 can stand in 10^16 ways; where the last one stands, in one."""
+def test_positions_many_assignments_are_not_enumerated():
+    """Ten steps in a path of 200 have 10^16 assignments, but the last step has only one position."""
     assert positions("//*" * 10, "/a" * 200, (10,)) == ((200,),)
 
 
 @given(st.lists(linears, unique=True, max_size=6), st.lists(tags, unique=True, max_size=6), st.randoms())
-def test_the_relation_is_the_same_in_whatever_order_paths_come(linear, tag, random):
-    arrivals = [*((path, True) for path in linear), *((path, False) for path in tag)]
-    random.shuffle(arrivals)
-    relation, found = PathMatch(), set()
-    for path, is_linear in arrivals:
+def test_path_match_is_independent_of_order_of_additions(linear, tag, random):
+    additions = [*((path, True) for path in linear), *((path, False) for path in tag)]
+    random.shuffle(additions)
+    relation, pairs = PathMatch(), set()
+    for path, is_linear in additions:
         if is_linear:
-            found |= {(other, path) for other in relation.add_linear(path)}
+            pairs |= {(other, path) for other in relation.add_linear(path)}
         else:
-            found |= {(path, other) for other in relation.add_tag(path)}
-    assert found == {(t, p) for t in tag for p in linear if LinearPath.of(p).fits(steps_of(t))}
+            pairs |= {(path, other) for other in relation.add_tag(path)}
+    assert pairs == {(t, p) for t in tag for p in linear if LinearPath.of(p).fits(steps_of(t))}

@@ -1,4 +1,4 @@
-"""All plans find what the definition finds, in documents and XPaths of all sorts."""
+"""All plans agree with the specification on generated and hand-written documents and XPaths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.relational import corpus
 from tidings.errors import InputError
-from tidings.relational.matching import SETTINGS, matching
+from tidings.relational.engine import SETTINGS, matching
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout, Plan
 
@@ -25,17 +25,17 @@ LAYOUTS = [
 SEED = random.randrange(1_000_000)
 
 
-def table(texts):
+def subscription_table(texts):
     return pa.table({"id": list(texts), "text": list(texts.values())})
 
 
-def frame(session, bodies):
+def document_frame(session, bodies):
     rows = [(name, bytearray(body)) for name, body in bodies.items()]
     return session.createDataFrame(rows, "publication string, body binary")
 
 
-def found(session, store, bodies):
-    with matching(session, store, frame(session, bodies)) as outcome:
+def matched_pairs(session, store, bodies):
+    with matching(session, store, document_frame(session, bodies)) as outcome:
         rows = [(row.publication, row.subscription) for row in outcome.pairs.collect()]
     assert len(set(rows)) == len(rows)
     return set(rows)
@@ -73,12 +73,12 @@ MATCHES = {
 
 
 @pytest.fixture(scope="module")
-def everything():
-    """Generated documents and subscriptions, quotes and ranges, and the cases above; and their pairs."""
-    bodies, texts = corpus.generated(60, 300, SEED)
-    quotes, ranges = corpus.stocks(30, 150, SEED)
+def corpus_and_pairs():
+    """Generated documents and subscriptions, quotes and ranges, the cases above, and the expected pairs."""
+    bodies, texts = corpus.draw_corpus(60, 300, SEED)
+    quotes, ranges = corpus.draw_quotes(30, 150, SEED)
     bodies, texts = bodies | quotes | BODIES, texts | ranges | CASES
-    pairs = corpus.expected(bodies, texts)
+    pairs = corpus.expected_pairs(bodies, texts)
     assert len(pairs) > 500
     return bodies, texts, pairs
 
@@ -95,12 +95,12 @@ ODD = {
 }
 
 
-def test_what_is_refused_and_many_nodes_of_each_branch(session, tmp_path):
-    """Three branches with 300 nodes each can be combined in 27 million ways: none is written down."""
+def test_matching_lists_rejects_and_does_not_enumerate_combinations(session, tmp_path):
+    """Three branches with 300 nodes each have 27 million combinations, which are not materialised."""
     store = TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL))
-    added = store.add(session, table(ODD))
+    added = store.add(session, subscription_table(ODD))
     assert (added.taken, [reject.id for reject in added.rejects]) == (4, ["refused"])
-    with matching(session, store, frame(session, ODD_BODIES)) as outcome:
+    with matching(session, store, document_frame(session, ODD_BODIES)) as outcome:
         pairs = {tuple(row) for row in outcome.pairs.collect()}
         assert {row.publication for row in outcome.rejects.collect()} == {"bad", "no"}
         assert outcome.documents == 4
@@ -108,25 +108,25 @@ def test_what_is_refused_and_many_nodes_of_each_branch(session, tmp_path):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"{layout.plan.value}-{layout.unroll}")
-def test_plans_find_what_the_definition_finds(session, tmp_path, everything, layout):
-    bodies, texts, pairs = everything
+def test_matching_every_plan_agrees_with_specification(session, tmp_path, corpus_and_pairs, layout):
+    bodies, texts, pairs = corpus_and_pairs
     store = TableStore.create(tmp_path / "tables", layout)
-    assert store.add(session, table(texts)).rejects == ()
-    rows = found(session, store, bodies)
+    assert store.add(session, subscription_table(texts)).rejects == ()
+    rows = matched_pairs(session, store, bodies)
     differing = rows ^ pairs
     shown = [(bodies[name], texts[id], (name, id) in pairs) for name, id in sorted(differing)[:5]]
     assert not differing, f"seed {SEED}, {len(differing)} pairs, (document, text, definition): {shown}"
     assert {name: {id for d, id in rows if d == name and id in CASES} for name in BODIES} == MATCHES
 
 
-def test_two_documents_of_one_name_are_refused(session, tmp_path):
+def test_matching_duplicate_document_name_is_rejected(session, tmp_path):
     store = TableStore.create(tmp_path / "tables")
-    twice = frame(session, {"d": b"<a/>"}).union(frame(session, {"d": b"<b/>"}))
+    twice = document_frame(session, {"d": b"<a/>"}).union(document_frame(session, {"d": b"<b/>"}))
     before = {name: session.conf.get(name) for name in SETTINGS}
     with pytest.raises(InputError, match="same id"), matching(session, store, twice):
         pass
     assert {name: session.conf.get(name) for name in SETTINGS} == before != SETTINGS
 
 
-def test_no_subscriptions_and_no_documents(session, tmp_path):
-    assert found(session, TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL)), {}) == set()
+def test_matching_without_subscriptions_and_documents_is_empty(session, tmp_path):
+    assert matched_pairs(session, TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL)), {}) == set()

@@ -1,4 +1,4 @@
-"""Documents as rows: many at once give the rows that the definition gives one by one."""
+"""Documents as rows: parsing in bulk equals parsing one by one."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ paths = st.sampled_from([EVERYTHING, ("//a/b", "//@x"), ("/a/text()",), ()])
 
 
 @given(st.lists(bodies, max_size=6), paths)
-def test_many_documents_at_once(given, paths):
-    names, wanted = [f"d{n}" for n in range(len(given))], WantedPaths(paths)
-    expected = [row for name, body in zip(names, given, strict=True) for row in parse(name, body, wanted)]
-    found = list(parse_many(names, given, wanted, TagPaths()))
-    assert sorted(found, key=_by_document) == expected
+def test_parse_many_equals_parsing_one_by_one(contents, paths):
+    names, wanted = [f"d{n}" for n in range(len(contents))], WantedPaths(paths)
+    expected = [row for name, body in zip(names, contents, strict=True) for row in parse(name, body, wanted)]
+    rows = list(parse_many(names, contents, wanted, TagPaths()))
+    assert sorted(rows, key=_by_document) == expected
 
 
 def _by_document(row):
-    """A document's own row comes first; the others stay in order, because sorting keeps it."""
+    """Sort by document, its own row first; sorting is stable, so other rows keep their order."""
     return int(row.event_id[1:]), row.tagpath is not None
 
 
-def test_elements_have_rows_with_all_their_text():
+def test_parse_element_row_has_all_text():
     rows = list(parse("d", b"<a x='7'>1<b>2</b></a>", WantedPaths(EVERYTHING)))
     assert rows == [
         Row("d"),
@@ -41,5 +41,5 @@ def test_elements_have_rows_with_all_their_text():
     ]
 
 
-def test_no_rows_are_a_batch_too():
+def test_to_batch_without_rows_is_empty():
     assert to_batch([]).num_rows == 0

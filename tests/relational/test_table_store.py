@@ -1,4 +1,4 @@
-"""Adding and removing subscriptions: each touches its own rows only; garbage is collected."""
+"""Adding and removing subscriptions affects only their rows; unused rows are removed by compaction."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import hashlib
 import pyarrow.parquet as pq
 import pytest
 
-from tests.relational.test_plans import found, table
-from tidings.errors import IdTaken, InputError
+from tests.relational.test_plans import matched_pairs, subscription_table
+from tidings.errors import IdConflict, InputError
 from tidings.relational import table_store
 from tidings.relational.known_paths import KnownPaths
 from tidings.relational.table_store import TableStore, compact
@@ -29,8 +29,8 @@ def store(request, tmp_path):
     return TableStore.create(tmp_path / "tables", request.param)
 
 
-def files(store):
-    """What each Parquet file of the tables holds, by name."""
+def file_hashes(store):
+    """Return the hash of each Parquet file of the tables by name."""
     folder = table_store.Path(store.version.folder)
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -42,26 +42,26 @@ def rows(store, name):
     return store.version.rows(name).to_pylist()
 
 
-def test_adding_touches_no_other_rows(store):
-    store.add(None, table({id: TEXTS[id] for id in ("s1", "s3", "s4")}))
+def test_add_writes_only_rows_of_new_subscription(store):
+    store.add(None, subscription_table({id: TEXTS[id] for id in ("s1", "s3", "s4")}))
     store.learn(TAGS)
-    before = files(store)
-    store.add(None, table({"s2": TEXTS["s2"]}))
-    after = files(store)
+    before = file_hashes(store)
+    store.add(None, subscription_table({"s2": TEXTS["s2"]}))
+    after = file_hashes(store)
     assert {name: after[name] for name in before} == before
     new = {name: pq.read_table(f"{store.version.folder}/{name}") for name in after.keys() - before.keys()}
     kinds = {name.split("/")[0] for name in new}
     assert kinds <= {"query_branchpoint", "query_predicate", "predicate_unroll", "predicate_bucket"}
-    for name, held in new.items():
+    for name, rows_of_file in new.items():
         if name.startswith("query_branchpoint"):
-            assert held["subscription"].to_pylist() == ["s2"]
+            assert rows_of_file["subscription"].to_pylist() == ["s2"]
 
 
-def test_removing_writes_a_tombstone_and_nothing_else(store):
-    store.add(None, table(TEXTS))
-    before = files(store)
-    assert store.remove(["s1", "nobody", "s4"]) == 2
-    after = files(store)
+def test_remove_writes_only_tombstone(store):
+    store.add(None, subscription_table(TEXTS))
+    before = file_hashes(store)
+    assert store.remove(["s1", "unknown", "s4"]) == 2
+    after = file_hashes(store)
     (new,) = after.keys() - before.keys()
     assert {name: after[name] for name in before} == before
     assert new.startswith("tombstone/")
@@ -69,61 +69,61 @@ def test_removing_writes_a_tombstone_and_nothing_else(store):
     assert sorted(store.live_ids()) == ["s2", "s3"]
 
 
-def test_an_id_can_be_used_again_after_it_was_removed(store):
-    store.add(None, table({"s1": TEXTS["s1"]}))
-    with pytest.raises(IdTaken, match="'s1'"):
-        store.add(None, table({"s1": TEXTS["s2"]}))
+def test_add_id_after_removal_is_accepted(store):
+    store.add(None, subscription_table({"s1": TEXTS["s1"]}))
+    with pytest.raises(IdConflict, match="'s1'"):
+        store.add(None, subscription_table({"s1": TEXTS["s2"]}))
     store.remove(["s1"])
-    store.add(None, table({"s1": TEXTS["s2"]}))
+    store.add(None, subscription_table({"s1": TEXTS["s2"]}))
     assert store.live_ids(["s1"]) == ["s1"]
 
 
-def test_removing_nobody_changes_nothing(store):
+def test_remove_unknown_id_changes_nothing(store):
     before = store.version
-    assert store.remove(["nobody"]) == 0
+    assert store.remove(["unknown"]) == 0
     assert store.version == before
 
 
-def test_paths_match_whichever_comes_first(tmp_path):
-    """New linear paths meet known tag paths, new tag paths known linear paths: the tables are the same."""
+def test_paths_match_independent_of_order(tmp_path):
+    """New linear paths match known tag paths, and new tag paths known linear paths: the tables are the same."""
     first, second = (TableStore.create(tmp_path / name) for name in ("first", "second"))
-    first.add(None, table(TEXTS))
+    first.add(None, subscription_table(TEXTS))
     first.learn(TAGS)
     second.learn(TAGS[:2])
-    second.add(None, table({"s3": TEXTS["s3"]}))
+    second.add(None, subscription_table({"s3": TEXTS["s3"]}))
     second.learn(TAGS)
-    second.add(None, table({id: TEXTS[id] for id in ("s1", "s2", "s4")}))
+    second.add(None, subscription_table({id: TEXTS[id] for id in ("s1", "s2", "s4")}))
     for name in ("tagpath_map", "path_match", "tagpath_brinfo", "query_linear_path", "linearpath_brinfo"):
         assert sorted(map(str, rows(first, name))) == sorted(map(str, rows(second, name))), name
     assert {"tagpath_id": path_id("/a/b/c"), "linearpath_id": path_id("/a//c")} in rows(first, "path_match")
 
 
-def test_what_is_known_is_not_written_again(store):
-    store.add(None, table(TEXTS))
+def test_learn_known_paths_writes_no_version(store):
+    store.add(None, subscription_table(TEXTS))
     store.learn(TAGS)
     before = store.version
     store.learn(TAGS)
     assert store.version == before
 
 
-def test_tables_are_found_again(store):
-    store.add(None, table(TEXTS))
+def test_open_restores_tables(store):
+    store.add(None, subscription_table(TEXTS))
     store.learn(TAGS)
-    again = TableStore.open(store.version.folder)
-    assert (again.version, again.layout) == (store.version, store.layout)
-    assert again.version.files == store.version.files
-    assert again.known == store.known == KnownPaths.read(store.version)
+    reopened = TableStore.open(store.version.folder)
+    assert (reopened.version, reopened.layout) == (store.version, store.layout)
+    assert reopened.version.files == store.version.files
+    assert reopened.known == store.known == KnownPaths.read(store.version)
 
 
-def test_places_that_are_taken_or_empty(store, tmp_path):
+def test_create_in_used_folder_and_open_of_empty_folder_are_rejected(store, tmp_path):
     with pytest.raises(InputError, match="already"):
         TableStore.create(store.version.folder)
     with pytest.raises(InputError, match="no tables"):
         TableStore.open(tmp_path)
 
 
-def test_a_change_that_cannot_be_written_did_not_happen(store, monkeypatch):
-    store.add(None, table({"s1": TEXTS["s1"]}))
+def test_learn_failed_write_keeps_version(store, monkeypatch):
+    store.add(None, subscription_table({"s1": TEXTS["s1"]}))
     before = store.version
 
     def full(*_):
@@ -148,14 +148,14 @@ PAIRS = {("one", "s1"), ("one", "s2"), ("two", "s1"), ("three", "s3"), ("four", 
 
 
 @pytest.mark.spark
-def test_edits_count_from_the_next_batch_on(session, tmp_path):
+def test_matching_after_changes_uses_new_version(session, tmp_path):
     store = TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL, unroll=1))
-    store.add(session, table({id: TEXTS[id] for id in ("s1", "s4")}))
-    store.add(session, table({id: TEXTS[id] for id in ("s2", "s3")}))
-    assert found(session, store, BODIES) == PAIRS
+    store.add(session, subscription_table({id: TEXTS[id] for id in ("s1", "s4")}))
+    store.add(session, subscription_table({id: TEXTS[id] for id in ("s2", "s3")}))
+    assert matched_pairs(session, store, BODIES) == PAIRS
     store.remove(["s1", "s4"])
-    store.add(session, table({"s1": TEXTS["s3"]}))
-    assert found(session, store, BODIES) == {("one", "s2"), ("three", "s3"), ("three", "s1")}
+    store.add(session, subscription_table({"s1": TEXTS["s3"]}))
+    assert matched_pairs(session, store, BODIES) == {("one", "s2"), ("three", "s3"), ("three", "s1")}
 
 
 @pytest.mark.spark
@@ -168,18 +168,18 @@ def test_edits_count_from_the_next_batch_on(session, tmp_path):
     ],
     ids=lambda layout: layout.plan.value,
 )
-def test_matching_after_a_second_add_compiles_its_plans(session, session_log, tmp_path, layout):
+def test_matching_after_second_add_generates_valid_java(session, session_log, tmp_path, layout):
     """Files of two additions may repeat a predicate: then Spark would join with a bloom filter, for which it generates
-    Java that does not compile. Sessions of tests generate none, so this one gets Spark's own settings back.
+    Java that does not compile. Sessions of tests generate no Java, so this session gets the default settings of Spark.
     """
     session = session.newSession()
     session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     session.conf.set("spark.sql.adaptive.enabled", "true")
     store = TableStore.create(tmp_path / "tables", layout)
-    store.add(session, table({id: TEXTS[id] for id in ("s1", "s4")}))
-    store.add(session, table({id: TEXTS[id] for id in ("s2", "s3")}))
+    store.add(session, subscription_table({id: TEXTS[id] for id in ("s1", "s4")}))
+    store.add(session, subscription_table({id: TEXTS[id] for id in ("s2", "s3")}))
     before = len(session_log.read_text())
-    assert found(session, store, BODIES) == PAIRS
+    assert matched_pairs(session, store, BODIES) == PAIRS
     assert "CompileException" not in session_log.read_text()[before:]
 
 
@@ -189,14 +189,12 @@ def test_matching_after_a_second_add_compiles_its_plans(session, session_log, tm
     [pytest.param(LAYOUTS[1], marks=pytest.mark.long), LAYOUTS[2]],
     ids=lambda layout: layout.plan.value,
 )
-def test_garbage(session, tmp_path, layout):
-    """What only the removed subscription used is gone; what it shared is still there; the answers are the same.
-    Whatever the folder is called.
-    """
+def test_compact_removes_unused_rows_and_keeps_matches(session, tmp_path, layout):
+    """Rows of removed subscriptions are deleted unless they are shared. The folder name has special characters."""
     store = TableStore.create(tmp_path / "täbles #1 %20", layout)
     for id, text in TEXTS.items():
-        store.add(session, table({id: text}))
-    store.add(session, table({"s5": "//x[y = 1]/z = 2"}))
+        store.add(session, subscription_table({id: text}))
+    store.add(session, subscription_table({"s5": "//x[y = 1]/z = 2"}))
     store.learn([*TAGS, "/x/y"])
     store.remove(["s1", "s4", "s5"])
     compact(session, store)
@@ -210,25 +208,25 @@ def test_garbage(session, tmp_path, layout):
     chains = rows(store, "query_predicate")
     assert len({row["chain_id"] for row in chains}) == len(chains)
     listed = {name for names in store.version.files.values() for name in names}
-    assert files(store).keys() == listed
+    assert file_hashes(store).keys() == listed
     assert all(store.version.rows(name).schema.names == schema.names for name, schema in TABLES.items())
-    store.add(session, table({"s1": TEXTS["s1"]}))
-    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s1", "s2", "s3")}
+    store.add(session, subscription_table({"s1": TEXTS["s1"]}))
+    assert matched_pairs(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s1", "s2", "s3")}
 
 
 @pytest.mark.spark
-def test_many_subscriptions_are_taken_apart_by_tasks(session, tmp_path, monkeypatch):
+def test_add_many_subscriptions_in_tasks_equals_add_in_driver(session, tmp_path, monkeypatch):
     """Tasks and the driver write the same rows."""
     texts = {f"s{n}": f"/a/b = 'v{n % 7}' and /a/c > {n}" for n in range(40)} | {
         "bad": "/a[",
         "no": "not(/a)",
     }
-    here, there = (TableStore.create(tmp_path / name) for name in ("here", "there"))
-    mine = here.add(session, table(texts))
+    driver_store, task_store = (TableStore.create(tmp_path / name) for name in ("here", "there"))
+    by_driver = driver_store.add(session, subscription_table(texts))
     monkeypatch.setattr(table_store, "FEW", 10)
-    theirs = there.add(session, table(texts))
-    assert mine.taken == theirs.taken == 41
-    assert [each.id for each in mine.rejects] == [each.id for each in theirs.rejects] == ["bad"]
+    by_tasks = task_store.add(session, subscription_table(texts))
+    assert by_driver.taken == by_tasks.taken == 41
+    assert [each.id for each in by_driver.rejects] == [each.id for each in by_tasks.rejects] == ["bad"]
     for name in TABLES:
-        distinct = [{str(row) for row in rows(store, name)} for store in (here, there)]
+        distinct = [{str(row) for row in rows(store, name)} for store in (driver_store, task_store)]
         assert distinct[0] == distinct[1], name

@@ -1,7 +1,7 @@
 """The worked example of the paper, table by table (figures 3.2 to 3.14 and 4.1).
 
-The figures are written here as the paper draws them. Ids of the paper stand for ours; `Named` gives each of ours the
-paper's name. Where the printed text contradicts itself or XPath, a remark says what is printed and why it is not meant.
+The figures have the layout of the paper. `PaperIds` translates ids of Tidings to those of the paper. Where the printed
+text contradicts itself or XPath, a comment gives the printed value and the reason for the difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.relational.branch_check import EVERYTHING, BpPosition, BranchNode, Relation, brpred, converted
 from tidings.relational.branches import alternatives_of, predicate_sets_of
-from tidings.relational.matching import check, matching, predicates_of, probes_of_batch
+from tidings.relational.engine import check, matching, predicates_of, probes_of_batch
 from tidings.relational.plans import candidates, checkpointed_tables, sax_parse_result
 from tidings.relational.reader import SPARK_SCHEMA, WantedPaths, rows_of, stage
 from tidings.relational.shred import Rows
@@ -23,12 +23,12 @@ from tidings.relational.table_store import TableStore
 from tidings.relational.tables import ROOT, Layout, Plan, brinfo_id, chain_id, path_id, sub_id
 
 SUBSCRIPTION = '/a//b[.//c/d/text()="v1" AND p//q/text()="v2"]/x[@y="v3"]//z/text() = "v4"'
-"""Figure 3.2, subscription 5. The paper writes `[//c/d...` and `[/p//q...` for what stands below b; in XPath 1.0 these
-begin at the document, and what stands below is `.//c/d` and `p//q`."""
+"""Figure 3.2, subscription 5. The paper writes `[//c/d...` and `[/p//q...` for paths below b; in XPath 1.0 these
+start at the document, and paths below b are `.//c/d` and `p//q`."""
 
 MESSAGE = b"""<a><b><c><d>v1</d></c><p><p2><q>v2</q></p2></p><x y="v3"><z>v4</z><z>v5</z></x></b>\
 <b><b><x y="v3"/></b></b></a>"""
-"""Figure 3.5, message 12. Its last lines are lost in print; figure 3.6 tells them: b (16), b (17), x (18), @y (19)."""
+"""Figure 3.5, message 12. Its last lines are missing in print; figure 3.6 has them: b (16), b (17), x (18), @y (19)."""
 
 FIGURE_3_3 = """
 /a//b{bp#1}//c/d/text() = "v1"
@@ -106,9 +106,9 @@ TagPath_Id  LinearPath_Id
 315         102
 """
 
-# The last row is printed {bp#1,bp#2},{2,4},{3,4}, and the text says that bp#1 may be either b of /a/b/b/x/@y. But the
-# linear path is /a//b/x/@y, and x is no child of the first b: XPath allows {3,4} only. `test_the_first_b...` below has
-# a document that {2,4} would match wrongly.
+# The last row is printed {bp#1,bp#2},{2,4},{3,4}, and according to the text bp#1 may be either b of /a/b/b/x/@y. But
+# the linear path is /a//b/x/@y, and x is no child of the first b: XPath allows {3,4} only. `test_brpred_printed...`
+# below has a document that {2,4} would match wrongly.
 TAGPATH_BRINFO = """
 TagPath_Id  BrInfo_Id  BP_Position
 311         50         {bp#1},{2}
@@ -136,8 +136,8 @@ SubId  Path1  Op1  Value1  Path2  Op2  Value2  Path3  Op3  Value3  Path4  Op4  V
 """
 
 
-class Named(dict):
-    """The paper's names of our ids."""
+class PaperIds(dict):
+    """Ids of the paper by ids of Tidings."""
 
     LINEAR = ("/a//b//c/d/text()", "/a//b/p//q/text()", "/a//b/x/@y", "/a//b/x//z/text()")
     TAGS = ("/a/b/c/d/text()", "/a/b/p/p2/q/text()", "/a/b/x/@y", "/a/b/x/z/text()", "/a/b/b/x/@y")
@@ -158,43 +158,43 @@ class Named(dict):
         return known
 
 
-NAMED = Named()
+PAPER_IDS = PaperIds()
 
 
-def drawn(rows, *columns):
-    """Rows of ours as lines of the paper's."""
-    return [" ".join(str(NAMED[row[name]]) for name in columns) for row in rows]
+def format_rows(rows, *columns):
+    """Format rows of Tidings as lines of a figure."""
+    return [" ".join(str(PAPER_IDS[row[name]]) for name in columns) for row in rows]
 
 
-def figure(text):
-    """The lines of a figure, without its heading."""
+def figure_lines(text):
+    """Return the lines of a figure without its heading."""
     return [" ".join(line.split()) for line in text.strip().splitlines()[1:]]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """The example's subscription and the tag paths of its message."""
+    """A store with the subscription of the example and the tag paths of its message."""
     store = TableStore.create(tmp_path_factory.mktemp("example") / "tables", Layout(Plan.SHARE))
     store.add(None, pa.table({"id": ["5"], "text": [SUBSCRIPTION]}))
-    store.learn(row.tagpath for row in parsed())
+    store.learn(row.tagpath for row in parse_message())
     return store
 
 
-def parsed():
-    return list(rows_of("12", decode(MESSAGE), WantedPaths(Named.LINEAR)))
+def parse_message():
+    return list(rows_of("12", decode(MESSAGE), WantedPaths(PaperIds.LINEAR)))
 
 
-def table(store, name):
+def read_rows(store, name):
     return store.version.rows(name).to_pylist()
 
 
-def test_figure_3_3_branches():
+def test_alternatives_of_figure_3_3():
     (alternative,) = alternatives_of(SUBSCRIPTION)
-    assert [_marked(branch) for branch in alternative.branches] == FIGURE_3_3.strip().split("\n")
+    assert [_mark_points(branch) for branch in alternative.branches] == FIGURE_3_3.strip().split("\n")
     assert alternative.exact
 
 
-def _marked(branch):
+def _mark_points(branch):
     numbers = {step: number for number, step in branch.points}
     steps = [show_steps([step]) for step in steps_of(branch.path)]
     marked = [f"{step}{{bp#{numbers[n]}}}" if n in numbers else step for n, step in enumerate(steps, start=1)]
@@ -202,61 +202,69 @@ def _marked(branch):
 
 
 def test_figure_3_4_query_linear_path(store):
-    rows = drawn(table(store, "query_linear_path"), "linearpath", "id", "prefix", "postfix", "middle")
-    assert rows == figure(QUERY_LINEAR_PATH)
+    rows = format_rows(
+        read_rows(store, "query_linear_path"), "linearpath", "id", "prefix", "postfix", "middle"
+    )
+    assert rows == figure_lines(QUERY_LINEAR_PATH)
 
 
 def test_figure_3_4_query_predicate(store):
-    rows = table(store, "query_predicate")
+    rows = read_rows(store, "query_predicate")
     columns = ("pre_id", "linearpath_id", "op", "value", "chain_id", "final")
-    assert drawn(rows, *columns) == figure(QUERY_PREDICATE)
+    assert format_rows(rows, *columns) == figure_lines(QUERY_PREDICATE)
 
 
 def test_figure_3_4_linearpath_brinfo(store):
-    rows = drawn(table(store, "linearpath_brinfo"), "linearpath", "linearpath_id", "brinfo", "brinfo_id")
-    assert rows == figure(LINEARPATH_BRINFO)
+    rows = format_rows(
+        read_rows(store, "linearpath_brinfo"), "linearpath", "linearpath_id", "brinfo", "brinfo_id"
+    )
+    assert rows == figure_lines(LINEARPATH_BRINFO)
 
 
 def test_figure_3_4_query_branchpoint(store):
-    (row,) = table(store, "query_branchpoint")
-    infos = "&".join(str(NAMED[int(info)]) for info in row["branchpoint_info"].split("&"))
-    assert [f"{NAMED[row['sub_id']]} {infos}"] == figure(QUERY_BRANCHPOINT)
+    (row,) = read_rows(store, "query_branchpoint")
+    infos = "&".join(str(PAPER_IDS[int(info)]) for info in row["branchpoint_info"].split("&"))
+    assert [f"{PAPER_IDS[row['sub_id']]} {infos}"] == figure_lines(QUERY_BRANCHPOINT)
 
 
-def test_figure_3_5_message():
-    """Nodes are numbered in the order of the document: an element, its attributes, its content."""
+def test_decode_figure_3_5_message_has_numbered_nodes():
+    """Nodes are numbered in document order: an element, its attributes, its content."""
     kinds = {NodeKind.ELEMENT: "{}", NodeKind.ATTRIBUTE: "@{}", NodeKind.TEXT: "{}"}
-    numbered, ahead = [], [decode(MESSAGE)]
-    while ahead:
-        node = ahead.pop()
+    numbered, pending = [], [decode(MESSAGE)]
+    while pending:
+        node = pending.pop()
         numbered.append(f"{kinds[node.kind].format(node.name or node.value)} ({len(numbered) + 1})")
-        ahead.extend(reversed(node.children))
+        pending.extend(reversed(node.children))
     assert " ".join(numbered) == (
         "a (1) b (2) c (3) d (4) v1 (5) p (6) p2 (7) q (8) v2 (9) x (10) @y (11) z (12) v4 (13) z (14) v5 (15) "
         "b (16) b (17) x (18) @y (19)"
     )
 
 
-def test_figure_3_6_sax_parsing_result():
-    assert [f"{row.tagpath} {row.idpath} {row.value}" for row in parsed()] == figure(FIGURE_3_6)
+def test_rows_of_figure_3_6_message():
+    assert [f"{row.tagpath} {row.idpath} {row.value}" for row in parse_message()] == figure_lines(FIGURE_3_6)
 
 
 def test_figure_3_7_tagpath_map(store):
-    assert drawn(table(store, "tagpath_map"), "tagpath", "inv_tagpath", "tagpath_id") == figure(TAGPATH_MAP)
+    assert format_rows(
+        read_rows(store, "tagpath_map"), "tagpath", "inv_tagpath", "tagpath_id"
+    ) == figure_lines(TAGPATH_MAP)
 
 
 def test_figure_3_8_path_match(store):
-    assert drawn(table(store, "path_match"), "tagpath_id", "linearpath_id") == figure(PATH_MATCH)
+    assert format_rows(read_rows(store, "path_match"), "tagpath_id", "linearpath_id") == figure_lines(
+        PATH_MATCH
+    )
 
 
 def test_figure_3_11_tagpath_brinfo(store):
-    rows = drawn(table(store, "tagpath_brinfo"), "tagpath_id", "brinfo_id", "bp_position")
-    assert rows == figure(TAGPATH_BRINFO)
+    rows = format_rows(read_rows(store, "tagpath_brinfo"), "tagpath_id", "brinfo_id", "bp_position")
+    assert rows == figure_lines(TAGPATH_BRINFO)
 
 
-def test_figures_3_13_and_3_14_relations_of_both_tuples():
-    """The first tuple's relations join to (2, 10), those of the second to nothing."""
-    lines = [line.split()[2:] for line in figure(FIGURE_3_13)]
+def test_relations_of_figures_3_13_and_3_14_join_for_first_tuple_only():
+    """The relations of the first tuple join to (2, 10), those of the second to no row."""
+    lines = [line.split()[2:] for line in figure_lines(FIGURE_3_13)]
     pairs = [[pair.split(":") for pair in line] for line in lines]
     first, second = ([BpPosition.read(text).relation(ids) for text, ids in line] for line in pairs)
     assert first == [
@@ -266,32 +274,32 @@ def test_figures_3_13_and_3_14_relations_of_both_tuples():
         Relation((1, 2), frozenset({("2", "10")})),
     ]
     assert second[2] == Relation((1, 2), frozenset({("17", "18")}))
-    assert joined(first) == Relation((1, 2), frozenset({("2", "10")}))
-    assert joined(second).rows == frozenset()
+    assert join_all(first) == Relation((1, 2), frozenset({("2", "10")}))
+    assert join_all(second).rows == frozenset()
 
 
-def joined(relations):
-    whole = EVERYTHING
+def join_all(relations):
+    result = EVERYTHING
     for relation in relations:
-        whole = whole.join(relation)
-    return whole
+        result = result.join(relation)
+    return result
 
 
-def test_as_printed_the_position_arrays_give_two_tuples():
-    """What the text says of the pair that figure 3.11 prints: (16, 18) and (17, 18)."""
+def test_bp_position_printed_in_figure_3_11_has_two_tuples():
+    """The text has these tuples for the pair printed in figure 3.11: (16, 18) and (17, 18)."""
     relation = BpPosition.read("{bp#1,bp#2},{2,4},{3,4}").relation("1.16.17.18.19")
     assert relation.rows == {("16", "18"), ("17", "18")}
 
 
-def test_the_first_b_is_not_the_parent_of_x():
-    """With {2,4} for /a/b/b/x/@y the first b would count as that of /a//b/x, and this document would match."""
+def test_brpred_printed_position_would_match_wrong_document():
+    """With {2,4} for /a/b/b/x/@y the first b would count as the b of /a//b/x, and this document would match."""
     text, document = "/a//b[c]/x/@y = 'v3'", b"<a><b><c/><b><x y='v3'/></b></b></a>"
     assert not matches(xpath_parser.parse(text), decode(document))
-    found = [[BranchNode(1, "1.2.3")], [BranchNode(2, "1.2.4.5.6")]]
+    nodes = [[BranchNode(1, "1.2.3")], [BranchNode(2, "1.2.4.5.6")]]
     printed = {(1, 50): BpPosition.read("{bp#1},{2}"), (2, 51): BpPosition.read("{bp#1},{2},{3}")}
-    ours = printed | {(2, 51): BpPosition.read("{bp#1},{3}")}
-    assert brpred([50, 51], found, printed)
-    assert not brpred([50, 51], found, ours)
+    corrected = printed | {(2, 51): BpPosition.read("{bp#1},{3}")}
+    assert brpred([50, 51], nodes, printed)
+    assert not brpred([50, 51], nodes, corrected)
 
 
 def test_figure_4_1_predicate_unroll():
@@ -299,42 +307,46 @@ def test_figure_4_1_predicate_unroll():
     rows.add("5", SUBSCRIPTION, predicate_sets_of(SUBSCRIPTION))
     (row,) = rows.tables()["predicate_unroll"].to_pylist()
     columns = ["sub_id", *(f"{name}{n}" for n in range(1, 5) for name in ("path", "op", "value")), "final"]
-    assert drawn([row], *columns) == figure(PREDICATE_UNROLL)
+    assert format_rows([row], *columns) == figure_lines(PREDICATE_UNROLL)
     assert "query_predicate" not in rows.rows
 
 
-def _message(session):
+def _message_frame(session):
     return session.createDataFrame([("12", bytearray(MESSAGE))], "publication string, body binary")
 
 
 @pytest.mark.spark
 def test_figure_3_7_sax_parse_result(session, store):
-    rows = _message(session).mapInArrow(stage(store.version), SPARK_SCHEMA)
+    rows = _message_frame(session).mapInArrow(stage(store.version), SPARK_SCHEMA)
     result = sax_parse_result(rows, store.table(session, "tagpath_map"))
-    found = [row.asDict() for row in result.collect()]
-    assert drawn(found, "event_id", "tagpath_id", "idpath", "value") == figure(SAX_PARSE_RESULT)
+    rows_of_result = [row.asDict() for row in result.collect()]
+    assert format_rows(rows_of_result, "event_id", "tagpath_id", "idpath", "value") == figure_lines(
+        SAX_PARSE_RESULT
+    )
 
 
 @pytest.mark.spark
-def test_figures_3_12_to_3_14_candidates_and_the_branch_check(session, store):
-    """A candidate of ours holds all nodes of each branch, so both tuples of figure 3.12 are ways through one."""
-    with checkpointed_tables() as kept:
-        rows = kept(_message(session).mapInArrow(stage(store.version), SPARK_SCHEMA))
-        probes = probes_of_batch(session, store, rows, kept)
-        found = candidates(predicates_of(session, store), probes, kept)
-        (candidate,) = found.collect()
-        checked = check(session, store, found).collect()
+def test_candidates_and_check_of_figures_3_12_to_3_14(session, store):
+    """A candidate has all nodes of each branch, so both tuples of figure 3.12 belong to one candidate."""
+    with checkpointed_tables() as checkpoint:
+        rows = checkpoint(_message_frame(session).mapInArrow(stage(store.version), SPARK_SCHEMA))
+        probes = probes_of_batch(session, store, rows, checkpoint)
+        found_candidates = candidates(predicates_of(session, store), probes, checkpoint)
+        (candidate,) = found_candidates.collect()
+        checked = check(session, store, found_candidates).collect()
     branches = [sorted(branch, key=lambda node: node.idpath) for branch in candidate.branches]
     assert [len(branch) for branch in branches] == [1, 1, 2, 1]
-    tuples = [[branches[0][0], branches[1][0], third, branches[3][0]] for third in branches[2]]
-    event, sub = candidate.event_id, NAMED[bytes(candidate.sub_id)]
-    shown = [",".join(f"({NAMED[node.tagpath_id]},{node.idpath})" for node in each) for each in tuples]
-    assert sorted(f"{event} {sub} {nodes}" for nodes in shown) == sorted(figure(FIGURE_3_12))
+    tuples = [
+        [branches[0][0], branches[1][0], node_of_third, branches[3][0]] for node_of_third in branches[2]
+    ]
+    event, sub = candidate.event_id, PAPER_IDS[bytes(candidate.sub_id)]
+    shown = [",".join(f"({PAPER_IDS[node.tagpath_id]},{node.idpath})" for node in each) for each in tuples]
+    assert sorted(f"{event} {sub} {nodes}" for nodes in shown) == sorted(figure_lines(FIGURE_3_12))
 
-    infos = [brinfo_id(path, info) for path, info in zip(Named.LINEAR, Named.INFOS, strict=True)]
+    infos = [brinfo_id(path, info) for path, info in zip(PaperIds.LINEAR, PaperIds.INFOS, strict=True)]
     positions = {
         (row["tagpath_id"], row["brinfo_id"]): BpPosition.read(row["bp_position"])
-        for row in table(store, "tagpath_brinfo")
+        for row in read_rows(store, "tagpath_brinfo")
     }
     shown = [
         " ".join(
@@ -343,14 +355,14 @@ def test_figures_3_12_to_3_14_candidates_and_the_branch_check(session, store):
         )
         for each in tuples
     ]
-    assert sorted(f"{event} {sub} {pairs}" for pairs in shown) == sorted(figure(FIGURE_3_13))
+    assert sorted(f"{event} {sub} {pairs}" for pairs in shown) == sorted(figure_lines(FIGURE_3_13))
 
     nodes = [[BranchNode(node.tagpath_id, node.idpath) for node in branch] for branch in branches]
-    assert joined(converted(infos, nodes, positions)).rows == {("2", "10")}
+    assert join_all(converted(infos, nodes, positions)).rows == {("2", "10")}
     assert [(row.event_id, row.subscription) for row in checked] == [("12", "5")]
 
 
 @pytest.mark.spark
-def test_the_notification(session, store):
-    with matching(session, store, _message(session)) as outcome:
+def test_matching_example_gives_one_pair(session, store):
+    with matching(session, store, _message_frame(session)) as outcome:
         assert [tuple(row) for row in outcome.pairs.collect()] == [("12", "5")]

@@ -1,4 +1,4 @@
-"""The dependency graph: figures 7 and 8 of paper 001, and what comes and goes with rules."""
+"""The dependency graph: figures 7 and 8 of paper 001, and its changes when rules are added and removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from research.metadata.dependency_graph import FILTER_RULES, DependencyGraph
 from tests.support.stores.cycle_providers import SCHEMA, rule
 from tests.support.strategies.rules import rules
-from tidings.errors import IdTaken
+from tidings.errors import IdConflict
 from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule, decompose
 
 SECTION_3_3_1 = (
@@ -30,7 +30,7 @@ def network_of(*texts: str) -> DependencyGraph:
 
 
 @pytest.mark.parametrize("text", [SECTION_3_3_1, NORMALISED])
-def test_figure_7(text: str) -> None:
+def test_dependency_graph_figure_7_has_rules_dependencies_and_groups(text: str) -> None:
     network = network_of(text)
     assert list(network.atomic_rules()) == [
         (1, "search ServerInformation s register s where s.memory > 64", None),
@@ -60,7 +60,7 @@ def test_figure_7(text: str) -> None:
     assert network.ends == {"r0": (5,)}
 
 
-def test_figure_8() -> None:
+def test_filter_rules_of_figure_8() -> None:
     network = network_of(SECTION_3_3_1)
     tables = {name: list(network.filter_rules(compares)) for compares, name in FILTER_RULES.items()}
     assert {name: rows for name, rows in tables.items() if rows} == {
@@ -69,8 +69,8 @@ def test_figure_8() -> None:
     }
 
 
-def test_rule_groups_of_section_3_3_3() -> None:
-    """The triggering rule without a condition is shared, and the two joins are of one group."""
+def test_dependency_graph_section_3_3_3_shares_rule_group() -> None:
+    """The rules share the triggering rule without a condition, and the two joins are in one group."""
     network = network_of(
         "search CycleProvider c register c where c.serverInformation.memory > 64",
         "search CycleProvider c register c where c.serverInformation.cpu > 500",
@@ -88,7 +88,7 @@ def test_rule_groups_of_section_3_3_3() -> None:
     assert network.uses == {1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
 
 
-def test_removing_a_rule_leaves_what_others_use() -> None:
+def test_remove_rule_keeps_shared_nodes() -> None:
     network = network_of(
         "search CycleProvider c register c where c.serverInformation.memory > 64",
         "search CycleProvider x register x where x.serverInformation.cpu > 500",
@@ -105,7 +105,7 @@ def test_removing_a_rule_leaves_what_others_use() -> None:
         network.remove("r1")
 
 
-def test_numbers_are_never_given_again() -> None:
+def test_add_after_remove_uses_new_numbers() -> None:
     network = network_of("search CycleProvider c register c where c.serverInformation.memory > 64")
     network.remove("r0")
     change = network.add("r1", decompose(rule(SECTION_3_3_1), SCHEMA))
@@ -113,7 +113,7 @@ def test_numbers_are_never_given_again() -> None:
     assert [node.group for node in change.added if node.group] == [2, 3]
 
 
-def test_a_rule_that_is_there_under_another_name_adds_nothing() -> None:
+def test_add_equal_rule_with_other_name_adds_no_nodes() -> None:
     network = network_of(SECTION_3_3_1)
     change = network.add("again", decompose(rule(NORMALISED), SCHEMA))
     assert (change.ends, change.added) == ((5,), ())
@@ -122,55 +122,55 @@ def test_a_rule_that_is_there_under_another_name_adds_nothing() -> None:
     assert network.nodes == network.uses == network.groups == network.members == network.ends == {}
 
 
-def test_a_name_is_used_once() -> None:
+def test_add_existing_name_is_rejected() -> None:
     network = network_of(SECTION_3_3_1)
-    with pytest.raises(IdTaken, match="there is a rule of this name; received r0"):
+    with pytest.raises(IdConflict, match="there is a rule of this name; received r0"):
         network.add("r0", decompose(rule(SECTION_3_3_1), SCHEMA))
 
 
-def test_levels() -> None:
+def test_node_levels_are_distances_from_triggering_rules() -> None:
     network = network_of(SECTION_3_3_1)
     assert [network.nodes[number].level for number in range(1, 6)] == [0, 0, 0, 1, 2]
 
 
 @given(st.data())
-def test_rules_come_and_go(data: st.DataObject) -> None:
-    """Whatever came and went, the network is that of the rules that are there, and what a store wrote down makes it."""
-    network, there, written = DependencyGraph(), {}, {}
+def test_dependency_graph_after_any_history_equals_new_graph(data: st.DataObject) -> None:
+    """After any additions and removals, the network equals one of the present rules and one loaded from its nodes."""
+    network, present, stored = DependencyGraph(), {}, {}
     for name in data.draw(st.lists(st.sampled_from("abcd"), max_size=8)):
-        if name in there:
+        if name in present:
             change = network.remove(name)
-            del there[name]
+            del present[name]
         else:
-            there[name] = decompose(data.draw(rules(SCHEMA)), SCHEMA)
-            change = network.add(name, there[name])
-        written |= {node.number: node for node in change.added}
+            present[name] = decompose(data.draw(rules(SCHEMA)), SCHEMA)
+            change = network.add(name, present[name])
+        stored |= {node.number: node for node in change.added}
         for node in change.removed:
-            assert written.pop(node.number) == node
-    assert written == network.nodes
-    assert DependencyGraph.load(written.values(), network.ends, network.last, network.last_group) == network
-    assert _shape(network) == _shape(_made(there))
+            assert stored.pop(node.number) == node
+    assert stored == network.nodes
+    assert DependencyGraph.load(stored.values(), network.ends, network.last, network.last_group) == network
+    assert _unnumbered(network) == _unnumbered(_make_network(present))
 
 
-def _made(there: dict[str, tuple[AtomicRule, ...]]) -> DependencyGraph:
+def _make_network(present: dict[str, tuple[AtomicRule, ...]]) -> DependencyGraph:
     network = DependencyGraph()
-    for name, atomics in there.items():
+    for name, atomics in present.items():
         network.add(name, atomics)
     return network
 
 
-def _shape(network: DependencyGraph) -> tuple[object, ...]:
-    """A network whatever its numbers are: how often each atomic rule is used, and which joins are in one group."""
+def _unnumbered(network: DependencyGraph) -> tuple[object, ...]:
+    """Return a network without its numbers: the uses of each atomic rule, and the joins of each group."""
 
-    def whole(number: int) -> AtomicRule:
-        asked = network.nodes[number].asked
-        if isinstance(asked, TriggeringRule):
-            return asked
-        return JoinRule(asked.condition, whole(asked.left), whole(asked.right))
+    def expand(number: int) -> AtomicRule:
+        atomic = network.nodes[number].asked
+        if isinstance(atomic, TriggeringRule):
+            return atomic
+        return JoinRule(atomic.condition, expand(atomic.left), expand(atomic.right))
 
-    uses = {whole(number): count for number, count in network.uses.items()}
+    uses = {expand(number): count for number, count in network.uses.items()}
     groups = {
-        condition: {whole(number) for number in network.members[group]}
+        condition: {expand(number) for number in network.members[group]}
         for condition, group in network.groups.items()
     }
-    return uses, groups, {name: {whole(end) for end in ends} for name, ends in network.ends.items()}
+    return uses, groups, {name: {expand(end) for end in ends} for name, ends in network.ends.items()}

@@ -1,4 +1,4 @@
-"""What is particular to each algorithm of paper 004, section 3: what it counts, keeps apart, shares or refuses."""
+"""Properties of each algorithm of paper 004, section 3: counts, clusters, sharing, limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plan(*predicates: Predicate) -> Plan:
 
 
 class TestFairPredicate:
-    def test_a_predicate_of_many_subscriptions_is_stored_once(self) -> None:
+    def test_fair_predicate_shared_predicate_is_stored_once(self) -> None:
         fair = FairPredicate()
         for number in range(50):
             fair.add(f"s{number}", plan(("price", LT, 10), ("category", EQ, "toy")))
@@ -43,14 +43,14 @@ class TestFairPredicate:
         fair.add("none", plan(("price", GT, 20)))
         assert fair.hit_counts(EventView({"price": [5], "category": ["toy"]}, {})) == {0: 2, 1: 1}
 
-    def test_fair_predicate_smaller_bounds_imply_larger_ones(self) -> None:
+    def test_fair_predicate_smaller_bounds_imply_larger_bounds(self) -> None:
         fair = FairPredicate()
         fair.add("10", plan(("price", LE, 10)))
         fair.add("20", plan(("price", LE, 20)))
         fair.add("below 10", plan(("price", LT, 10)))
         assert fair.match({"price": [10]}) == {"10", "20"}
 
-    def test_removing_forgets_predicates_nobody_has(self) -> None:
+    def test_fair_predicate_remove_deletes_unused_predicates(self) -> None:
         fair = FairPredicate()
         fair.add("one", plan(("price", LT, 10), ("category", EQ, "toy")))
         fair.remove("one")
@@ -58,7 +58,7 @@ class TestFairPredicate:
 
 
 class TestEqualityPreferred:
-    def test_subscriptions_with_equalities_on_the_same_attributes_share_a_cluster(self) -> None:
+    def test_equality_preferred_same_equality_attributes_share_cluster(self) -> None:
         preferred = EqualityPreferred()
         preferred.add("toy in red", plan(("category", EQ, "toy"), ("colour", EQ, "red")))
         preferred.add("blue car", plan(("colour", EQ, "blue"), ("category", EQ, "car"), ("price", LT, 5)))
@@ -67,7 +67,7 @@ class TestEqualityPreferred:
         assert len(preferred.clusters) == 2
         assert len(preferred.without_equality) == 1
 
-    def test_comparisons_of_all_subscriptions_are_counted(self) -> None:
+    def test_equality_preferred_counts_comparisons_of_all_subscriptions(self) -> None:
         preferred = EqualityPreferred()
         preferred.add("cheap toy", plan(("category", EQ, "toy"), ("price", LT, 5)))
         preferred.add("cheap", plan(("price", LT, 7)))
@@ -75,7 +75,7 @@ class TestEqualityPreferred:
 
 
 class TestQuarantining:
-    def test_quarantine_holds_only_clauses_without_equality(self) -> None:
+    def test_quarantining_quarantine_has_only_clauses_without_equality(self) -> None:
         quarantining = Quarantining()
         quarantining.add("cheap toy", plan(("category", EQ, "toy"), ("price", LT, 5)))
         quarantining.add("cheap", plan(("price", LT, 7)))
@@ -83,20 +83,20 @@ class TestQuarantining:
         (only,) = quarantining.quarantine.values()
         assert [each.bound for each in only.comparisons] == [7]
 
-    def test_without_comparisons_nothing_is_in_quarantine(self) -> None:
+    def test_quarantining_without_comparisons_has_empty_quarantine(self) -> None:
         quarantining = Quarantining()
         quarantining.add("toy", plan(("category", EQ, "toy")))
         assert not quarantining.quarantine
 
 
 class TestHanson:
-    def test_an_equality_is_chosen_before_a_comparison(self) -> None:
+    def test_hanson_prefers_equality_to_comparison(self) -> None:
         hanson = Hanson()
         hanson.add("cheap toy", plan(("price", LT, 5), ("category", EQ, "toy")))
         ((column, _kind),) = hanson.trees
         assert column.path == "category"
 
-    def test_among_equalities_the_attribute_with_more_values_is_chosen(self) -> None:
+    def test_hanson_prefers_attribute_with_more_values(self) -> None:
         hanson = Hanson()
         for number in range(10):
             hanson.add(f"s{number}", plan(("number", EQ, number)))
@@ -115,14 +115,14 @@ class TestGough:
         assert gough.match({"price": [5], "colour": ["red"]}) == {"low"}
         assert gough.match({"price": [10], "colour": ["red"]}) == set()
 
-    def test_gough_beyond_its_limit_is_refused(self) -> None:
+    def test_gough_beyond_limit_is_rejected(self) -> None:
         gough = Gough(limit=1000)
         for number in range(100):
             gough.add(f"s{number}", plan(*((f"a{(number + i) % 7}", GE, number) for i in range(3))))
         with pytest.raises(TooLarge, match="100 clauses has more than 1,000 cells"):
             gough.match({"a1": [50]})
 
-    def test_gough_below_its_limit_again_matches(self) -> None:
+    def test_gough_below_limit_after_removals_matches(self) -> None:
         gough = Gough(limit=30)
         for number in range(20):
             gough.add(f"s{number}", plan(("a", EQ, number)))
@@ -144,7 +144,7 @@ class TestAguilera:
 
         assert size(("b", EQ, 2)) < size(("b", EQ, None))
 
-    def test_removing_everything_leaves_the_root(self) -> None:
+    def test_aguilera_remove_all_leaves_root(self) -> None:
         tree = Aguilera()
         empty = deep_size(tree._root)
         for number in range(20):
@@ -156,14 +156,14 @@ class TestAguilera:
 
 
 class TestNeon:
-    def test_predicates_are_rows_however_often_they_come(self) -> None:
+    def test_neon_repeated_predicates_are_separate_rows(self) -> None:
         neon = Neon()
         for number in range(50):
             neon.add(f"s{number}", plan(("price", LT, 10), ("category", EQ, "toy")))
         assert [len(rows) for rows in neon.predicates.values()] == [50, 50]
         assert set(neon.n_predicates.values()) == {2}
 
-    def test_subscriptions_to_another_event_type_are_not_looked_at(self) -> None:
+    def test_neon_skips_subscriptions_of_other_event_types(self) -> None:
         neon = Neon()
         neon.add("old", plan(("event_type", EQ, "antiques"), ("price", LT, 10)))
         neon.add("any", plan(("price", LT, 10)))
@@ -186,19 +186,21 @@ def intervals(draw: st.DrawFn) -> Interval:
 
 class TestIbsTree:
     @given(history=st.lists(st.tuples(st.booleans(), intervals()), max_size=60))
-    def test_ibs_tree_search_finds_intervals_with_a_value(self, history: list[tuple[bool, Interval]]) -> None:
-        tree, held = IbsTree(), dict[int, Interval]()
+    def test_ibs_tree_search_finds_intervals_with_value(self, history: list[tuple[bool, Interval]]) -> None:
+        tree, intervals_by_number = IbsTree(), dict[int, Interval]()
         for number, (remove, interval) in enumerate(history):
-            if remove and held:
-                oldest = next(iter(held))
+            if remove and intervals_by_number:
+                oldest = next(iter(intervals_by_number))
                 tree.remove(oldest)
-                del held[oldest]
+                del intervals_by_number[oldest]
             else:
                 tree.add(number, interval)
-                held[number] = interval
+                intervals_by_number[number] = interval
         for value in range(-1, 32):
-            found = sorted(tree.search(value))
-            assert found == sorted(number for number, each in held.items() if each.has(value))
+            numbers = sorted(tree.search(value))
+            assert numbers == sorted(
+                number for number, each in intervals_by_number.items() if each.has(value)
+            )
 
     def test_ibs_tree_stays_balanced_for_sorted_values(self) -> None:
         tree = IbsTree()
@@ -208,10 +210,10 @@ class TestIbsTree:
         assert list(tree.search(500.25)) == [500]
 
 
-def test_two_domains_of_one_name_are_refused() -> None:
-    one = Domain("rooms", DomainKind.HIERARCHICAL, {"room": ()})
-    other = Domain("rooms", DomainKind.HIERARCHICAL, {"room": (), "hall": ("room",)})
+def test_algorithm_different_domains_of_one_name_are_rejected() -> None:
+    domain = Domain("rooms", DomainKind.HIERARCHICAL, {"room": ()})
+    other_domain = Domain("rooms", DomainKind.HIERARCHICAL, {"room": (), "hall": ("room",)})
     algorithm = ALGORITHMS["naive"]()
-    algorithm.add("one", Plan(((),), (one,)))
+    algorithm.add("one", Plan(((),), (domain,)))
     with pytest.raises(SchemaError, match="two different domains are named rooms"):
-        algorithm.add("two", Plan(((),), (other,)))
+        algorithm.add("two", Plan(((),), (other_domain,)))

@@ -1,4 +1,4 @@
-"""Many subscriptions come to the same as the same ones, one by one."""
+"""Bulk subscriptions give the same results as single ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.stores.server_documents import DOC, RDF_XML, SCHEMA, body
-from tidings.errors import CheckProblem, IdTaken, InputError, OverLimit, SetupError
+from tidings.errors import CheckProblem, IdConflict, InputError, LimitExceeded, SetupError
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Subscription
 from tidings.service import bulk_subscribe
@@ -52,14 +52,14 @@ TEXTS = {
 def service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[SubscriptionService, SubscriptionService]]:
-    """Two that are alike; and chunks so short that there are several."""
+    """Two equal services, with chunks so short that there are several."""
     monkeypatch.setattr(bulk_subscribe, "SUBSCRIBE_CHUNK", 40)
     monkeypatch.setattr(bulk_subscribe, "RULE_CHUNK", 4)
     with Tidings(tmp_path / "one") as one, Tidings(tmp_path / "many") as many:
-        yield filled(one), filled(many)
+        yield fill(one), fill(many)
 
 
-def filled(tidings: Tidings) -> SubscriptionService:
+def fill(tidings: Tidings) -> SubscriptionService:
     Provider(tidings.store).load_schema(SCHEMA.body, SCHEMA.media_type)
     tidings.subscribe("ana", TEXTS["rules"][0], "rules", "base")
     tidings.subscribe("ana", "a = 1", id="asleep")
@@ -67,44 +67,45 @@ def filled(tidings: Tidings) -> SubscriptionService:
     return tidings.subscribing(SubscriptionLimits(clauses=8))
 
 
-def drawn(choose: random.Random) -> BulkItem:
-    """Few ids, so that they meet; mostly the texts that columns are for."""
+def random_item(choose: random.Random) -> BulkItem:
+    """Return a random item with one of a few ids, so that ids collide, mostly with a valid text."""
     is_good = choose.random() < 0.8
     language = choose.choice(["predicates"] * 6 + ["xpath", "gql", "rules", "rules"] if is_good else [*TEXTS])
     id = choose.choice([""] * 6 + ["x", "y", "z"] if is_good else ["base", "asleep", "two\nlines", "x"])
-    who = choose.choice(["ana", "bo"] if is_good or choose.random() < 0.9 else ["\x00"])
+    subscriber = choose.choice(["ana", "bo"] if is_good or choose.random() < 0.9 else ["\x00"])
     text = choose.choice(TEXTS[language][: 2 if is_good else None])
     within = choose.choice([None, 60] if is_good else [None, 60, 0])
-    return BulkItem(Subscription(id, who, language, text, within), is_paused=choose.random() < 0.2)
+    return BulkItem(Subscription(id, subscriber, language, text, within), is_paused=choose.random() < 0.2)
 
 
-def alone(subscribing: SubscriptionService, one: BulkItem) -> tuple[object, ...]:
-    known = subscribing.store.subscription_view.find(one.id) if one.id else None
+def subscribe_alone(subscribing: SubscriptionService, item: BulkItem) -> tuple[object, ...]:
+    existing = subscribing.store.subscription_view.find(item.id) if item.id else None
     try:
-        return told(
-            one, AddedSubscription(subscribing.subscribe(one.subscription, one.is_paused).id, known is None)
+        return summary_of(
+            item,
+            AddedSubscription(subscribing.subscribe(item.subscription, item.is_paused).id, existing is None),
         )
     except InputError as problem:
-        return told(one, problem)
+        return summary_of(item, problem)
 
 
-def told(one: BulkItem, outcome: object) -> tuple[object, ...]:
+def summary_of(item: BulkItem, outcome: object) -> tuple[object, ...]:
     if isinstance(outcome, AddedSubscription):
-        return (outcome.id if one.id else outcome.id[:2], outcome.new)
+        return (outcome.id if item.id else outcome.id[:2], outcome.new)
     assert isinstance(outcome, InputError)
     return type(outcome), outcome.what, outcome.pointer, outcome.hint
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_many_are_taken_as_each_alone(
+def test_bulk_subscribe_gives_outcomes_of_single_subscriptions(
     service: tuple[SubscriptionService, SubscriptionService], seed: int
 ) -> None:
     choose = random.Random(seed)
-    wanted = [drawn(choose) for _ in range(100)]
-    one, many = service
-    outcomes = list(BulkSubscriber(many).subscribe(wanted))
-    for number, (each, outcome) in enumerate(zip(wanted, outcomes, strict=True)):
-        assert told(each, outcome) == alone(one, each), (number, each)
+    items = [random_item(choose) for _ in range(100)]
+    single, many = service
+    outcomes = list(BulkSubscriber(many).subscribe(items))
+    for number, (each, outcome) in enumerate(zip(items, outcomes, strict=True)):
+        assert summary_of(each, outcome) == subscribe_alone(single, each), (number, each)
     assert sum(isinstance(outcome, AddedSubscription) for outcome in outcomes) > 30
     for state, subscriber in product(("active", "paused"), ("ana", "bo")):
         counted = [
@@ -116,12 +117,12 @@ def test_many_are_taken_as_each_alone(
         assert counted[0] == counted[1] > 0, (state, subscriber)
 
 
-def test_what_could_not_be_read_is_its_own_outcome(
+def test_bulk_subscribe_error_item_is_its_own_outcome(
     service: tuple[SubscriptionService, SubscriptionService],
 ) -> None:
     problem = InputError("no JSON")
-    wanted = [problem, BulkItem(Subscription("s", "ana", "predicates", "a = 1")), problem]
-    assert list(BulkSubscriber(service[0]).subscribe(wanted)) == [
+    items = [problem, BulkItem(Subscription("s", "ana", "predicates", "a = 1")), problem]
+    assert list(BulkSubscriber(service[0]).subscribe(items)) == [
         problem,
         AddedSubscription("s", True),
         problem,
@@ -129,89 +130,87 @@ def test_what_could_not_be_read_is_its_own_outcome(
     assert list(BulkSubscriber(service[0]).subscribe([])) == []
 
 
-def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
+def test_bulk_subscribe_rules_added_concurrently_respect_limit(
     service: tuple[SubscriptionService, SubscriptionService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How many there were before is known too late to count: two of them had come meanwhile."""
-    one = SubscriptionService(
+    """The count before is known too late: two rules arrive in between."""
+    limited = SubscriptionService(
         service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=5)
     )
-    monkeypatch.setattr(one.store.subscription_view, "count", lambda _: 0)
-    wanted = [BulkItem(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
-    outcomes = list(BulkSubscriber(one).subscribe(wanted))
+    monkeypatch.setattr(limited.store.subscription_view, "count", lambda _: 0)
+    items = [BulkItem(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
+    outcomes = list(BulkSubscriber(limited).subscribe(items))
     assert outcomes[:3] == [AddedSubscription(f"r-{n}", True) for n in range(3)]
-    assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
-    assert len(one.store.metadata.rules_named([each.id for each in wanted])) == 3
+    assert {type(outcome) for outcome in outcomes[3:]} == {LimitExceeded}
+    assert len(limited.store.metadata.rules_named([each.id for each in items])) == 3
 
 
 @pytest.mark.parametrize("rules", [1, 3])
-def test_rules_without_a_schema_are_no_matter_of_the_others(tmp_path: Path, rules: int) -> None:
+def test_bulk_subscribe_rules_without_schema_fail_alone(tmp_path: Path, rules: int) -> None:
     with Tidings(tmp_path) as tidings:
-        wanted = [BulkItem(Subscription("", "ana", "rules", TEXTS["rules"][0]))] * rules
-        wanted += [BulkItem(Subscription("s", "ana", "predicates", "a = 1"))]
-        wanted += [BulkItem(Subscription("s", "ana", "rules", TEXTS["rules"][0]))]
-        outcomes = list(BulkSubscriber(tidings.subscribing()).subscribe(wanted))
-    assert [type(outcome) for outcome in outcomes] == [SetupError] * rules + [AddedSubscription, IdTaken]
+        items = [BulkItem(Subscription("", "ana", "rules", TEXTS["rules"][0]))] * rules
+        items += [BulkItem(Subscription("s", "ana", "predicates", "a = 1"))]
+        items += [BulkItem(Subscription("s", "ana", "rules", TEXTS["rules"][0]))]
+        outcomes = list(BulkSubscriber(tidings.subscribing()).subscribe(items))
+    assert [type(outcome) for outcome in outcomes] == [SetupError] * rules + [AddedSubscription, IdConflict]
     assert "no schema" in str(outcomes[0])
 
 
-def test_there_may_be_as_many_as_may_be_paused_or_not(
+def test_bulk_subscribe_paused_items_count_towards_limit(
     service: tuple[SubscriptionService, SubscriptionService],
 ) -> None:
-    one = SubscriptionService(
+    limited = SubscriptionService(
         service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=4)
     )  # ana has two
     paused = [BulkItem(Subscription("", "ana", "predicates", "a = 1"), is_paused=True) for _ in range(3)]
-    outcomes = list(BulkSubscriber(one).subscribe(paused))
-    assert [type(outcome) for outcome in outcomes] == [AddedSubscription, AddedSubscription, OverLimit]
-    assert one.store.subscriptions.version() == 2, "to the stream nothing has happened"
+    outcomes = list(BulkSubscriber(limited).subscribe(paused))
+    assert [type(outcome) for outcome in outcomes] == [AddedSubscription, AddedSubscription, LimitExceeded]
+    assert limited.store.subscriptions.version() == 2, "the stream sees no change"
 
 
-def test_a_rule_that_comes_paused_tells_what_it_finds_when_it_is_resumed(
+def test_bulk_subscribe_paused_rule_notifies_on_resume(
     service: tuple[SubscriptionService, SubscriptionService],
 ) -> None:
-    one, rule = service[0], Subscription("late", "bo", "rules", TEXTS["rules"][0])
-    Provider(one.store).register(DOC, body("host.rdf"), RDF_XML)
-    assert list(BulkSubscriber(one).subscribe([BulkItem(rule, is_paused=True)])) == [
+    subscribing, rule = service[0], Subscription("late", "bo", "rules", TEXTS["rules"][0])
+    Provider(subscribing.store).register(DOC, body("host.rdf"), RDF_XML)
+    assert list(BulkSubscriber(subscribing).subscribe([BulkItem(rule, is_paused=True)])) == [
         AddedSubscription("late", True)
     ]
-    assert (one.find("late").state, one.store.notifications.read("bo")) == ("paused", [])
-    assert one.resume("late").state == "active"
-    assert [each.kind for each in one.store.notifications.read("bo")] == ["entered"]
+    assert (subscribing.find("late").state, subscribing.store.notifications.read("bo")) == ("paused", [])
+    assert subscribing.resume("late").state == "active"
+    assert [each.kind for each in subscribing.store.notifications.read("bo")] == ["entered"]
 
 
-def test_a_rule_that_is_wrong_is_no_matter_of_those_that_search_each_other(
+def test_bulk_subscribe_invalid_rule_does_not_affect_dependent_rules(
     service: tuple[SubscriptionService, SubscriptionService],
 ) -> None:
-    """What searches a rule that comes with it is right as soon as that one is there."""
+    """A rule may search another rule of the same request."""
     texts = {
         "wrong": "search Nothing n register n",
         "first": TEXTS["rules"][0],
         "second": "search first f register f where f.serverPort > 6",
         "third": "search second s register s where s.serverPort > 7",
     }
-    wanted = [BulkItem(Subscription(id, "ana", "rules", text)) for id, text in texts.items()]
-    wrong, *others = BulkSubscriber(service[0]).subscribe(wanted)
+    items = [BulkItem(Subscription(id, "ana", "rules", text)) for id, text in texts.items()]
+    wrong, *others = BulkSubscriber(service[0]).subscribe(items)
     assert isinstance(wrong, InputError) and wrong.pointer == "/text"
     assert others == [AddedSubscription(id, True) for id in ("first", "second", "third")]
 
 
-def test_rules_that_are_wrong_are_looked_at_together(
+def test_bulk_subscribe_invalid_rules_are_checked_with_constant_reads(
     service: tuple[SubscriptionService, SubscriptionService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many they are, as many questions go to the store: each had some of its own, and took thirty times as long
-    as one that is taken.
-    """
-    asked, read = list[int](), Database.read
+    """The number of store reads is independent of the number of invalid rules."""
+    read_counts, read = list[int](), Database.read
     for count in (10, 40):
         monkeypatch.setattr(bulk_subscribe, "RULE_CHUNK", count)
-        wanted = [
+        items = [
             BulkItem(Subscription("", "ana", "rules", f"search Nothng n register n where n.a > {n}"))
             for n in range(count)
         ]
         with monkeypatch.context() as patch:
             reads = list[Database]()
             patch.setattr(Database, "read", lambda self, reads=reads: reads.append(self) or read(self))
-            assert {type(each) for each in BulkSubscriber(service[0]).subscribe(wanted)} == {CheckProblem}
-        asked.append(len(reads))
-    assert asked[0] == asked[1] > 0
+            assert {type(each) for each in BulkSubscriber(service[0]).subscribe(items)} == {CheckProblem}
+        read_counts.append(len(reads))
+    assert read_counts[0] == read_counts[1] > 0

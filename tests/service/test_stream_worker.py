@@ -1,4 +1,4 @@
-"""When a failed stream restarts, and when it is given up."""
+"""Restarts of a failed stream, and when the worker gives up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.operations.settings import Settings
 from tidings.service import stream_worker
 from tidings.service.stream_worker import StreamState, StreamWorker
 from tidings.service.tidings import Tidings
-from tidings.spark.stream.query import _explained
+from tidings.spark.stream.query import explain_failure
 
 RESTARTS = 3
 IN_SPARK = """Query tidings terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when
@@ -43,7 +43,7 @@ class Failing(StreamWorker):
 
 def run_failing(home: Path, failures: list[BaseException]) -> Failing:
     """Run a stream with these failures to its end."""
-    settings = Settings.model_validate({"stream": {"restarts": RESTARTS, "longest_pause": 0.001}})
+    settings = Settings.model_validate({"stream": {"restarts": RESTARTS, "max_backoff": 0.001}})
     with Tidings(home) as tidings:
         worker = Failing(tidings, settings, lambda event: None)
         worker.failures = iter(failures)
@@ -56,14 +56,23 @@ def test_stream_worker_too_many_own_failures_gives_up(tmp_path: Path) -> None:
     assert (worker.state, worker.starts) == (StreamState.GIVEN_UP, RESTARTS + 1)
 
 
+def test_stream_worker_first_failure_restarts_at_once_and_later_ones_back_off(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings:
+        worker = StreamWorker(tidings, Settings(), lambda event: None)
+        pauses = []
+        for worker._failures in range(1, 6):
+            pauses.append(worker._backoff_seconds())
+    assert pauses == [0, 1, 2, 4, 8]
+
+
 @pytest.mark.parametrize(
     "temporary",
     [
         StoreError("the database reports: database or disk is full"),
         OSError(errno.ENOSPC, "No space left on device"),
-        _explained(StreamingQueryException(IN_SPARK)),
-        _explained(StreamingQueryException(IN_JAVA)),
-        _explained(StreamingQueryException(BUSY)),
+        explain_failure(StreamingQueryException(IN_SPARK)),
+        explain_failure(StreamingQueryException(IN_JAVA)),
+        explain_failure(StreamingQueryException(BUSY)),
     ],
     ids=["store", "disk", "store in Spark", "disk in Spark", "busy machine"],
 )
@@ -88,7 +97,7 @@ class Waiting(Failing):
         return next(self.causes)
 
 
-def test_stream_worker_temporary_failure_restarts_when_its_cause_is_gone(
+def test_stream_worker_temporary_failure_restarts_after_its_cause_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_worker, "CHECK_SECONDS", 0.01)
@@ -111,7 +120,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_stream_worker_full_disk_persists_until_there_is_space(small_disk: Path) -> None:
+def test_stream_worker_full_disk_persists_until_space_is_freed(small_disk: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     with Tidings(small_disk / "home") as tidings:
         tidings.publish("{}")

@@ -1,4 +1,4 @@
-"""Subscribe, publish, read: the calls that every interface makes."""
+"""Subscribe, publish and read: the calls that all interfaces use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidings.errors import (
     CheckProblem,
     ConsistencyProblem,
     DecodeProblem,
-    IdTaken,
+    IdConflict,
     InputError,
     PublicationError,
     SchemaError,
@@ -48,24 +48,24 @@ def tidings(tmp_path: Path) -> Tidings:
     return Tidings(tmp_path / "deep" / "home")
 
 
-def test_the_home_folder_is_made_when_it_is_needed(tidings: Tidings) -> None:
+def test_home_folder_is_created_on_first_use(tidings: Tidings) -> None:
     assert not tidings.home.exists()
     tidings.publish("{}")
     assert (tidings.home / "store.db").exists()
     assert (tidings.segments, tidings.checkpoint) == (tidings.home / "segments", tidings.home / "checkpoint")
 
 
-def test_subscribing(tidings: Tidings) -> None:
-    made = tidings.subscribe("ana", "price < 200 and (period = 'XVI' or period = 'XVII')")
-    assert (made.subscriber, made.language, made.predicates) == ("ana", "predicates", 3)
-    assert made.reached_through == "period"
-    assert made.id.startswith("s-") and len(made.id) == 10
-    mine = tidings.subscribe("bo", "price < 100", id="cheap")
+def test_subscribe_returns_id_and_access_path(tidings: Tidings) -> None:
+    created = tidings.subscribe("ana", "price < 200 and (period = 'XVI' or period = 'XVII')")
+    assert (created.subscriber, created.language, created.predicates) == ("ana", "predicates", 3)
+    assert created.reached_through == "period"
+    assert created.id.startswith("s-") and len(created.id) == 10
+    with_id = tidings.subscribe("bo", "price < 100", id="cheap")
     assert tidings.subscriptions() == [
-        Subscription(made.id, "ana", "predicates", made.text),
+        Subscription(created.id, "ana", "predicates", created.text),
         Subscription("cheap", "bo", "predicates", "price < 100"),
     ]
-    assert tidings.subscriptions("bo") == [Subscription(mine.id, "bo", "predicates", "price < 100")]
+    assert tidings.subscriptions("bo") == [Subscription(with_id.id, "bo", "predicates", "price < 100")]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_subscribing(tidings: Tidings) -> None:
         (("ana", "period = '\x00'"), InputError),
     ],
 )
-def test_a_subscription_that_cannot_be_taken_is_refused(
+def test_subscribe_invalid_arguments_are_rejected_and_not_stored(
     tidings: Tidings, arguments: tuple[str, ...], problem: type[InputError]
 ) -> None:
     tidings.extend_schema(FURNITURE)
@@ -88,7 +88,7 @@ def test_a_subscription_that_cannot_be_taken_is_refused(
     assert tidings.subscriptions() == []
 
 
-def test_unsubscribing(tidings: Tidings) -> None:
+def test_unsubscribe_removes_own_subscriptions_only(tidings: Tidings) -> None:
     tidings.subscribe("ana", "a = 1", id="s-1")
     tidings.subscribe("bo", "a = 1", id="s-2")
     assert tidings.unsubscribe(["s-2", "s-1", "s-3"], subscriber="ana") == ["s-1"]
@@ -96,7 +96,7 @@ def test_unsubscribing(tidings: Tidings) -> None:
     assert tidings.subscriptions() == []
 
 
-def test_a_rule_is_a_subscription_to_metadata(tidings: Tidings) -> None:
+def test_subscribe_rule_is_metadata_subscription(tidings: Tidings) -> None:
     text = "search ServerInformation s register s where s.memory > 64 and s.cpu = 600"
     with pytest.raises(SetupError, match="no schema for metadata yet"):
         tidings.subscribe("ana", text, "rules")
@@ -112,29 +112,29 @@ def test_a_rule_is_a_subscription_to_metadata(tidings: Tidings) -> None:
         "ServerInformation",
         3600,
     )
-    made = tidings.subscribe("bo", "search ServerInformation s register s", "rules")
-    [told] = tidings.notifications("bo")
-    assert (told.kind, told.subscription, told.publication) == (
+    created = tidings.subscribe("bo", "search ServerInformation s register s", "rules")
+    [notification] = tidings.notifications("bo")
+    assert (notification.kind, notification.subscription, notification.publication) == (
         "entered",
-        made.id,
+        created.id,
         "http://example.org/doc.rdf#info",
     )
-    with pytest.raises(IdTaken):
+    with pytest.raises(IdConflict):
         tidings.subscribe("bo", text, "rules", "large")
     event = tidings.subscribe("ana", "price < 200").id
     assert [one.id for one in tidings.subscriptions("ana")] == [event, "large"]
     assert tidings.subscriptions()[1] == Subscription("large", "ana", "rules", text, 3600)
     assert tidings.unsubscribe(["large", event, "none"], "bo") == []
     assert tidings.unsubscribe(["large", event, "none"]) == [event, "large"]
-    assert [one.id for one in tidings.subscriptions()] == [made.id]
+    assert [one.id for one in tidings.subscriptions()] == [created.id]
 
 
-def test_publishing(tidings: Tidings) -> None:
+def test_publish_returns_id_and_position_and_is_idempotent(tidings: Tidings) -> None:
     first = tidings.publish('{"price": 180, "name": "é"}')
     assert first.position == 1 and first.id.startswith("p-") and len(first.id) == 10
     assert tidings.publish(b"{}", id="mine") == AppendResult("mine", 2, new=True)
     assert tidings.publish(b"{}", id="mine") == AppendResult("mine", 2, new=False)
-    with pytest.raises(IdTaken):
+    with pytest.raises(IdConflict):
         tidings.publish(b'{"other": 1}', id="mine")
     assert [one.body for one in tidings.store.journal.read(0)] == [
         '{"price": 180, "name": "é"}'.encode(),
@@ -151,9 +151,7 @@ def test_publishing(tidings: Tidings) -> None:
         ('{"event_type": "antiques", "period": "XVI"}', ConsistencyProblem),
     ],
 )
-def test_a_bad_event_never_reaches_the_journal(
-    tidings: Tidings, body: str, problem: type[InputError]
-) -> None:
+def test_publish_invalid_event_is_not_stored(tidings: Tidings, body: str, problem: type[InputError]) -> None:
     tidings.extend_schema(FURNITURE)
     with pytest.raises(problem):
         tidings.publish(body)
@@ -162,7 +160,7 @@ def test_a_bad_event_never_reaches_the_journal(
     assert tidings.store.journal.head() == 0
 
 
-def test_a_bad_document_never_reaches_the_journal(tidings: Tidings) -> None:
+def test_publish_invalid_document_is_not_stored(tidings: Tidings) -> None:
     for body in ("<a><b></a>", "", '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "<a/><b/>"):
         with pytest.raises(PublicationError):
             tidings.publish(body, media_type="application/xml")
@@ -170,7 +168,7 @@ def test_a_bad_document_never_reaches_the_journal(tidings: Tidings) -> None:
     assert tidings.publish("<a/>", media_type="application/xml").position == 1
 
 
-def test_publishing_many_gives_an_outcome_for_each(tidings: Tidings) -> None:
+def test_publish_many_returns_one_outcome_per_line(tidings: Tidings) -> None:
     lines = [
         b'{"id": "a", "n": 1}',
         b"{",
@@ -179,17 +177,19 @@ def test_publishing_many_gives_an_outcome_for_each(tidings: Tidings) -> None:
         b'{"id": "x\\n"}',
         b'{"id": "a", "n": 1}',
     ]
-    first, broken, taken, made, unprintable, again = tidings.publish_many(lines, id_field="id")
+    first, broken, taken, generated, unprintable, again = tidings.publish_many(lines, id_field="id")
     assert first == AppendResult("a", 1, new=True)
     assert again == AppendResult("a", 1, new=False)
-    assert isinstance(made, AppendResult) and made.position == 2 and made.id.startswith("p-")
+    assert isinstance(generated, AppendResult) and generated.position == 2 and generated.id.startswith("p-")
     rejects = [broken, taken, unprintable]
     assert [one.id for one in rejects if isinstance(one, Reject)] == ["line 2", "line 3", "line 5"]
-    assert isinstance(taken, Reject) and taken.facts["error"] == "IdTaken"
+    assert isinstance(taken, Reject) and taken.facts["error"] == "IdConflict"
 
 
-def test_publishing_many_in_chunks(tidings: Tidings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.service.ingest.APPEND_CHUNK", 10)
+def test_publish_many_in_chunks_keeps_order_and_line_numbers(
+    tidings: Tidings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.ingest.publisher.APPEND_CHUNK", 10)
     lines = [b"{" if number % 7 == 0 else b'{"n": %d}' % number for number in range(1, 36)]
     outcomes = list(tidings.publish_many(lines))
     assert [one.id for one in outcomes if isinstance(one, Reject)] == [
@@ -199,7 +199,7 @@ def test_publishing_many_in_chunks(tidings: Tidings, monkeypatch: pytest.MonkeyP
     assert list(tidings.publish_many([])) == []
 
 
-def test_notifications_and_dead_letters(tidings: Tidings) -> None:
+def test_notifications_page_follow_and_dead_letters(tidings: Tidings) -> None:
     tidings.store.notifications.commit_batch("main", 0, [MatchRow(f"p-{n}", "s-1", "ana") for n in range(5)])
     assert [one.sequence for one in tidings.notifications("ana", after=2, limit=2)] == [3, 4]
     stop = threading.Event()
@@ -210,9 +210,9 @@ def test_notifications_and_dead_letters(tidings: Tidings) -> None:
     assert tidings.dead_letters() == []
 
 
-def test_an_accepted_delay(tidings: Tidings) -> None:
-    made = tidings.subscribe("ana", "price < 200", id="calm", within="10 minutes")
-    assert made.within == 600
+def test_subscribe_within_defers_notifications(tidings: Tidings) -> None:
+    created = tidings.subscribe("ana", "price < 200", id="calm", within="10 minutes")
+    assert created.within == 600
     assert tidings.subscriptions() == [Subscription("calm", "ana", "predicates", "price < 200", 600)]
     with pytest.raises(InputError, match="not a duration; received 'soon'"):
         tidings.subscribe("ana", "price < 200", within="soon")
@@ -220,14 +220,14 @@ def test_an_accepted_delay(tidings: Tidings) -> None:
         "main", 0, [MatchRow("p-1", "calm", "ana"), MatchRow("p-1", "s", "ana")]
     )
     assert [one.subscription for one in tidings.notifications("ana")] == ["s"]
-    assert tidings.held("ana").count == 1
+    assert tidings.deferred("ana").count == 1
     tidings.close()
     with open_store(tidings.store_url, lambda: datetime.now(UTC) + timedelta(minutes=10)) as later:
         assert [one.subscription for one in later.notifications.read("ana")] == ["s", "calm"]
-    assert tidings.held("ana").count == 0
+    assert tidings.deferred("ana").count == 0
 
 
-def test_the_schema_is_seen_by_everybody_at_once(tidings: Tidings) -> None:
+def test_extend_schema_is_visible_to_other_processes_at_once(tidings: Tidings) -> None:
     with Tidings(tidings.home) as other:
         assert tidings.schema().is_empty
         tidings.subscribe("ana", "price < 200")
@@ -239,20 +239,20 @@ def test_the_schema_is_seen_by_everybody_at_once(tidings: Tidings) -> None:
             tidings.extend_schema("attributes: {price: string}")
 
 
-def test_a_schema_that_would_orphan_subscriptions_is_refused(tidings: Tidings) -> None:
+def test_extend_schema_orphaning_subscriptions_is_rejected(tidings: Tidings) -> None:
     tidings.subscribe("ana", "price < 200")
-    lost = tidings.subscribe("bo", "colour = 'red'")
+    orphan = tidings.subscribe("bo", "colour = 'red'")
     with pytest.raises(SchemaError) as refused:
         tidings.extend_schema(FURNITURE)
     assert "this schema would make 1 subscription invalid" in str(refused.value)
-    assert f"{lost.id}: no event type has an attribute 'colour'" in str(refused.value)
+    assert f"{orphan.id}: no event type has an attribute 'colour'" in str(refused.value)
     assert tidings.schema().is_empty
-    tidings.unsubscribe([lost.id])
+    tidings.unsubscribe([orphan.id])
     tidings.extend_schema(FURNITURE)
     assert not tidings.schema().is_empty
 
 
-def test_a_store_elsewhere(tmp_path: Path) -> None:
+def test_store_url_elsewhere_creates_no_home(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     with Tidings(tmp_path / "home", url) as tidings:
         assert tidings.store_url == url
@@ -262,7 +262,7 @@ def test_a_store_elsewhere(tmp_path: Path) -> None:
         assert store.journal.head() == 1
 
 
-def test_closing_and_going_on(tidings: Tidings) -> None:
+def test_close_allows_further_use(tidings: Tidings) -> None:
     tidings.close()
     with tidings:
         tidings.publish("{}")
@@ -270,7 +270,7 @@ def test_closing_and_going_on(tidings: Tidings) -> None:
     tidings.close()
 
 
-def test_a_home_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_home_uncreatable_folder_is_setup_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError, match="the folder cannot be created"):
         Tidings(tmp_path / "file" / "home").publish("{}")
@@ -278,22 +278,22 @@ def test_a_home_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         Tidings(tmp_path / "file").publish("{}")
 
 
-def test_starting_is_cheap() -> None:
-    """What is slow to import stays out of the commands that do not need it."""
+def test_import_of_service_loads_no_slow_library() -> None:
+    """Slow imports stay out of the commands that do not need them."""
     slow = "{'numba', 'pyspark', 'pandas', 'psycopg'}"
-    asked = f"import sys, tidings.metadata.provider, tidings.service; print({slow} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
+    code = f"import sys, tidings.metadata.provider, tidings.service; print({slow} & set(sys.modules))"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
-    assert done.stdout.strip() == "set()"
+    assert process.stdout.strip() == "set()"
 
 
-def test_whom_a_change_of_an_object_concerns_is_told(tidings: Tidings) -> None:
-    made = replace(NEW_TITLE, author=S3)
-    assert tidings.notify_of_changes("university", MODEL, [made], LABELS) == NotificationOutcome(2, 0)
+def test_notify_of_changes_notifies_affected_subscribers_except_author(tidings: Tidings) -> None:
+    change = replace(NEW_TITLE, author=S3)
+    assert tidings.notify_of_changes("university", MODEL, [change], LABELS) == NotificationOutcome(2, 0)
     assert tidings.notifications("Student:S3") == []
     assert tidings.notify_of_changes(
-        "university", MODEL, [made], LABELS, tell_author=True
+        "university", MODEL, [change], LABELS, notify_author=True
     ) == NotificationOutcome(1, 2)
-    [told] = tidings.notifications("Student:S3")
-    assert told.because[0].predicate == "Second edition -usedIn-> Data structures <-attends- you"
+    [notification] = tidings.notifications("Student:S3")
+    assert notification.because[0].predicate == "Second edition -usedIn-> Data structures <-attends- you"

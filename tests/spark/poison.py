@@ -1,13 +1,13 @@
-"""Tasks that a worker cannot finish, for tests: real Python workers of Spark that hang in compiled code or die.
+"""Tasks that a worker cannot finish: real Python workers of Spark that hang in compiled code or die.
 
     poisoned(monkeypatch, journal_task, "_build_stage")
 
-puts a wrapper around the function that makes the tasks. In the worker it replaces the step that has the poison, for as
-long as the task runs. What is poison says so itself, in the text of the subscription or in the body:
+wraps the function that creates the tasks. In the worker, it replaces the poisoned step while the task runs. The text of
+the subscription or the body names the poison:
 
     hang       an endless loop in compiled code, which never returns to Python
     allocate   more memory than there is
-    die        the process ends itself, as the kernel does when memory runs out
+    die        the process kills itself, as the kernel does when memory runs out
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPLAIN, DECODE, MATCH, METADATA = "explain", "decode", "match", "metadata"
 
 
 def do_poison(text: str) -> None:
-    """Do what a text says."""
+    """Apply the poison that a text names."""
     import os  # noqa: PLC0415 - this runs in the worker
     import signal  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ def do_poison(text: str) -> None:
 
 
 def in_worker(where: str) -> ExitStack:
-    """Replace a step of the tasks by one that takes the poison, until the stack is closed."""
+    """Replace a step of the tasks by a poisoned one until the stack is closed."""
     from tidings.metadata import documents  # noqa: PLC0415 - this runs in the worker
     from tidings.spark import decoder  # noqa: PLC0415
     from tidings.spark.stream import match_task  # noqa: PLC0415
@@ -96,12 +96,12 @@ def in_worker(where: str) -> ExitStack:
 
 
 def poisoned(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, *where: str) -> None:
-    """Have the tasks of a module take the poison in these steps."""
+    """Poison these steps of the tasks of a module."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    made = getattr(module, name)
+    build = getattr(module, name)
 
-    def poisoned_tasks(*given: Any, **more: Any) -> Callable[[Any], Iterator[Any]]:
-        run = made(*given, **more)
+    def poisoned_tasks(*args: Any, **kwargs: Any) -> Callable[[Any], Iterator[Any]]:
+        run = build(*args, **kwargs)
 
         def in_task(batches: Any) -> Iterator[Any]:
             with ExitStack() as stack:

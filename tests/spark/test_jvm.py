@@ -38,18 +38,18 @@ Error: A fatal exception has occurred. Program will exit.
     ],
     ids=["yarn", "option", "no problem named", "nothing"],
 )
-def test_find_cause_names_the_first_problem(printed: str, cause: str | None) -> None:
+def test_find_cause_names_first_problem(printed: str, cause: str | None) -> None:
     assert find_cause(printed) == cause
 
 
-def test_open_session_with_a_master_that_does_not_answer_says_so_at_once() -> None:
-    with pytest.raises(SetupError, match="the Spark master does not answer") as refused:
+def test_open_session_unreachable_master_is_rejected_early() -> None:
+    with pytest.raises(SetupError, match="the Spark master does not answer") as problem:
         open_session(f"spark://127.0.0.1:{free_port()},127.0.0.1:{free_port()}")
-    assert refused.value.received == "Connection refused"
+    assert problem.value.received == "Connection refused"
 
 
-def test_open_session_on_yarn_without_its_configuration_says_what_to_set(tmp_path: Path) -> None:
-    """In a process of its own: this one has a session, whose JVM would be used."""
+def test_open_session_yarn_without_configuration_hint_names_variable(tmp_path: Path) -> None:
+    """The test uses a new process, because this one has a session whose JVM would be used."""
     program = (
         "from pathlib import Path\n"
         "from tidings.errors import SetupError\n"
@@ -60,16 +60,41 @@ def test_open_session_on_yarn_without_its_configuration_says_what_to_set(tmp_pat
         "    print(problem.where, problem.received, problem.hint, sep='\\n')\n"
     )
     environment = {name: value for name, value in os.environ.items() if "CONF_DIR" not in name}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    where, received, hint = done.stdout.splitlines()
-    assert (where, done.stderr) == ("yarn", "")
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    where, received, hint = result.stdout.splitlines()
+    assert (where, result.stderr) == ("yarn", "")
     assert "HADOOP_CONF_DIR" in received and "SparkException" not in received
     assert hint.startswith("set HADOOP_CONF_DIR")
     assert "SparkException" in (tmp_path / "spark.log").read_text()
 
 
+def test_open_session_with_packages_that_cannot_be_fetched_says_what_to_check(tmp_path: Path) -> None:
+    """Ivy looks in an empty folder only: nothing is fetched from anywhere."""
+    settings = tmp_path / "ivy.xml"
+    settings.write_text(
+        "<ivysettings><settings defaultResolver='none'/>"
+        f"<resolvers><filesystem name='none'><artifact pattern='{tmp_path}/[artifact]-[revision].jar'/></filesystem>"
+        "</resolvers></ivysettings>"
+    )
+    program = (
+        "import sys\n"
+        "from tidings.errors import SetupError\n"
+        "from tidings.spark.session import open_session\n"
+        "names = 'packages', 'ivySettings', 'ivy'\n"
+        "try:\n"
+        "    open_session('local[1]', **{f'spark.jars.{n}': v for n, v in zip(names, sys.argv[1:])})\n"
+        "except SetupError as problem:\n"
+        "    print(problem.received, problem.hint, sep='\\n')\n"
+    )
+    given = ["com.example:nothing:1.0", str(settings), str(tmp_path / "ivy")]
+    done = subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True)
+    received, hint = done.stdout.splitlines()[-2:]  # Ivy names its settings first
+    assert "unresolved dependency: com.example#nothing;1.0: not found" in received
+    assert "--packages" in hint and "--jars" in hint
+
+
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the JVM in /proc")
-def test_start_jvm_interrupted_by_a_signal_leaves_no_jvm(tmp_path: Path) -> None:
+def test_start_jvm_interrupted_by_signal_leaves_no_jvm(tmp_path: Path) -> None:
     program = (
         "import signal, sys\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
@@ -85,17 +110,17 @@ def test_start_jvm_interrupted_by_a_signal_leaves_no_jvm(tmp_path: Path) -> None
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as driver:
-        wait_until(lambda: processes_with(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
+        wait_until(lambda: find_processes(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
         driver.terminate()
         assert driver.wait() == 143
-    wait_until(lambda: not processes_with(b"JVM_OF=", str(tmp_path)))
+    wait_until(lambda: not find_processes(b"JVM_OF=", str(tmp_path)))
 
 
 @pytest.mark.faults
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the JVM in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("command", ["serve", "match"])
-def test_command_that_is_ended_while_spark_starts_leaves_no_jvm(
+def test_command_killed_during_start_of_spark_leaves_no_jvm(
     tmp_path: Path, command: str, number: signal.Signals
 ) -> None:
     (tmp_path / "subscriptions").write_text(
@@ -114,24 +139,24 @@ def test_command_that_is_ended_while_spark_starts_leaves_no_jvm(
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in jobs of a shell
     ) as process:
-        wait_until(lambda: processes_with(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
+        wait_until(lambda: find_processes(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
         process.send_signal(number)
         assert process.wait() in (-number, 128 + number)
-    wait_until(lambda: not processes_with(b"JVM_OF=", str(tmp_path)))
+    wait_until(lambda: not find_processes(b"JVM_OF=", str(tmp_path)))
 
 
 def wait_until(holds: Callable[[], object]) -> None:
-    """The test's own time limit ends what never holds."""
+    """Wait for a condition; the time limit of the test ends the wait."""
     while not holds():
         sleep(0.05)
 
 
-def processes_with(variable: bytes, folder: str) -> list[str]:
-    """Processes that have a variable and come from the test with this folder."""
-    found = []
+def find_processes(variable: bytes, folder: str) -> list[str]:
+    """Find processes that have a variable and belong to the test with this folder."""
+    ids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
+        with contextlib.suppress(OSError):  # the process has ended or belongs to another user
             variables = path.read_bytes()
             if variable in variables and f"JVM_OF={folder}".encode() in variables:
-                found.append(path.parent.name)
-    return found
+                ids.append(path.parent.name)
+    return ids

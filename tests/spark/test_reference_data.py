@@ -1,4 +1,4 @@
-"""Reference tables in stream and batch job: declared, changed, broken, repaired, removed."""
+"""Reference tables in streams and batch jobs: declared, changed, broken, repaired and removed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.processes.streams import running, told
+from tests.support.processes.streams import read_notifications, running
 from tidings.errors import InputError
 from tidings.model import Publication, Subscription
 from tidings.reference_data.declarations import declare
-from tidings.reference_data.enrichment import opened
+from tidings.reference_data.enrichment import open_lookup
 from tidings.service.preview import PreviewBounds, preview_subscription
 from tidings.service.tidings import Tidings
 from tidings.spark.batch.job import BatchRequest, run_batch_job
@@ -31,8 +31,8 @@ def url(tmp_path):
 
 @pytest.fixture
 def store(url):
-    with open_store(url) as opened:
-        yield opened
+    with open_store(url) as created:
+        yield created
 
 
 def write(path, text):
@@ -42,13 +42,13 @@ def write(path, text):
 
 
 def rows(live, name):
-    (snapshot,) = [one for one in live.snapshots if one.reference.name == name]
-    table = opened(snapshot)
+    (snapshot,) = [each for each in live.snapshots if each.reference.name == name]
+    table = open_lookup(snapshot)
     return [table.row(number) for number in range(len(pq.read_table(snapshot.path)))]
 
 
-class TestFollowing:
-    """The refresh before a batch; tables in files need no Spark."""
+class TestLiveReferences:
+    """Refreshing before a batch; tables in files need no Spark."""
 
     @pytest.fixture
     def live(self, tmp_path, store):
@@ -59,7 +59,7 @@ class TestFollowing:
         write(tmp_path / "t.csv", "k,a\n1,x\n")
         return tmp_path / "t.csv"
 
-    def test_refresh_follows_declarations_and_files(self, live, store, file, tmp_path):
+    def test_refresh_applies_changed_declarations_and_files(self, live, store, file, tmp_path):
         assert (live.refresh(None), live.snapshots) == (0, ())
         store.references.add(declare("t", str(file), "k", "n"))
         assert live.refresh(None) == 0
@@ -81,7 +81,7 @@ class TestFollowing:
         live.tidy()
         assert (live.snapshots, list((tmp_path / "references").iterdir())) == ((), [])
 
-    def test_refresh_of_a_broken_table_reports_it_and_keeps_its_last_rows(self, live, store, file, tmp_path):
+    def test_refresh_broken_table_is_reported_and_keeps_last_rows(self, live, store, file, tmp_path):
         store.references.add(declare("t", str(file), "k", "n"))
         live.refresh(None)
         live.tidy()
@@ -92,54 +92,56 @@ class TestFollowing:
         assert [live.refresh(None), live.refresh(None)] == [1, 0]
         live.tidy()
         assert live.snapshots == good
-        again = LiveReferences(tmp_path / "references", store)  # the stream is started again
-        assert [again.refresh(None), again.refresh(None)] == [1, 0]
-        assert again.snapshots == good
+        restarted = LiveReferences(tmp_path / "references", store)  # the stream restarts
+        assert [restarted.refresh(None), restarted.refresh(None)] == [1, 0]
+        assert restarted.snapshots == good
         write(file, "k,a\n1,z\n")
-        assert again.refresh(None) == 0
-        assert rows(again, "t") == [{"a": ["z"]}]
+        assert restarted.refresh(None) == 0
+        assert rows(restarted, "t") == [{"a": ["z"]}]
         file.unlink()
-        assert again.refresh(None) == 1  # broken as before, but it was good in between
+        assert restarted.refresh(None) == 1  # broken as before, but valid in between
         first, second, third, fourth = store.dead_letters.read(source="references")
         assert first.reason == (
-            "the reference table t cannot be used: there is no such column; received 'k'; accepted: key, a; "
+            "the reference table t cannot be used: unknown column; received 'k'; accepted: key, a; "
             "publications are matched with the rows that were read last"
         )
         assert second.reason == third.reason == fourth.reason
-        assert "there is no such file" in second.reason
+        assert "the file does not exist" in second.reason
         assert first.facts["table"] == "t"
         assert first.publication.startswith("t at ")
 
-    def test_refresh_of_a_table_that_was_never_valid_omits_it(self, live, store, file):
+    def test_refresh_table_that_was_never_valid_is_omitted(self, live, store, file):
         store.references.add(declare("gone", str(file.with_name("gone.csv")), "k", "n"))
         store.references.add(declare("t", str(file), "k", "n"))
         assert live.refresh(None) == 1
-        assert [one.reference.name for one in live.snapshots] == ["t"]
+        assert [snapshot.reference.name for snapshot in live.snapshots] == ["t"]
         (letter,) = store.dead_letters.read(source="references")
         assert letter.reason.endswith("; publications are matched without it")
 
 
-def previewed(tidings, id, after):
+def preview_reasons(tidings, id, after):
     """Return the matches that a preview shows for publications after a position, with reasons."""
-    one = tidings.store.subscriptions.find(id)
+    subscription = tidings.store.subscriptions.find(id)
     tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
-    found = preview_subscription(*tools, one.language, one.text, PreviewBounds(100, 10**6, 60), None)
-    assert (found.complete, len(found.notes)) == (True, found.skipped)
-    assert all("not well-formed XML" in note for note in found.notes)
-    publications = [(each.entry.publication, each.because) for each in found.matches]
-    return {one.id: because for one, because in publications if one.position > after}
+    preview = preview_subscription(
+        *tools, subscription.language, subscription.text, PreviewBounds(100, 10**6, 60), None
+    )
+    assert (preview.complete, len(preview.notes)) == (True, preview.skipped)
+    assert all("not well-formed XML" in note for note in preview.notes)
+    publications = [(each.entry.publication, each.because) for each in preview.matches]
+    return {publication.id: because for publication, because in publications if publication.position > after}
 
 
-def reasons_told(store, who, after):
+def notified_reasons(store, subscriber, after):
     return {
-        one.publication: one.because
-        for one in store.notifications.read(who)
-        if int(one.publication.removeprefix("p")) > after
+        notification.publication: notification.because
+        for notification in store.notifications.read(subscriber)
+        if int(notification.publication.removeprefix("p")) > after
     }
 
 
 @pytest.mark.spark
-def test_refresh_reads_tables_of_spark(session, tmp_path, store):
+def test_refresh_reads_spark_tables(session, tmp_path, store):
     live = LiveReferences(tmp_path / "references", store)
     data = session.createDataFrame([("IBM", "tech"), ("SAP", None)], "k string, sector string")
     data.createOrReplaceTempView("sectors")
@@ -154,15 +156,16 @@ def test_refresh_reads_tables_of_spark(session, tmp_path, store):
     store.references.add(declare("s", "spark:sectors", "k", "/stock/symbol"))
     live.refresh(session)
     assert rows(live, "s") == [{"sector": ["space"]}]
-    reasons = {one.facts["table"]: one.reason for one in store.dead_letters.read(source="references")}
+    letters = store.dead_letters.read(source="references")
+    reasons = {letter.facts["table"]: letter.reason for letter in letters}
     assert "Spark cannot read the table; received 'nowhere.sectors'" in reasons["missing"]
-    assert "there is no such column; received 'symbol'; accepted: k, sector" in reasons["wrong"]
+    assert "unknown column; received 'symbol'; accepted: k, sector" in reasons["wrong"]
     with pytest.raises(InputError, match="the reference table missing cannot be used"):
         write_snapshots(session, [declare("missing", "spark:nowhere.sectors", "k", "k")], tmp_path / "more")
 
 
 @pytest.mark.spark
-def test_stream_with_a_changed_table_matches_with_its_new_rows(session, tmp_path, store, url):
+def test_stream_changed_table_is_matched_with_new_rows(session, tmp_path, store, url):
     sectors = tmp_path / "sectors.csv"
     write(sectors, "symbol,sector\nIBM,tech\nIBM,services\n")
     store.subscriptions.add(Subscription("s1", "ana", "xpath", '/stock/ref/sector = "tech"'))
@@ -178,31 +181,35 @@ def test_stream_with_a_changed_table_matches_with_its_new_rows(session, tmp_path
 
     with running(session, tmp_path, url) as stream, Tidings(tmp_path, url) as tidings:
         publish(IBM)
-        stream.until(lambda: len(told(store, "di")["di"]) == 1)
+        stream.until(lambda: len(read_notifications(store, "di")["di"]) == 1)
         tidings.add_reference("sectors", str(sectors), "symbol", "/stock/symbol")
         tidings.add_reference("prices", str(sectors), "symbol", "symbol")
         publish(IBM, b"<stock>")
-        stream.until(lambda: told(store, "ana")["ana"])
+        stream.until(lambda: read_notifications(store, "ana")["ana"])
         write(sectors, "symbol,sector,country\nIBM,retail,US\n")
         publish(IBM, b'{"symbol": "IBM", "price": 7}', b'{"symbol": "SAP", "price": 7}')
-        stream.until(lambda: told(store, "bo")["bo"] and told(store, "cy")["cy"])
-        assert previewed(tidings, "s2", after=3) == reasons_told(store, "bo", after=3) != {}
-        assert previewed(tidings, "s3", after=3) == reasons_told(store, "cy", after=3) != {}
+        stream.until(lambda: read_notifications(store, "bo")["bo"] and read_notifications(store, "cy")["cy"])
+        assert preview_reasons(tidings, "s2", after=3) == notified_reasons(store, "bo", after=3) != {}
+        assert preview_reasons(tidings, "s3", after=3) == notified_reasons(store, "cy", after=3) != {}
         sectors.unlink()
         publish(IBM)
-        stream.until(lambda: len(told(store, "bo")["bo"]) == 2)
-        assert previewed(tidings, "s2", after=3) == reasons_told(store, "bo", after=3), "the rows read last"
+        stream.until(lambda: len(read_notifications(store, "bo")["bo"]) == 2)
+        assert preview_reasons(tidings, "s2", after=3) == notified_reasons(store, "bo", after=3), (
+            "the rows read last"
+        )
         assert tidings.remove_reference("sectors")
         publish(IBM)
-        stream.until(lambda: len(told(store, "di")["di"]) == 5)
-    assert told(store, "ana", "bo", "cy") == {
+        stream.until(lambda: len(read_notifications(store, "di")["di"]) == 5)
+    assert read_notifications(store, "ana", "bo", "cy") == {
         "ana": [(1, "p2", "s1")],
         "bo": [(1, "p4", "s2"), (2, "p7", "s2")],
         "cy": [(1, "p5", "s3")],
     }
     reasons = {
-        who: [(one.predicate, one.value, one.at) for one in store.notifications.read(who)[0].because]
-        for who in ("ana", "bo", "cy")
+        subscriber: [
+            (each.predicate, each.value, each.at) for each in store.notifications.read(subscriber)[0].because
+        ]
+        for subscriber in ("ana", "bo", "cy")
     }
     assert reasons["ana"][0][1:] == ("tech", "/stock[1]/ref[1]/sector[1]")
     assert [one[1:] for one in reasons["bo"]] == [
@@ -239,7 +246,7 @@ def test_batch_job_joins_reference_tables_before_matching(session, tmp_path):
     pairs = {tuple(row.values()) for row in pq.read_table(out).to_pylist()}
     assert pairs == {("a.xml", "s1"), ("c.jsonl:1", "s2")}
     gone = declare("gone", str(tmp_path / "gone.csv"), "symbol", "symbol")
-    with pytest.raises(InputError, match="the reference table gone cannot be used: there is no such file"):
+    with pytest.raises(InputError, match="the reference table gone cannot be used: the file does not exist"):
         run_batch_job(
             session,
             BatchRequest(tmp_path / "subs.jsonl", tmp_path / "in", out, force=True, references=(gone,)),

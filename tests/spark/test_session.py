@@ -1,4 +1,4 @@
-"""How Spark's processes talk to each other on this machine, and how it keeps its checkpoints."""
+"""Settings of Spark sessions: sockets between processes, plans, checkpoints, names of files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tidings.spark import session as sessions
 
 
-def test_processes_talk_through_sockets_that_nobody_else_reaches(session: Any) -> None:
+def test_session_processes_use_private_unix_sockets(session: Any) -> None:
     conf = session.sparkContext.getConf()
     assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
     folder = Path(conf.get("spark.python.unix.domain.socket.dir"))
@@ -25,39 +25,39 @@ def test_processes_talk_through_sockets_that_nobody_else_reaches(session: Any) -
 @pytest.mark.parametrize(
     ("master", "remote"), [("spark://cluster:7077", None), ("yarn", None), ("local[*]", "sc://cluster:15002")]
 )
-def test_settings_of_a_cluster_leave_its_plans_alone(master: str, remote: str | None) -> None:
+def test_settings_of_cluster_do_not_change_plans(master: str, remote: str | None) -> None:
     settings = sessions._settings(master, remote)
     assert not settings.keys() & {"spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage"}
     assert sessions._settings("local[*]", None)["spark.sql.shuffle.partitions"] == "4"
 
 
 @pytest.mark.parametrize("name", ["far" * 20, "\N{WHITE SMILING FACE}"])
-def test_where_temporary_files_are_too_far_away_for_a_socket_it_is_tcp(
+def test_sockets_unsuitable_temporary_folder_uses_tcp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Or where the name of their folder is one that Java can only write in some locales."""
-    far = tmp_path / name
-    far.mkdir()
+    """The path is too long for a socket, or Java can write its name only in some locales."""
+    folder = tmp_path / name
+    folder.mkdir()
     monkeypatch.setattr(sessions, "LONGEST_FOLDER", max(55, len(str(tmp_path)) + 40))
-    monkeypatch.setattr(tempfile, "tempdir", str(far))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(sessions, "_socket_folder", cache(sessions._socket_folder.__wrapped__))
     assert sessions._sockets() == {}
 
 
-def test_no_process_is_started_for_the_mode_of_a_file_of_a_checkpoint(session: Any) -> None:
-    """It is a class of Spark's own, which a later version may call otherwise: then it says so here."""
+def test_session_checkpoint_file_manager_starts_no_process(session: Any) -> None:
+    """The class belongs to Spark; the test fails if a later version renames it."""
     name = session.conf.get("spark.sql.streaming.checkpointFileManagerClass")
     assert name.endswith(".FileSystemBasedCheckpointFileManager")
     assert session.sparkContext._jvm.java.lang.Class.forName(name).getName() == name
 
 
 @pytest.mark.parametrize(
-    ("said", "becomes"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8")]
+    ("locale", "expected"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8")]
 )
-def test_java_reads_names_of_files_as_python_does(
-    monkeypatch: pytest.MonkeyPatch, said: str, becomes: str
+def test_prepare_environment_sets_utf8_locale(
+    monkeypatch: pytest.MonkeyPatch, locale: str, expected: str
 ) -> None:
-    """With LC_ALL=C a folder of another name would be looked for, and waited for without end."""
-    monkeypatch.setattr(os, "environ", os.environ | {"LC_ALL": said})
+    """With LC_ALL=C, Java would wait for ever for a folder with another name."""
+    monkeypatch.setattr(os, "environ", os.environ | {"LC_ALL": locale})
     sessions._prepare_environment("spark://cluster:7077")
-    assert os.environ["LC_ALL"] == becomes
+    assert os.environ["LC_ALL"] == expected

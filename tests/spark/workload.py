@@ -1,4 +1,4 @@
-"""Subscriptions and events for the tests, with the matches by the definition."""
+"""Subscriptions and events for the tests, with their matches by the specification."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def subscriptions(count: int, subscribers: int = 5) -> list[Subscription]:
         "seller.city starts with 'O' and price < {b}",
         "tags contains 'oak' and exists seller.city",
     )
-    found = []
+    result = []
     for i in range(count):
         a, b = sorted((dice.randrange(10), dice.randrange(10)))
         text = dice.choice(shapes).format(a=a, b=b)
-        found.append(Subscription(f"s{i:03d}", f"u{i % subscribers}", "predicates", text))
-    return found
+        result.append(Subscription(f"s{i:03d}", f"u{i % subscribers}", "predicates", text))
+    return result
 
 
 def events(count: int, first: int = 0) -> list[bytes]:
     """JSON events; every third has no id."""
     dice = random.Random(SEED + first)
-    found = []
+    bodies = []
     for i in range(first, first + count):
         event = {"symbol": f"S{dice.randrange(10)}", "price": dice.randrange(10)}
         if i % 3:
@@ -43,13 +43,13 @@ def events(count: int, first: int = 0) -> list[bytes]:
             event["seller"] = {"city": dice.choice(["Oslo", "Rome", "日本"])}
         if dice.random() < 0.5:
             event["tags"] = dice.sample(["oak", "round", "old"], 2)
-        found.append(json.dumps(event).encode())
-    return found
+        bodies.append(json.dumps(event).encode())
+    return bodies
 
 
 def expected(named: dict[str, bytes], wanted: list[Subscription], schema=None) -> set[tuple[str, str]]:
-    """Return the pairs of publication and subscription that match by the definition."""
-    trees = [(one.id, parse_and_check(one.text, schema)) for one in wanted]
+    """Return the pairs of publication and subscription that match by the specification."""
+    trees = [(each.id, parse_and_check(each.text, schema)) for each in wanted]
     decoded = [(name, decode(body, schema)) for name, body in named.items()]
     return {(name, id) for name, event in decoded for id, tree in trees if matches(tree, event)}
 
@@ -57,4 +57,4 @@ def expected(named: dict[str, bytes], wanted: list[Subscription], schema=None) -
 def as_lines(wanted: list[Subscription]) -> str:
     """Return the text of a subscription file."""
     fields = ("id", "subscriber", "language", "text")
-    return "".join(json.dumps({name: getattr(one, name) for name in fields}) + "\n" for one in wanted)
+    return "".join(json.dumps({name: getattr(each, name) for name in fields}) + "\n" for each in wanted)

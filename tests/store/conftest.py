@@ -1,4 +1,4 @@
-"""Every test of this folder that asks for a store runs on SQLite and on a real PostgreSQL."""
+"""Fixtures that run every store test of this folder on SQLite and on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.store.store import Store, open_store
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
-    """Gives the address of a new, empty place each time it is called."""
+    """Return a function that gives the address of a new, empty database at each call."""
     if request.param == "sqlite":
         return lambda: sqlite_url(tmp_path_factory.mktemp("store") / "store.db")
     places: Places = request.getfixturevalue("postgres_places")
@@ -21,8 +21,8 @@ def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(autouse=True)
-def takes_places_back() -> Iterator[None]:
-    """When a test is over, and all that it had opened is closed."""
+def release_databases() -> Iterator[None]:
+    """Release the databases when a test is over and everything that it opened is closed."""
     yield
     for places in set(Places.of.values()):
         places.take_back()
@@ -30,7 +30,7 @@ def takes_places_back() -> Iterator[None]:
 
 @pytest.fixture
 def url(new_url: Callable[[], str]) -> str:
-    """The address of a new, empty place."""
+    """The address of a new, empty database."""
     return new_url()
 
 

@@ -18,7 +18,7 @@ from tidings.model import Subscription
 from tidings.store.clock_recovery import SET_BACK, WAITING
 from tidings.store.encoding import MatchRow, format_instant
 from tidings.store.store import Store, open_store
-from tidings.store.tables import metadata, promises
+from tidings.store.tables import deferral_deadlines, metadata
 
 DAY = 24 * 60 * 60
 LEASE = timedelta(minutes=2)
@@ -82,17 +82,17 @@ def take_letter(store: Store) -> int:
     return len(store.dead_deliveries.take(1, LEASE))
 
 
-def ask(store: Store) -> None:
+def request_subscription(store: Store) -> None:
     store.hub.ask(HubRequest("h", "rss", "http://x.example/", "subscribe", None, 3_600, "c"), 10)
 
 
 def lease_intent(store: Store) -> None:
-    ask(store)
+    request_subscription(store)
     assert take_intent(store) == 1
 
 
 def retry_intent(store: Store) -> None:
-    ask(store)
+    request_subscription(store)
     [intent] = store.hub.take_intents(1)
     store.hub.postpone(intent, 30)
 
@@ -113,7 +113,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("wait", "take"), CASES, ids=[wait.__name__ for wait, _ in CASES])
-def test_look_after_the_clock_was_set_back_by_a_day_makes_waiting_rows_due(
+def test_look_clock_set_back_by_day_makes_waiting_rows_due(
     store: Store, clock: Clock, wait: Callable[[Store], None], take: Callable[[Store], int]
 ) -> None:
     wait(store)
@@ -122,13 +122,11 @@ def test_look_after_the_clock_was_set_back_by_a_day_makes_waiting_rows_due(
     assert take(store) == 0
     assert (store.clock_recovery.look(), take(store)) == (1, 1)
     clock.go(-1)
-    assert (store.clock_recovery.look(), take(store)) == (0, 0), (
-        "the new lease is one of the clock as it is now"
-    )
+    assert (store.clock_recovery.look(), take(store)) == (0, 0), "the new lease follows the current clock"
 
 
 @pytest.mark.parametrize(("wait", "take"), CASES, ids=[wait.__name__ for wait, _ in CASES])
-def test_look_after_a_restart_with_the_clock_set_back_makes_waiting_rows_due(
+def test_look_restart_with_clock_set_back_makes_waiting_rows_due(
     store: Store, url: str, clock: Clock, wait: Callable[[Store], None], take: Callable[[Store], int]
 ) -> None:
     wait(store)
@@ -137,13 +135,13 @@ def test_look_after_a_restart_with_the_clock_set_back_makes_waiting_rows_due(
         assert (restarted.clock_recovery.look(), take(restarted)) == (1, 1)
 
 
-def test_look_with_clocks_that_differ_a_little_leaves_leases_alone(store: Store, clock: Clock) -> None:
+def test_look_small_clock_difference_keeps_leases(store: Store, clock: Clock) -> None:
     lease_lane(store)
     clock.go(-SET_BACK.total_seconds())
     assert (store.clock_recovery.look(), take_lane(store)) == (0, 0)
 
 
-def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> None:
+def test_look_rows_that_do_not_wait_are_unchanged(store: Store, clock: Clock) -> None:
     [lane] = store.delivery_cursors.take(1, LEASE)
     assert store.delivery_cursors.finish([(lane, RunOutcome(1, 1))]) == [True]
     bury_letter(store)
@@ -153,7 +151,7 @@ def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> 
     assert (store.clock_recovery.look(), take_lane(store), take_letter(store)) == (0, 0, 0)
 
 
-def test_look_with_rows_of_an_older_version_leaves_them_alone(store: Store, clock: Clock) -> None:
+def test_look_rows_of_older_version_are_unchanged(store: Store, clock: Clock) -> None:
     """They have no `since`, so nothing shows whether the clock was set back."""
     row = {"address": "h", "format": "rss", "callback": "http://y.example/", "mode": "denied", "lease": 0}
     row |= {"attempts": 0, "challenge": "c", "due": format_instant(clock() + timedelta(days=1))}
@@ -161,7 +159,7 @@ def test_look_with_rows_of_an_older_version_leaves_them_alone(store: Store, cloc
     assert store.clock_recovery.look() == 0
 
 
-def test_waiting_covers_each_table_that_delivery_and_the_hub_take_rows_from() -> None:
-    """Notifications that are held have a `since` of their own, and feeds the time of their last poll."""
+def test_waiting_covers_all_tables_of_delivery_and_hub() -> None:
+    """Delayed notifications have a `since` of their own, and feeds the time of their last poll."""
     with_due = {table for table in metadata.tables.values() if "due" in table.c}
-    assert with_due == {*WAITING, promises}
+    assert with_due == {*WAITING, deferral_deadlines}

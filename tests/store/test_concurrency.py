@@ -1,4 +1,4 @@
-"""Several processes and threads on one store, and some that are killed."""
+"""Several processes and threads that use one store, some of them killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from tidings.store.store import Store, open_store
 
 
 def start_together(work: Callable[..., None], url: str, names: list[str], *more: int) -> list[BaseProcess]:
-    """Processes that do the work, once all of them are there; they do not outlive the test run."""
+    """Start processes that do the work together once all of them are ready.
+
+    They do not outlive the test run.
+    """
     start = others().Barrier(len(names) + 1)
     processes = [others().Process(target=work, args=(url, name, start, *more), daemon=True) for name in names]
     for process in processes:
@@ -38,19 +41,19 @@ def start_together(work: Callable[..., None], url: str, names: list[str], *more:
     return processes
 
 
-def all_ended_well(processes: list[BaseProcess]) -> bool:
+def all_succeeded(processes: list[BaseProcess]) -> bool:
     for process in processes:
         process.join()
     return all(process.exitcode == 0 for process in processes)
 
 
-def test_a_store_may_be_opened_first_by_several_at_once(url: str) -> None:
-    assert all_ended_well(start_together(opens, url, ["a", "b", "c", "d"]))
+def test_open_store_concurrent_first_opens_succeed(url: str) -> None:
+    assert all_succeeded(start_together(opens, url, ["a", "b", "c", "d"]))
     with open_store(url) as store:
         assert [one.position for one in store.journal.read(0)] == [1, 2, 3, 4]
 
 
-def test_a_reader_that_follows_the_head_misses_nothing(store: Store, url: str) -> None:
+def test_journal_reader_following_head_misses_no_publication(store: Store, url: str) -> None:
     names, appends = ["a", "b", "c"], 30
     processes = start_together(publishes, url, names, appends)
     seen: list[Publication] = []
@@ -59,7 +62,7 @@ def test_a_reader_that_follows_the_head_misses_nothing(store: Store, url: str) -
         running = any(process.is_alive() for process in processes)
         seen += store.journal.read(len(seen), store.journal.head())
         assert not seen or seen[-1].position == len(seen)
-    assert all_ended_well(processes)
+    assert all_succeeded(processes)
     assert [one.position for one in seen] == list(range(1, len(seen) + 1))
     assert max(Counter(one.id for one in seen).values()) == 1
     shared = [one.id for one in seen if one.id.startswith("shared")]
@@ -71,7 +74,7 @@ def test_a_reader_that_follows_the_head_misses_nothing(store: Store, url: str) -
         )
 
 
-def test_a_follower_of_subscriptions_misses_nothing(store: Store, url: str) -> None:
+def test_subscriptions_follower_misses_no_change(store: Store, url: str) -> None:
     processes = start_together(subscribes, url, ["a", "b", "c"], 20)
     known: dict[str, Subscription] = {}
     version, running = 0, True
@@ -82,14 +85,14 @@ def test_a_follower_of_subscriptions_misses_nothing(store: Store, url: str) -> N
             del known[id]
         known |= {one.id: one for one in changes.added}
         version = changes.version
-    assert all_ended_well(processes)
+    assert all_succeeded(processes)
     assert version == 3 * 30
     assert sorted(known) == sorted(one.id for one in store.subscriptions.list())
     assert len(known) == 3 * 10
 
 
-def test_streams_that_share_subscribers_leave_no_gap(store: Store, url: str) -> None:
-    assert all_ended_well(start_together(notifies, url, ["x", "y", "z"], 12))
+def test_commit_batch_streams_with_shared_subscribers_leave_no_gap(store: Store, url: str) -> None:
+    assert all_succeeded(start_together(notifies, url, ["x", "y", "z"], 12))
     pairs = set()
     for person in range(40):
         read = store.notifications.read(f"user-{person}")
@@ -100,58 +103,62 @@ def test_streams_that_share_subscribers_leave_no_gap(store: Store, url: str) -> 
     assert len([pair for pair in pairs if not pair[0].startswith("shared")]) == 3 * 12 * 25
 
 
-def test_a_subscription_that_changed_hands_notifies_once(store: Store) -> None:
-    """Two streams may still see it with different owners; whoever is second finds the notification."""
+def test_commit_batch_subscription_with_two_owners_notifies_once(store: Store) -> None:
+    """Two streams may still see it with different owners; the second one finds the notification."""
     with ThreadPoolExecutor(2) as pool:
         for batch in range(20):
-            work = [
+            commits = [
                 pool.submit(
-                    store.notifications.commit_batch, who, batch, [MatchRow(f"p-{batch}", "s-1", who)]
+                    store.notifications.commit_batch, owner, batch, [MatchRow(f"p-{batch}", "s-1", owner)]
                 )
-                for who in ("ana", "bo")
+                for owner in ("ana", "bo")
             ]
-            assert sorted(done.result().new for done in work) == [0, 1]
-    counts = [len(store.notifications.read(who)) for who in ("ana", "bo")]
+            assert sorted(future.result().new for future in commits) == [0, 1]
+    counts = [len(store.notifications.read(owner)) for owner in ("ana", "bo")]
     assert sum(counts) == 20
-    assert counts == [store.notifications.last_sequence(who) for who in ("ana", "bo")]
+    assert counts == [store.notifications.last_sequence(owner) for owner in ("ana", "bo")]
 
 
-def test_what_is_held_is_handed_over_once_by_whoever_comes_first(store: Store, url: str) -> None:
-    """Streams that share subscribers commit, hold and hand over at the same time; every third is told at once."""
-    within = (None, 10, 120)
+def test_hand_over_concurrent_calls_deliver_deferred_notifications_once(store: Store, url: str) -> None:
+    """Streams that share subscribers commit and hand over concurrently.
+
+    Every third subscription has no delay.
+    """
+    delays = (None, 10, 120)
     store.subscriptions.add_many(
-        Subscription(f"s-{who}", f"user-{who}", "predicates", "a = 1", within[who % 3]) for who in range(20)
+        Subscription(f"s-{number}", f"user-{number}", "predicates", "a = 1", delays[number % 3])
+        for number in range(20)
     )
-    assert all_ended_well(start_together(gathers, url, ["x", "y", "z"], 12))
+    assert all_succeeded(start_together(gathers, url, ["x", "y", "z"], 12))
     with open_store(url, lambda: datetime(2026, 6, 1, tzinfo=UTC)) as later, ThreadPoolExecutor(6) as pool:
-        rest = sum(later.notifications.held(f"user-{who}").count for who in range(20))
+        rest = sum(later.notifications.deferred(f"user-{number}").count for number in range(20))
         handing_over = [pool.submit(later.notifications.hand_over) for _ in range(6)]
-        assert sum(done.result() for done in handing_over) == rest > 0
+        assert sum(call.result() for call in handing_over) == rest > 0
         pairs: list[tuple[str, str]] = []
-        for who in range(20):
-            read = later.notifications.read(f"user-{who}")
+        for number in range(20):
+            read = later.notifications.read(f"user-{number}")
             assert [one.sequence for one in read] == list(range(1, len(read) + 1))
-            assert later.notifications.last_sequence(f"user-{who}") == len(read)
+            assert later.notifications.last_sequence(f"user-{number}") == len(read)
             pairs += [(one.publication, one.subscription) for one in read]
     assert len(pairs) == len(set(pairs))
     assert len([pair for pair in pairs if not pair[0].startswith("shared")]) == 3 * 12 * 12
     batches = [one for name in "xyz" for one in enumerate(gathered(name, 12))]
-    shared = {(f"shared-{batch}", f"s-{who}") for batch, people in batches for who in people}
+    shared = {(f"shared-{batch}", f"s-{number}") for batch, people in batches for number in people}
     assert {pair for pair in pairs if pair[0].startswith("shared")} == shared
 
 
-def test_threads_share_a_store(store: Store) -> None:
+def test_append_concurrent_threads_get_distinct_positions(store: Store) -> None:
     def publish(number: int) -> list[int]:
         results = store.journal.append([Publication(f"p-{number}", "application/json", b"{}")])
         return [result.position for result in results]
 
     with ThreadPoolExecutor(8) as pool:
-        positions = [position for found in pool.map(publish, range(80)) for position in found]
+        positions = [position for assigned in pool.map(publish, range(80)) for position in assigned]
     assert sorted(positions) == list(range(1, 81))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_in_the_middle_leaves_no_gap_and_no_half_batch(store: Store, url: str, seed: int) -> None:
+def test_killed_writer_leaves_no_gap_and_no_partial_batch(store: Store, url: str, seed: int) -> None:
     choose, batch = random.Random(seed), -1
     for _ in range(2):
         batch = run_and_kill(url, batch + 1, after=choose.randint(1, 3))
@@ -166,21 +173,21 @@ def test_killed_in_the_middle_leaves_no_gap_and_no_half_batch(store: Store, url:
 
 
 def run_and_kill(url: str, first: int, after: int) -> int:
-    """Let a writer commit some batches, kill -9 it while it is at the next one, and finish what it began.
+    """Let a writer commit some batches, kill -9 it during the next one, and complete that one.
 
-    The last batch that was told is repeated too, as a stream does that was killed before it noted its commit.
+    The last committed batch is repeated too: a stream does this if it was killed before it noted its commit.
     """
-    ours, theirs = others().Pipe(duplex=False)
-    writer = others().Process(target=writes_until_killed, args=(url, theirs, first), daemon=True)
+    receiver, sender = others().Pipe(duplex=False)
+    writer = others().Process(target=writes_until_killed, args=(url, sender, first), daemon=True)
     writer.start()
-    told = [ours.recv() for _ in range(after)][-1]
+    committed = [receiver.recv() for _ in range(after)][-1]
     writer.kill()
     writer.join()
     assert writer.exitcode == -9
-    repeater = others().Process(target=writes_until_killed, args=(url, theirs, told), daemon=True)
+    repeater = others().Process(target=writes_until_killed, args=(url, sender, committed), daemon=True)
     repeater.start()
-    while ours.recv() <= told:
+    while receiver.recv() <= committed:
         pass
     repeater.kill()
     repeater.join()
-    return told + 1
+    return committed + 1

@@ -1,4 +1,4 @@
-"""Addresses, versions, and what is said when a store cannot be used."""
+"""Store addresses, migrations of older versions, and errors when a store cannot be used."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tidings.store.migrations import MIGRATIONS, Migration, migrate
 from tidings.store.notifications import CommitResult
 from tidings.store.store import Store, open_store
 
-pytestmark = pytest.mark.usefixtures("stores_made_anew")
+pytestmark = pytest.mark.usefixtures("migrated_stores")
 
 
-def test_a_store_keeps_what_it_has_when_it_is_opened_again(store: Store, url: str) -> None:
+def test_open_store_second_open_keeps_migrations_and_data(store: Store, url: str) -> None:
     store.database.transact(lambda c: c.execute(insert(store_tables.counters), {"name": "mine", "value": 7}))
     with open_store(url) as again, again.database.read() as connection:
         names = [
@@ -36,7 +36,7 @@ def test_a_store_keeps_what_it_has_when_it_is_opened_again(store: Store, url: st
     assert names == [migration.name for migration in MIGRATIONS]
 
 
-def test_a_store_of_an_older_version_is_brought_up_to_date(url: str) -> None:
+def test_open_store_older_version_is_migrated(url: str) -> None:
     database = open_database(url)
     assert migrate(database, MIGRATIONS[:2]) == 2
     assert migrate(database) == MIGRATIONS[-1].version
@@ -45,54 +45,58 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(url: str) -> None:
     database.close()
 
 
-def test_subscriptions_of_a_store_without_delays_are_told_at_once(url: str) -> None:
-    """As version 5 left it: today's first step makes the table with today's columns, so they are taken away."""
+def test_migration_store_without_delays_notifies_immediately(url: str) -> None:
+    """The store is as version 5 left it.
+
+    The first migration creates the table with its present columns, so the later ones are dropped.
+    """
     database = open_database(url)
     migrate(database, MIGRATIONS[:5])
 
-    def as_it_was(connection: Connection) -> None:
+    def restore_old_form(connection: Connection) -> None:
         connection.execute(text("DROP INDEX subscriptions_delayed"))
         connection.execute(text("ALTER TABLE subscriptions DROP COLUMN within"))
         columns, row = "added, id, subscriber, language, text", "1, 's', 'ana', 'predicates', 'a = 1'"
         connection.execute(text(f"INSERT INTO subscriptions ({columns}) VALUES ({row})"))
         connection.execute(text("UPDATE counters SET value = 1 WHERE name = 'subscriptions'"))
 
-    database.transact(as_it_was)
+    database.transact(restore_old_form)
     assert "within" not in {
         column["name"] for column in inspect(database.engine).get_columns("subscriptions")
     }
     database.close()
     with open_store(url) as store:
-        old, calm = (
+        old, delayed = (
             Subscription("s", "ana", "predicates", "a = 1"),
             Subscription("c", "ana", "predicates", "a = 1", 60),
         )
-        store.subscriptions.add(calm)
-        assert store.subscriptions.list() == [old, calm]
+        store.subscriptions.add(delayed)
+        assert store.subscriptions.list() == [old, delayed]
         matches = [MatchRow("p", "s", "ana"), MatchRow("p", "c", "ana")]
-        assert store.notifications.commit_batch("main", 0, matches) == CommitResult(1, 0, held=1)
+        assert store.notifications.commit_batch("main", 0, matches) == CommitResult(1, 0, deferred=1)
         indexes = {index["name"] for index in inspect(store.database.engine).get_indexes("subscriptions")}
         assert "subscriptions_delayed" in indexes
 
 
-def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:
+def test_open_store_newer_version_is_rejected(store: Store, url: str) -> None:
     newer = MIGRATIONS[-1].version + 1
     migrate(store.database, (*MIGRATIONS, Migration(newer, "of next year", ())))
-    with pytest.raises(
-        StoreError, match=f"the store has version {newer}, .* use the newer Tidings"
-    ) as refused:
+    with pytest.raises(StoreError, match=f"the store has version {newer}, .* use the newer Tidings") as error:
         open_store(url)
     password = make_url(url).password
-    assert password is None or password not in str(refused.value)
+    assert password is None or password not in str(error.value)
 
 
-def test_feeds_of_a_store_without_hours_to_skip_and_logins(url: str) -> None:
+def test_migration_feeds_without_skips_and_login_have_none(url: str) -> None:
     database = open_database(url)
     migrate(database, MIGRATIONS[:10])
     for column in ("skips", "login"):
         dropped = text(f"ALTER TABLE polled_feeds DROP COLUMN {column}")
         database.transact(lambda each, dropped=dropped: each.execute(dropped))
-    columns, row = "number, url, added, inside, failures", "1, 'http://example.org/', '2026', 0, 0"
+    columns, row = (
+        "number, url, added, in_private_network, failures",
+        "1, 'http://example.org/', '2026', 0, 0",
+    )
     database.transact(lambda each: each.execute(text(f"INSERT INTO polled_feeds ({columns}) VALUES ({row})")))
     database.close()
     with open_store(url) as store:
@@ -100,12 +104,15 @@ def test_feeds_of_a_store_without_hours_to_skip_and_logins(url: str) -> None:
         assert (feed.url, feed.skips, feed.login) == ("http://example.org/", None, None)
 
 
-def test_metadata_of_a_store_without_a_log(url: str) -> None:
-    """What is older than the log counts as its first entry, which nobody can read: who follows takes a snapshot."""
+def test_migration_metadata_without_log_starts_log_after_its_contents(url: str) -> None:
+    """Contents older than the log count as its first entry.
+
+    It cannot be read, so followers take a snapshot.
+    """
     database = open_database(url)
     migrate(database, MIGRATIONS[:13])
 
-    def as_it_was(connection: Connection) -> None:
+    def restore_old_form(connection: Connection) -> None:
         connection.execute(text("DROP INDEX metadata_rules_delayed"))
         for column in ("scope", "within"):
             connection.execute(text(f"ALTER TABLE metadata_rules DROP COLUMN {column}"))
@@ -116,7 +123,7 @@ def test_metadata_of_a_store_without_a_log(url: str) -> None:
             statement = text("INSERT INTO metadata_rules (name, owner, text) VALUES (:name, 'ana', :text)")
             connection.execute(statement, {"name": name, "text": rule})
 
-    database.transact(as_it_was)
+    database.transact(restore_old_form)
     database.close()
     with open_store(url) as store:
         provider = Provider(store)
@@ -129,8 +136,8 @@ def test_metadata_of_a_store_without_a_log(url: str) -> None:
             provider.remove_rules(["all"])
 
 
-def test_rules_of_a_store_whose_joins_had_one_comparison(url: str) -> None:
-    """Their groups and keys are as they were: who asks the same again gets the same atomic rules."""
+def test_migration_rules_with_single_comparisons_keep_groups_and_keys(url: str) -> None:
+    """Their groups and keys are unchanged: the same rule added again gets the same atomic rules."""
     search = "search CycleProvider c register c where"
     with open_store(url) as store:
         provider = Provider(store)
@@ -138,12 +145,12 @@ def test_rules_of_a_store_whose_joins_had_one_comparison(url: str) -> None:
         provider.register(DOC, body("host.rdf"), RDF_XML)
         provider.add_rules({"large": LARGE}, "ana")
 
-        def as_it_was(connection: Connection) -> None:
-            connection.execute(text("DROP TABLE rule_group_also"))
-            connection.execute(text("ALTER TABLE rule_groups DROP COLUMN further"))
+        def restore_old_form(connection: Connection) -> None:
+            connection.execute(text("DROP TABLE rule_group_predicates"))
+            connection.execute(text("ALTER TABLE rule_groups DROP COLUMN further_predicates"))
             connection.execute(text("DELETE FROM tidings_migrations WHERE version > 16"))
 
-        store.database.transact(as_it_was)
+        store.database.transact(restore_old_form)
     with open_store(url) as store:
         provider = Provider(store)
         before = store.rule_graph.every().atomic
@@ -156,7 +163,7 @@ def test_rules_of_a_store_whose_joins_had_one_comparison(url: str) -> None:
         assert outcome.left == {("large", HOST), ("again", HOST)}
 
 
-def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:
+def test_migrate_failing_step_is_rolled_back(store: Store, url: str) -> None:
     def breaks(connection: Connection) -> None:
         connection.execute(text("CREATE TABLE half_done (x INTEGER)"))
         raise RuntimeError("no")
@@ -168,7 +175,7 @@ def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:
         assert not migrations.inspect(connection).has_table("half_done")
 
 
-def test_what_raises_inside_a_transaction_undoes_it(store: Store) -> None:
+def test_transact_exception_rolls_back(store: Store) -> None:
     def work(connection: Connection) -> None:
         connection.execute(insert(store_tables.counters), {"name": "half", "value": 1})
         raise ValueError("no")
@@ -184,19 +191,19 @@ def test_what_raises_inside_a_transaction_undoes_it(store: Store) -> None:
         )
 
 
-def test_a_lost_race_is_run_again(store: Store) -> None:
-    """On PostgreSQL two transactions may insert the same key; on SQLite they cannot meet."""
+def test_transact_lost_race_is_retried(store: Store) -> None:
+    """On PostgreSQL two transactions may insert the same key; on SQLite they cannot overlap."""
     tries = 0
 
     def work(connection: Connection) -> None:
         nonlocal tries
         tries += 1
-        found = connection.execute(
+        rows = connection.execute(
             select(store_tables.counters).where(store_tables.counters.c.name == "raced")
         ).all()
         if tries == 1 and not store.database.is_sqlite:
             store.database.transact(work)
-        if not found:
+        if not rows:
             connection.execute(insert(store_tables.counters), {"name": "raced", "value": tries})
 
     store.database.transact(work)
@@ -204,7 +211,7 @@ def test_a_lost_race_is_run_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("nonsense", "invalid store address"),
         ("ana:secret@nowhere", "invalid store address"),
@@ -215,30 +222,30 @@ def test_a_lost_race_is_run_again(store: Store) -> None:
         ("postgresql://ana:secret@no-such-host.invalid/db", "is the host's name right"),
     ],
 )
-def test_a_wrong_address_is_refused_without_its_password(url: str, said: str) -> None:
-    with pytest.raises(StoreError, match=said) as refused:
+def test_open_store_invalid_address_is_rejected_without_password(url: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as error:
         open_store(url)
-    assert "secret" not in str(refused.value)
-    assert "secret" not in str(refused.value.facts())
+    assert "secret" not in str(error.value)
+    assert "secret" not in str(error.value.facts())
 
 
-def test_a_wrong_password_or_database_is_said(postgres_server: Server) -> None:
+def test_open_store_wrong_password_or_database_gets_hint(postgres_server: Server) -> None:
     with pytest.raises(StoreError, match="are user and password right"):
         open_store(postgres_server.url().replace(postgres_server.password, "wrong"))
-    with pytest.raises(StoreError, match="create the database first") as refused:
+    with pytest.raises(StoreError, match="create the database first") as error:
         open_store(postgres_server.url("no_such_database"))
-    assert postgres_server.password not in str(refused.value)
+    assert postgres_server.password not in str(error.value)
 
 
-def test_without_the_driver_the_hint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_store_missing_driver_names_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'tidings\[postgresql\]'"):
         open_store("postgresql://ana:secret@127.0.0.1:1/db")
 
 
 @pytest.mark.parametrize("name", ["a b", "%20", "100%", "%41%", "#1", "hö", "a@b:c", "[a]", "a+b&c=d;e"])
-def test_a_store_is_where_its_path_says(tmp_path: Path, name: str) -> None:
-    """An address has characters that mean others, and a path has none."""
+def test_sqlite_url_special_characters_keep_path(tmp_path: Path, name: str) -> None:
+    """Some characters have a meaning in an address; in a path they have none."""
     path = tmp_path / name / "store.db"
     path.parent.mkdir()
     with open_store(sqlite_url(path)) as store:
@@ -248,7 +255,7 @@ def test_a_store_is_where_its_path_says(tmp_path: Path, name: str) -> None:
         assert again.journal.head() == 1
 
 
-def test_a_file_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
+def test_open_store_unusable_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="does the folder exist"):
         open_store(sqlite_url(tmp_path / "missing" / "store.db"))
     (tmp_path / "letter.txt").write_text("dear store, " * 100)
@@ -258,10 +265,8 @@ def test_a_file_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
         sqlite_url(tmp_path / "what?" / "store.db")
 
 
-def test_whoever_waits_to_write_leaves_connections_to_readers(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As when another process has the lock that all of them want."""
+def test_waiting_writers_leave_connections_to_readers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when another process has the lock that all writers want."""
     monkeypatch.setattr("tidings.store.database.BUSY_SECONDS", 0.01)
     with ExitStack() as waiting:
         for _ in range(1 if store.database.is_sqlite else WRITE_CONNECTIONS):
@@ -272,16 +277,16 @@ def test_whoever_waits_to_write_leaves_connections_to_readers(
     assert store.journal.append([]) == []
 
 
-def test_all_connections_are_in_use(url: str) -> None:
-    made = open_database(url)
-    made.engine.pool._timeout = 0.01  # type: ignore[attr-defined]
-    with ExitStack() as held, pytest.raises(StoreError, match="all connections are in use"):
+def test_read_all_connections_in_use_is_rejected(url: str) -> None:
+    database = open_database(url)
+    database.engine.pool._timeout = 0.01  # type: ignore[attr-defined]
+    with ExitStack() as stack, pytest.raises(StoreError, match="all connections are in use"):
         for _ in range(100):
-            held.enter_context(made.read())
-    made.close()
+            stack.enter_context(database.read())
+    database.close()
 
 
-def test_sqlite_waits_for_the_disk_and_lets_readers_read(tmp_path: Path) -> None:
+def test_sqlite_settings_are_durable_and_allow_concurrent_reads(tmp_path: Path) -> None:
     url = sqlite_url(tmp_path / "a store.db")
     with open_store(url) as store, store.database.read() as connection:
         settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in SETTINGS}
@@ -296,29 +301,27 @@ def test_sqlite_waits_for_the_disk_and_lets_readers_read(tmp_path: Path) -> None
 SETTINGS = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}
 
 
-def test_who_asks_while_somebody_tries_to_write_is_told_what_was_refused_last(store: Store) -> None:
-    """Again and again, as probes do: what is told does not grow with each of them."""
+def test_check_during_write_attempt_raises_last_error(store: Store) -> None:
+    """Repeated, as probes do: the traceback of the error does not grow with each call."""
     store.database.refused = StoreError("the disk is full")
     depths = set[int]()
     with store._trying:
         for _ in range(3):
-            with pytest.raises(StoreError, match="the disk is full") as told:
+            with pytest.raises(StoreError, match="the disk is full") as error:
                 store.check()
-            depths.add(len(told.traceback))
+            depths.add(len(error.traceback))
     assert len(depths) == 1
     store.check()
     assert store.database.refused is None
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**30, "\ud800", "a\x00b"])
-def test_statement_with_a_value_that_no_column_holds_is_the_callers_mistake(
-    store: Store, value: int | str
-) -> None:
-    """And not one of the store: with `StoreError` whoever asks would be told to come back."""
+def test_statement_value_outside_column_range_is_input_error(store: Store, value: int | str) -> None:
+    """It is no failure of the store: a `StoreError` would make callers retry."""
     if value == "a\x00b" and store.database.is_sqlite:
-        pytest.skip("SQLite takes it: parameters are checked before")
-    kind = "BIGINT" if isinstance(value, int) else "TEXT"
-    statement = text(f"SELECT CAST(:given AS {kind})")
+        pytest.skip("SQLite accepts it: parameters are checked before")
+    column_type = "BIGINT" if isinstance(value, int) else "TEXT"
+    statement = text(f"SELECT CAST(:given AS {column_type})")
     with pytest.raises(InputError, match="a value that the store cannot hold"):
         store.database.transact(lambda connection: connection.execute(statement, {"given": value}))
     assert store.database.refused is None

@@ -8,7 +8,7 @@ from itertools import cycle
 
 import pytest
 
-from tidings.errors import IdTaken, InputError
+from tidings.errors import IdConflict, InputError
 from tidings.events.schema.files import parts_of_text
 from tidings.model import Publication
 from tidings.store import journal
@@ -32,14 +32,14 @@ def append_each(store: Store, publications: Sequence[Publication]) -> list[journ
     return outcomes
 
 
-def test_positions_count_from_one(store: Store) -> None:
+def test_append_positions_count_from_one(store: Store) -> None:
     assert store.journal.head() == 0
     assert positions(store.journal.append([publication("a"), publication("b")])) == [1, 2]
     assert positions(store.journal.append([publication("c")])) == [3]
     assert store.journal.head() == 3
 
 
-def test_what_is_read_is_what_was_appended(store: Store) -> None:
+def test_read_returns_appended_publications(store: Store) -> None:
     body = bytes(range(256))
     store.journal.append([publication("a", body, "application/octet-stream"), publication("é ☃", b"")])
     assert list(store.journal.read(0)) == [
@@ -48,14 +48,14 @@ def test_what_is_read_is_what_was_appended(store: Store) -> None:
     ]
 
 
-def test_reading_between_positions_page_by_page(store: Store) -> None:
+def test_read_between_positions_in_pages(store: Store) -> None:
     store.journal.append(publication(f"p{i}") for i in range(1, 26))
     assert [one.position for one in store.journal.read(3, 21, page=7)] == list(range(4, 22))
     assert [one.position for one in store.journal.read(20, page=2)] == [21, 22, 23, 24, 25]
     assert list(store.journal.read(25, 25)) == []
 
 
-def test_the_same_publication_again_is_the_same_position(store: Store) -> None:
+def test_append_repeated_publication_keeps_its_position(store: Store) -> None:
     assert positions(store.journal.append([publication("a"), publication("a"), publication("b")])) == [
         1,
         1,
@@ -70,17 +70,19 @@ def test_the_same_publication_again_is_the_same_position(store: Store) -> None:
 
 
 @pytest.mark.parametrize("other", [publication("a", b"[]"), publication("a", b"{}", "text/plain")])
-def test_an_id_stands_for_one_body(store: Store, other: Publication) -> None:
+def test_append_same_id_with_other_body_is_rejected(store: Store, other: Publication) -> None:
     store.journal.append([publication("a")])
-    with pytest.raises(IdTaken, match=r"the id 'a' was already used for another publication \(position 1\)"):
+    with pytest.raises(
+        IdConflict, match=r"the id 'a' was already used for another publication \(position 1\)"
+    ):
         store.journal.append([publication("b"), other])
     assert store.journal.head() == 1, "all or none"
-    with pytest.raises(IdTaken):
+    with pytest.raises(IdConflict):
         store.journal.append([publication("c"), publication("c", b"[]")])
-    assert positions(store.journal.append([publication("d")])) == [2], "a refusal leaves no gap"
+    assert positions(store.journal.append([publication("d")])) == [2], "a rejected append leaves no gap"
 
 
-def test_append_batches_rejected_publication_leaves_the_others(store: Store) -> None:
+def test_append_batches_rejected_publication_keeps_others(store: Store) -> None:
     store.journal.append([publication("a")])
     offered = [
         publication("b"),
@@ -95,17 +97,17 @@ def test_append_batches_rejected_publication_leaves_the_others(store: Store) -> 
         AppendResult("a", 1, new=False),
         AppendResult("c", 3, new=True),
     )
-    assert isinstance(taken, IdTaken) and isinstance(unprintable, InputError)
+    assert isinstance(taken, IdConflict) and isinstance(unprintable, InputError)
 
 
 @pytest.mark.parametrize("id", ["a\x00b", "line\nbreak", "\ud800", "x" * 501])
-def test_an_id_that_no_database_keeps_is_refused(store: Store, id: str) -> None:
+def test_append_unprintable_or_long_id_is_rejected(store: Store, id: str) -> None:
     with pytest.raises(InputError, match="a publication's id has"):
         store.journal.append([publication(id)])
     assert store.journal.head() == 0
 
 
-def test_publications_without_an_id_get_their_own(store: Store) -> None:
+def test_append_publications_without_id_get_unique_ids(store: Store) -> None:
     outcomes = append_each(store, [publication("") for _ in range(3000)])
     assert all(isinstance(one, journal.AppendResult) and one.new for one in outcomes)
     ids = [one.id for one in store.journal.read(0)]
@@ -113,10 +115,8 @@ def test_publications_without_an_id_get_their_own(store: Store) -> None:
     assert all(id.startswith("p-") for id in ids)
 
 
-def test_an_id_that_was_made_is_never_one_that_is_taken(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With two random ids in the world, equal bodies still become publications of their own."""
+def test_append_generated_id_avoids_existing_ids(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With only two random ids possible, equal bodies still become separate publications."""
     turns = cycle("01")
     monkeypatch.setattr("secrets.token_hex", lambda size: next(turns) * size)
     store.journal.append([publication("p-0000")])
@@ -124,13 +124,13 @@ def test_an_id_that_was_made_is_never_one_that_is_taken(
     assert [one.position for one in outcomes if isinstance(one, journal.AppendResult)] == [2, 3, 4]
 
 
-def test_finding_by_id(store: Store) -> None:
+def test_find_returns_publication_with_id(store: Store) -> None:
     store.journal.append([publication("a"), publication("b", b"[]")])
     assert store.journal.find("b") == Publication("b", "application/json", b"[]", 2)
     assert store.journal.find("c") is None
 
 
-def test_many_at_once(store: Store) -> None:
+def test_append_twelve_thousand_publications_in_one_call(store: Store) -> None:
     count = 12_000
     assert positions(store.journal.append(publication(f"p{i}") for i in range(count))) == list(
         range(1, count + 1)
@@ -141,7 +141,7 @@ def test_many_at_once(store: Store) -> None:
 SHOP = Token("", "shop", None, frozenset({"publish"}), "")
 
 
-def test_append_batches_several_callers_get_their_outcomes(store: Store) -> None:
+def test_append_batches_each_caller_gets_its_outcomes(store: Store) -> None:
     token = store.tokens.keep("tdg_shop", SHOP).id
     store.journal.append([publication("known"), publication("taken")])
     offered = [
@@ -150,22 +150,22 @@ def test_append_batches_several_callers_get_their_outcomes(store: Store) -> None
         publication("taken", b'{"a": 1}'),
         publication("new"),
     ]
-    together, alone = store.journal.append_batches(
+    first_outcomes, second_outcomes = store.journal.append_batches(
         [AppendBatch(offered[:3], token, 0), AppendBatch(offered[3:], token, 0)]
     )
-    assert together is not None and alone is not None
-    [first, known, taken], [again] = together, alone
+    assert first_outcomes is not None and second_outcomes is not None
+    [first, known, taken], [again] = first_outcomes, second_outcomes
     assert (first, known) == (AppendResult("new", 3, True), AppendResult("known", 1, False))
-    assert isinstance(taken, IdTaken)
+    assert isinstance(taken, IdConflict)
     assert again == AppendResult("new", 3, False)
     assert [one.id for one in store.journal.read(0)] == ["known", "taken", "new"]
 
 
 def test_append_batches_revoked_token_is_rejected(store: Store, url: str) -> None:
     """Another process may have revoked it."""
-    good, gone = (store.tokens.keep(f"tdg_{name}", SHOP).id for name in ("good", "gone"))
+    good, revoked = (store.tokens.keep(f"tdg_{name}", SHOP).id for name in ("good", "gone"))
     both = [
-        AppendBatch([publication("a")], gone, 0),
+        AppendBatch([publication("a")], revoked, 0),
         AppendBatch([publication("b")], good, 0),
     ]
     assert store.journal.append_batches(both) == [
@@ -173,9 +173,9 @@ def test_append_batches_revoked_token_is_rejected(store: Store, url: str) -> Non
         [AppendResult("b", 2, True)],
     ]
     with open_store(url) as other:
-        other.tokens.revoke(gone)
+        other.tokens.revoke(revoked)
     later = [
-        AppendBatch([publication("c")], gone, 0),
+        AppendBatch([publication("c")], revoked, 0),
         AppendBatch([publication("d")], good, 0),
         AppendBatch([publication("e")], "t-99", 0),
     ]

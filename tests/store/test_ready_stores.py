@@ -1,4 +1,4 @@
-"""A store that is copied or used again is what the migrations make, with a name of its own."""
+"""Copied and reused test stores equal migrated ones, with an identity of their own."""
 
 from __future__ import annotations
 
@@ -27,37 +27,38 @@ SHAPES = {
         FROM pg_constraint WHERE connamespace = current_schema::regnamespace
     """,
 }
-ITS_OWN = {"metadata_identity": "id", "tidings_migrations": "applied"}
+VARYING_COLUMNS = {"metadata_identity": "id", "tidings_migrations": "applied"}
 
 
-def all_of(url: str) -> tuple[Counter[str], dict[str, Counter[str]], str]:
-    """What a store's tables are, what is in them but for its name and when it was made, and that name."""
+def read_contents(url: str) -> tuple[Counter[str], dict[str, Counter[str]], str]:
+    """Return the tables of a store, their rows, and its identity.
+
+    The rows are without the identity and the times of the migrations.
+    """
     with open_store(url) as store, store.database.read() as connection:
         rows = {}
         for table in inspect(connection).get_table_names():
-            found = connection.execute(text(f"SELECT * FROM {table}")).mappings()
-            rows[table] = Counter(str({**row, ITS_OWN.get(table): None}) for row in found)
+            table_rows = connection.execute(text(f"SELECT * FROM {table}")).mappings()
+            rows[table] = Counter(str({**row, VARYING_COLUMNS.get(table): None}) for row in table_rows)
         shape = connection.execute(text(SHAPES[connection.dialect.name])).all()
         name = connection.execute(text("SELECT id FROM metadata_identity")).scalar_one()
         return Counter(map(str, shape)), rows, name
 
 
-def test_a_new_store_is_as_the_migrations_make_it(new_url: Callable[[], str]) -> None:
+def test_open_ready_equals_migrated_store_with_new_identity(new_url: Callable[[], str]) -> None:
     with migrated_anew():
-        shape, rows, name = all_of(new_url())
+        shape, rows, name = read_contents(new_url())
     assert len(shape) > 100 and sum(map(len, rows.values())) > 30
     with open_store(new_url()) as store:
         store.journal.append([Publication("p-1", "application/json", b"{}")])
     for places in set(Places.of.values()):
         places.take_back()
-    again, other = all_of(new_url()), all_of(new_url())
+    again, other = read_contents(new_url()), read_contents(new_url())
     assert again[:2] == other[:2] == (shape, rows)
     assert len({name, again[2], other[2]}) == 3
 
 
-def test_at_an_address_that_is_refused_there_is_nothing_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_ready_rejected_address_creates_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError, match="unsupported store address"):
         open_ready("sqlite:///:memory:")

@@ -19,12 +19,12 @@ SECTORS = Reference("sectors", "/data/sectors.csv", "symbol", "/stock/symbol", (
 SHOPS = Reference("shops", "spark:sales.shops", "id", "shop")
 
 
-def test_a_store_begins_without_tables(store: Store) -> None:
+def test_references_new_store_has_none(store: Store) -> None:
     assert store.references.load() == ()
     assert store.references.version() == 0
 
 
-def test_declarations_are_there_for_everybody(store: Store, url: str) -> None:
+def test_references_added_are_visible_to_other_connections(store: Store, url: str) -> None:
     assert store.references.add(SHOPS) == replace(SHOPS, version=1)
     store.references.add(SECTORS)
     with open_store(url) as other:
@@ -32,20 +32,20 @@ def test_declarations_are_there_for_everybody(store: Store, url: str) -> None:
         assert other.references.version() == 2
 
 
-def test_a_name_that_is_taken_gets_the_new_table(store: Store) -> None:
+def test_references_add_existing_name_replaces_declaration(store: Store) -> None:
     store.references.add(SECTORS)
     store.references.add(replace(SECTORS, key="isin"))
     assert store.references.load() == (replace(SECTORS, key="isin", version=2),)
 
 
-def test_the_same_again_is_a_new_version(store: Store) -> None:
-    """That is how somebody says that a table of Spark's has changed."""
+def test_references_add_same_declaration_increments_version(store: Store) -> None:
+    """This is how an operator reports that a table of Spark has changed."""
     store.references.add(SHOPS)
     store.references.add(SHOPS)
     assert [one.version for one in store.references.load()] == [2]
 
 
-def test_withdrawing(store: Store) -> None:
+def test_references_remove_deletes_declaration_once(store: Store) -> None:
     store.references.add(SECTORS)
     assert store.references.remove("sectors")
     assert store.references.load() == ()
@@ -68,25 +68,25 @@ event_types:
 """
 
 
-def test_a_store_begins_with_an_empty_schema(store: Store) -> None:
+def test_schemas_new_store_has_empty_schema(store: Store) -> None:
     assert store.schemas.load() == EventSchema()
     assert store.schemas.version() == 0
 
 
-def test_an_extension_is_there_for_everybody(store: Store, url: str) -> None:
+def test_schemas_extension_is_visible_to_other_connections(store: Store, url: str) -> None:
     extended = store.schemas.extend(parts_of_text(FURNITURE))
     with open_store(url) as other:
         assert other.schemas.load() == extended.schema == load_text(FURNITURE)
         assert other.schemas.version() == 1
 
 
-def test_saying_the_same_again_changes_nothing(store: Store) -> None:
+def test_schemas_repeated_extension_changes_nothing(store: Store) -> None:
     store.schemas.extend(parts_of_text(FURNITURE))
     assert store.schemas.extend(parts_of_text(FURNITURE)).changes == ()
     assert store.schemas.version() == 1
 
 
-def test_what_is_no_extension_is_refused(store: Store) -> None:
+def test_schemas_conflicting_extension_is_rejected(store: Store) -> None:
     store.schemas.extend(parts_of_text(FURNITURE))
     with pytest.raises(SchemaError, match="attribute price exists"):
         store.schemas.extend(parts_of_text("attributes: {price: string, height: numeric}"))
@@ -94,7 +94,7 @@ def test_what_is_no_extension_is_refused(store: Store) -> None:
     assert store.schemas.version() == 1
 
 
-def test_extensions_at_the_same_time_come_one_after_the_other(store: Store) -> None:
+def test_schemas_concurrent_extensions_are_serialized(store: Store) -> None:
     def extend(number: int) -> None:
         store.schemas.extend(parts_of_text(f"attributes: {{a{number}: numeric}}"))
 
@@ -108,42 +108,42 @@ ACADEMIA = TaxonomyFile("academia", "text/turtle", b"<urn:lab> a <urn:x> . # \xc
 TRADE = TaxonomyFile("trade", "application/n-triples", b"")
 
 
-def anything(files: Sequence[TaxonomyFile]) -> None:
-    """Refuses nothing."""
+def accept_all(files: Sequence[TaxonomyFile]) -> None:
+    """Accept any files."""
 
 
-def test_a_store_begins_without_taxonomies(store: Store) -> None:
+def test_taxonomies_new_store_has_none(store: Store) -> None:
     assert store.taxonomies.load() == ()
     assert store.taxonomies.version() == 0
 
 
-def test_files_are_there_for_everybody(store: Store, url: str) -> None:
-    store.taxonomies.add(TRADE, anything)
-    assert store.taxonomies.add(ACADEMIA, anything) == replace(ACADEMIA, version=2)
+def test_taxonomies_added_are_visible_to_other_connections(store: Store, url: str) -> None:
+    store.taxonomies.add(TRADE, accept_all)
+    assert store.taxonomies.add(ACADEMIA, accept_all) == replace(ACADEMIA, version=2)
     with open_store(url) as other:
         assert other.taxonomies.load() == (replace(ACADEMIA, version=2), replace(TRADE, version=1))
 
 
-def test_a_name_that_is_taken_gets_the_new_file(store: Store) -> None:
-    store.taxonomies.add(ACADEMIA, anything)
+def test_taxonomies_add_existing_name_replaces_file(store: Store) -> None:
+    store.taxonomies.add(ACADEMIA, accept_all)
     seen: list[list[str]] = []
     store.taxonomies.add(replace(ACADEMIA, body=b""), lambda files: seen.append([f.name for f in files]))
     assert seen == [["academia"]]
     assert store.taxonomies.load() == (replace(ACADEMIA, body=b"", version=2),)
 
 
-def test_what_is_refused_changes_nothing(store: Store) -> None:
-    store.taxonomies.add(ACADEMIA, anything)
+def test_taxonomies_failed_check_changes_nothing(store: Store) -> None:
+    store.taxonomies.add(ACADEMIA, accept_all)
 
-    def refuse(files: Sequence[TaxonomyFile]) -> None:
+    def reject(files: Sequence[TaxonomyFile]) -> None:
         raise SchemaError("a circle", received=str(len(files)))
 
     with pytest.raises(SchemaError, match="a circle"):
-        store.taxonomies.add(TRADE, refuse)
+        store.taxonomies.add(TRADE, reject)
     assert store.taxonomies.version() == 1 and len(store.taxonomies.load()) == 1
 
 
-def test_removing(store: Store) -> None:
-    store.taxonomies.add(ACADEMIA, anything)
+def test_taxonomies_remove_deletes_file_once(store: Store) -> None:
+    store.taxonomies.add(ACADEMIA, accept_all)
     assert store.taxonomies.remove("academia") and not store.taxonomies.remove("academia")
     assert store.taxonomies.load() == () and store.taxonomies.version() == 2

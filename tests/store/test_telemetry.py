@@ -11,7 +11,7 @@ from tidings.store.telemetry import TimeSeries
 BEGIN = datetime(2026, 11, 17, 3, 0, 0, tzinfo=UTC)
 
 
-def test_sums_in_steps_and_forgetting(store: Store) -> None:
+def test_time_series_sums_per_step_and_deletes_old_measures(store: Store) -> None:
     now = [BEGIN]
     measures = TimeSeries(store.database, lambda: now[0])
     for second, publications, lag in ((0, 5, 3), (4, 7, 0), (12, 1, 2), (65, 2, 9)):
@@ -34,7 +34,7 @@ def test_sums_in_steps_and_forgetting(store: Store) -> None:
     assert [(m.at - BEGIN).seconds for m in measures.read(BEGIN, names=["publications"])] == [60]
 
 
-def test_latest_after_the_clock_was_set_back_ignores_the_future(store: Store) -> None:
+def test_latest_clock_set_back_ignores_future_measures(store: Store) -> None:
     now = [BEGIN]
     measures = TimeSeries(store.database, lambda: now[0])
     measures.add({"lag": 9})
@@ -44,7 +44,7 @@ def test_latest_after_the_clock_was_set_back_ignores_the_future(store: Store) ->
     assert measures.latest(["lag"])["lag"].most == 2.0
 
 
-def test_how_far_the_stream_is_goes_with_its_batches(store: Store) -> None:
+def test_matched_position_advances_with_stream_batches(store: Store) -> None:
     store.journal.append([Publication("p-1", "application/json", b"{}")])
     assert store.notifications.matched() == 0
     assert store.journal.time_of(1) is not None and store.journal.time_of(2) is None

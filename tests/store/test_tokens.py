@@ -1,4 +1,4 @@
-"""Tokens: kept by their hashes, good until they end or are revoked."""
+"""Tokens: stored as hashes, valid until they expire or are revoked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEW = Token("", "phone", "ana", frozenset({"subscribe"}), "")
 ADMINISTRATOR = Token("", "administrator", None, frozenset({"administer"}), "")
 
 
-def test_a_token_is_found_by_its_secret_and_only_its_hash_is_kept(store: Store) -> None:
+def test_find_by_secret_stores_only_hash(store: Store) -> None:
     kept = store.tokens.keep("tdg_secret", NEW)
     assert (kept.id, kept.subscriber, kept.scopes) == ("t-1", "ana", {"subscribe"})
     assert store.tokens.find("tdg_secret") == kept
@@ -27,7 +27,7 @@ def test_a_token_is_found_by_its_secret_and_only_its_hash_is_kept(store: Store) 
     assert "secret" not in rows
 
 
-def test_a_token_that_is_revoked_is_good_for_nothing(store: Store) -> None:
+def test_find_revoked_token_returns_none(store: Store) -> None:
     kept = store.tokens.keep("tdg_secret", NEW)
     assert store.tokens.revoke(kept.id)
     assert store.tokens.find("tdg_secret") is None
@@ -37,7 +37,7 @@ def test_a_token_that_is_revoked_is_good_for_nothing(store: Store) -> None:
     assert listed.revoked is not None
 
 
-def test_a_token_ends_when_its_time_is_over(url: str) -> None:
+def test_find_expired_token_returns_none(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
         end = format_instant(now + timedelta(hours=1))
@@ -52,33 +52,31 @@ def test_a_token_ends_when_its_time_is_over(url: str) -> None:
         assert store.tokens.good(["t-1", other.id]) == {other.id}
 
 
-def test_several_are_found_in_one_go(store: Store) -> None:
-    one, other = store.tokens.keep("tdg_1", NEW), store.tokens.keep("tdg_2", ADMINISTRATOR)
-    found = store.tokens.find_all(["tdg_1", "tdg_2", "tdg_none", "tdg_1"])
-    assert found == {"tdg_1": one, "tdg_2": other}
+def test_find_all_returns_tokens_by_secret(store: Store) -> None:
+    first, second = store.tokens.keep("tdg_1", NEW), store.tokens.keep("tdg_2", ADMINISTRATOR)
+    tokens = store.tokens.find_all(["tdg_1", "tdg_2", "tdg_none", "tdg_1"])
+    assert tokens == {"tdg_1": first, "tdg_2": second}
     assert store.tokens.find_all([]) == {}
 
 
-def test_what_was_found_is_remembered_until_it_is_found_to_be_good_no_more(url: str) -> None:
+def test_known_returns_cached_token_until_expired_or_revoked(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
         end = format_instant(now + timedelta(hours=1))
         ending = store.tokens.keep("tdg_ending", Token("", "phone", "ana", NEW.scopes, "", end))
         other = store.tokens.keep("tdg_other", NEW)
-        assert store.tokens.known("tdg_other") is None, "nobody has asked for it"
+        assert store.tokens.known("tdg_other") is None, "not looked up yet"
         store.tokens.find_all(["tdg_ending", "tdg_other", "tdg_none"])
         assert (store.tokens.known("tdg_ending"), store.tokens.known("tdg_other")) == (ending, other)
         assert store.tokens.known("tdg_none") is None
         now += timedelta(hours=1)
-        assert store.tokens.known("tdg_ending") is None, "that it ends is known"
+        assert store.tokens.known("tdg_ending") is None, "the cache knows when it expires"
         store.tokens.revoke(other.id)
         assert store.tokens.find("tdg_other") is None
         assert store.tokens.known("tdg_other") is None
 
 
-def test_no_more_are_remembered_than_memory_is_meant_for(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_cache_evicts_oldest_token(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.store.tokens.REMEMBERED", 2)
     secrets = ["tdg_1", "tdg_2", "tdg_3"]
     for secret in secrets:
@@ -87,7 +85,7 @@ def test_no_more_are_remembered_than_memory_is_meant_for(
     assert [store.tokens.known(secret) is not None for secret in secrets] == [False, True, True]
 
 
-def test_those_of_a_subscriber(store: Store) -> None:
+def test_list_returns_tokens_of_subscriber(store: Store) -> None:
     store.tokens.keep("tdg_1", NEW)
     store.tokens.keep("tdg_2", ADMINISTRATOR)
     assert [each.name for each in store.tokens.list()] == ["phone", "administrator"]
@@ -95,7 +93,7 @@ def test_those_of_a_subscriber(store: Store) -> None:
     assert store.tokens.list("bo") == []
 
 
-def test_the_first_token_is_made_once_also_by_several_at_once(store: Store) -> None:
+def test_keep_first_concurrent_calls_create_one_token(store: Store) -> None:
     handed_out: list[str] = []
 
     def keep(number: int) -> Token | None:
@@ -111,7 +109,7 @@ def test_the_first_token_is_made_once_also_by_several_at_once(store: Store) -> N
 @pytest.mark.parametrize(
     "token", [Token("", "", None, NEW.scopes, ""), Token("", "x", "a\nb", NEW.scopes, "")]
 )
-def test_names_that_cannot_be_shown_are_refused(store: Store, token: Token) -> None:
+def test_keep_unprintable_name_is_rejected(store: Store, token: Token) -> None:
     with pytest.raises(InputError):
         store.tokens.keep("tdg_secret", token)
     assert store.tokens.list() == []

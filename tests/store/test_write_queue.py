@@ -1,4 +1,4 @@
-"""Those who write take turns: first come, first served, however often they have opened the store."""
+"""The queue of writers: first in, first out, across all connections to a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tidings.model import Publication
-from tidings.store import write_queue as turns_module
+from tidings.store import write_queue
 from tidings.store.database import Database, sqlite_url
 from tidings.store.store import Store, open_store
 from tidings.store.write_queue import WriteQueue, WriteTicket, queue_of_file
@@ -26,106 +26,115 @@ from tidings.store.write_queue import WriteQueue, WriteTicket, queue_of_file
 TraceFunction = Callable[[FrameType, str, object], "TraceFunction | None"]
 
 
-def queued(pool: ThreadPoolExecutor, turns: WriteQueue, work: Callable[[], None]) -> Future[None]:
-    """Somebody who wants to do something that takes a turn, and waits for it already."""
-    before, done = turns.waiting, pool.submit(work)
-    until = time.monotonic() + 60
-    while turns.waiting == before:
-        assert time.monotonic() < until
+def submit_and_wait(pool: ThreadPoolExecutor, queue: WriteQueue, work: Callable[[], None]) -> Future[None]:
+    """Submit work that takes a place in the queue, and return once it waits there."""
+    already_waiting, future = queue.waiting, pool.submit(work)
+    deadline = time.monotonic() + 60
+    while queue.waiting == already_waiting:
+        assert time.monotonic() < deadline
         time.sleep(0.001)
-    return done
+    return future
 
 
-def taken(turns: WriteQueue) -> WriteTicket:
-    turn = turns.begin(60)
-    assert turn
-    return turn
+def begin_writing(queue: WriteQueue) -> WriteTicket:
+    ticket = queue.begin(60)
+    assert ticket
+    return ticket
 
 
-def in_turn(turns: WriteQueue, work: Callable[[], None]) -> None:
-    turn = turns.begin(60)
-    assert turn
+def run_in_turn(queue: WriteQueue, work: Callable[[], None]) -> None:
+    ticket = queue.begin(60)
+    assert ticket
     work()
-    turns.end(turn)
+    queue.end(ticket)
 
 
-def test_turns_are_given_in_the_order_in_which_they_were_asked_for() -> None:
-    turns, order = WriteQueue(1), list[int]()
-    first = taken(turns)
+def test_begin_grants_writers_in_order_of_arrival() -> None:
+    queue, order = WriteQueue(1), list[int]()
+    first = begin_writing(queue)
     with ThreadPoolExecutor(5) as pool:
-        waiting = [queued(pool, turns, partial(in_turn, turns, partial(order.append, n))) for n in range(5)]
-        turns.end(first)
+        waiting = [
+            submit_and_wait(pool, queue, partial(run_in_turn, queue, partial(order.append, n)))
+            for n in range(5)
+        ]
+        queue.end(first)
         for each in waiting:
             each.result(60)
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_whoever_ends_and_comes_back_stands_behind_those_who_wait() -> None:
-    turns, order = WriteQueue(1), list[str]()
-    first = taken(turns)
+def test_begin_after_end_goes_behind_waiting_writers() -> None:
+    queue, order = WriteQueue(1), list[str]()
+    first = begin_writing(queue)
     with ThreadPoolExecutor(1) as pool:
-        other = queued(pool, turns, partial(in_turn, turns, lambda: order.append("other")))
-        turns.end(first)
-        in_turn(turns, lambda: order.append("again"))
+        other = submit_and_wait(pool, queue, partial(run_in_turn, queue, lambda: order.append("other")))
+        queue.end(first)
+        run_in_turn(queue, lambda: order.append("again"))
         other.result(60)
     assert order == ["other", "again"]
 
 
-def test_whoever_waits_too_long_stands_in_nobodys_way() -> None:
-    turns = WriteQueue(2)
-    first, second = taken(turns), taken(turns)
-    assert not turns.begin(0.01) and turns.waiting == 0
-    turns.end(first)
-    turns.end(first)
-    third = taken(turns)
-    assert not turns.begin(0.01), "one that has ended ends nobody else's"
+def test_begin_timeout_leaves_queue() -> None:
+    queue = WriteQueue(2)
+    first, second = begin_writing(queue), begin_writing(queue)
+    assert not queue.begin(0.01) and queue.waiting == 0
+    queue.end(first)
+    queue.end(first)
+    third = begin_writing(queue)
+    assert not queue.begin(0.01), "a second end of one ticket ends no other"
     for each in (second, third):
-        turns.end(each)
-    assert [taken(turns), taken(turns)]
+        queue.end(each)
+    assert [begin_writing(queue), begin_writing(queue)]
 
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Ctrl-C is heard, also by a process that a shell has started in its background: such a one is born deaf to it."""
+    """Handle SIGINT as Ctrl-C.
+
+    A process that a shell starts in its background ignores SIGINT.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_whoever_is_interrupted_stands_in_nobodys_way() -> None:
-    """Ctrl-C while another one writes: what is tidied up afterwards may want to write, too."""
-    turns, main = WriteQueue(1), get_ident()
-    first = taken(turns)
+def test_begin_interrupted_leaves_queue() -> None:
+    """Ctrl-C during another write: the cleanup after it may want to write, too."""
+    queue, main = WriteQueue(1), get_ident()
+    first = begin_writing(queue)
 
     def interrupt() -> None:
-        until = time.monotonic() + 60
-        while not turns.waiting:
-            assert time.monotonic() < until
+        deadline = time.monotonic() + 60
+        while not queue.waiting:
+            assert time.monotonic() < deadline
             time.sleep(0.001)
         signal.pthread_kill(main, signal.SIGINT)
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
         pool.submit(interrupt)
-        turns.begin(60)
-    assert turns.waiting == 0
-    turns.end(first)
-    assert turns.begin(0)
+        queue.begin(60)
+    assert queue.waiting == 0
+    queue.end(first)
+    assert queue.begin(0)
 
 
-def test_a_turn_that_nobody_has_any_more_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for it looks again now and then, as nobody says so."""
-    monkeypatch.setattr(turns_module, "LOOK_AGAIN", 0.01)
-    turns = WriteQueue(1)
-    first = taken(turns)
+def test_begin_dropped_ticket_frees_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting writers check again now and then, because nothing notifies them."""
+    monkeypatch.setattr(write_queue, "LOOK_AGAIN", 0.01)
+    queue = WriteQueue(1)
+    first = begin_writing(queue)
     with ThreadPoolExecutor(1) as pool:
-        other = queued(pool, turns, partial(in_turn, turns, lambda: None))
+        other = submit_and_wait(pool, queue, partial(run_in_turn, queue, lambda: None))
         del first
         other.result(60)
 
 
-def test_ctrl_c_at_any_step_loses_no_turn(tmp_path: Path) -> None:
-    """Before, one that came after a turn was taken and before that was known, or while it ended, lost it for ever."""
+def test_transact_interrupted_at_any_step_frees_its_place(tmp_path: Path) -> None:
+    """Once, some interrupts lost the place for ever.
+
+    They came between taking a place and recording it, or while leaving it.
+    """
     path, steps = tmp_path / "store.db", 0
     with open_store(sqlite_url(path)) as store:
         while is_interrupted(steps, partial(store.database.transact, lambda _: None)):
@@ -135,11 +144,12 @@ def test_ctrl_c_at_any_step_loses_no_turn(tmp_path: Path) -> None:
 
 
 def is_interrupted(step: int, work: Callable[[], None]) -> bool:
-    """Do something, with Ctrl-C at a step where Python would heed it: as a function of turns begins, and after each
-    call in it.
+    """Do the work with Ctrl-C at a step where Python would handle it.
+
+    That is at the start of a function of the queue, and after each call in it.
     """
-    places = (turns_module.__file__, Database._turn.__wrapped__.__code__.co_filename)  # type: ignore[attr-defined]
-    steps, calls = count(), set[int]()  # not the frames themselves: what they have would be kept
+    places = (write_queue.__file__, Database._turn.__wrapped__.__code__.co_filename)  # type: ignore[attr-defined]
+    steps, calls = count(), set[int]()  # ids, because frames would keep their locals alive
 
     def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
         if frame.f_code.co_filename not in places or frame.f_code.co_name in (
@@ -167,32 +177,32 @@ def is_interrupted(step: int, work: Callable[[], None]) -> bool:
     return False
 
 
-def test_all_who_open_a_file_stand_in_one_queue(tmp_path: Path) -> None:
-    """SQLite alone would have each look again now and then, and give it to whoever comes at the right moment."""
+def test_queue_of_file_is_shared_by_all_stores_on_file(tmp_path: Path) -> None:
+    """SQLite alone grants the lock to the writer that polls at the right moment."""
     path = tmp_path / "store.db"
-    begun, goes_on = Event(), Event()
+    begun, released = Event(), Event()
 
     def hold(_: Connection) -> None:
         begun.set()
-        assert goes_on.wait(60)
+        assert released.wait(60)
 
     def publish(store: Store, id: str) -> None:
         store.journal.append([Publication(id, "application/json", b"{}")])
 
     with (
-        open_store(sqlite_url(path)) as one,
-        open_store(sqlite_url(path)) as other,
+        open_store(sqlite_url(path)) as first_store,
+        open_store(sqlite_url(path)) as second_store,
         ThreadPoolExecutor(4) as pool,
     ):
-        first = pool.submit(one.database.transact, hold)
+        first = pool.submit(first_store.database.transact, hold)
         assert begun.wait(60)
-        names = [(other, "a"), (one, "b"), (other, "c")]
-        waiting = [queued(pool, queue_of_file(str(path)), partial(publish, *each)) for each in names]
-        goes_on.set()
+        names = [(second_store, "a"), (first_store, "b"), (second_store, "c")]
+        waiting = [submit_and_wait(pool, queue_of_file(str(path)), partial(publish, *each)) for each in names]
+        released.set()
         for each in (first, *waiting):
             each.result(60)
-        assert [each.id for each in one.journal.read(0)] == ["a", "b", "c"]
+        assert [each.id for each in first_store.journal.read(0)] == ["a", "b", "c"]
 
 
-def test_a_store_elsewhere_has_turns_of_its_own(tmp_path: Path) -> None:
+def test_queue_of_file_differs_between_files(tmp_path: Path) -> None:
     assert queue_of_file(str(tmp_path / "a.db")) is not queue_of_file(str(tmp_path / "b.db"))

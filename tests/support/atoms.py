@@ -1,4 +1,4 @@
-"""Atoms back to their readable form, for comparing."""
+"""Conversion of atoms to events, for comparisons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidings.values import Scalar
 
 
 def events_of(atoms: Atoms) -> list[dict[str, tuple[Scalar, ...]]]:
-    """Each publication by path, as the definition of decoding gives it."""
+    """Return the values of each publication by path, in the form of the decoder's specification."""
     events = []
     for start, end in zip(atoms.starts[:-1], atoms.starts[1:], strict=True):
         event: dict[str, tuple[Scalar, ...]] = {}

@@ -1,4 +1,4 @@
-"""How much Python a call executes: a measure of its cost that does not depend on the machine or its load."""
+"""Counts of executed lines: a measure of cost that does not depend on the machine or its load."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def count_executed_lines(call: Callable[[], Any], module: str) -> int:
-    """Return how many lines of a module a call executes, each turn of a loop counted."""
+    """Return the number of lines of a module that a call executes, counting each iteration of loops."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How much is guessed, counted where it is done."""
+"""Counts of the comparisons and explanations that suggestions in errors need."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tidings.events.parse_failure import ParseRun
 
 @dataclass
 class Guesses:
-    """Words that were compared, and slips that were explained."""
+    """Numbers of compared words and of explained syntax errors."""
 
     compared: int = 0
     explained: int = 0
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
-    """The counts from now on; what is counted is done as ever."""
-    found, find_stop = Guesses(), ParseRun.find_stop
+def count_guesses(monkeypatch: pytest.MonkeyPatch) -> Guesses:
+    """Count comparisons and explanations from now on, without changing them."""
+    counts, find_stop = Guesses(), ParseRun.find_stop
 
     def compare(word: str, known: Sequence[str], n: int, cutoff: float) -> list[str]:
-        found.compared += len(known)
+        counts.compared += len(known)
         return get_close_matches(word, known, n, cutoff)
 
     def explain(*given: Any) -> Any:
-        found.explained += 1
+        counts.explained += 1
         return find_stop(*given)
 
     monkeypatch.setattr(suggest, "get_close_matches", compare)
     monkeypatch.setattr(ParseRun, "find_stop", explain)
-    return found
+    return counts

@@ -1,7 +1,7 @@
-"""A further kind of publications, as a plug-in would add it: lines of a log, with a language of their own.
+"""A further kind of publications, as a plug-in would add it: lines of a log, with their own language.
 
 ERROR payments timeout after 30 s       a publication
-warning payments                        a subscription: at least this level, of this service
+warning payments                        a subscription to this level or above, of this service
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ from tidings.atoms import Atoms, AtomShape, Event
 from tidings.errors import DecodeProblem, PublicationError, SyntaxProblem
 from tidings.events import explanation
 from tidings.events.predicate_compiler import PredicateLanguage, parse_and_check
-from tidings.kinds import DecodedPublications, Environment, Evaluator, Explanation, Kind, Part, Reader
+from tidings.kinds import (
+    DecodedPublications,
+    Environment,
+    Evaluator,
+    Example,
+    Explanation,
+    Kind,
+    LanguageGuide,
+    Part,
+    Reader,
+    Rehearsal,
+)
 from tidings.matching.compiler.language import Context, Language
 from tidings.matching.compiler.plan import Plan
 
@@ -87,6 +98,18 @@ class LogLines(Kind):
 
     def language(self, name: str) -> Language:
         return LogLanguage()
+
+    def guide(self, name: str) -> LanguageGuide:
+        examples = [Example("error", "all errors"), Example("loud", "not a level, and so not offered")]
+        begins = rf"\s*(?:{'|'.join(LEVELS)})\b"
+        return LanguageGuide(
+            name, "Log levels", "lines of logs", examples, noun="a level of logs", begins=begins
+        )
+
+    def rehearse(self) -> Rehearsal:
+        return Rehearsal(
+            "log", ("info", "error payments"), "text/x-log", [b"ERROR payments timeout", b"INFO mail sent"]
+        )
 
     def decode(self, body: bytes, media_type: str, schema: object = None) -> Event:
         return decode_line(body)

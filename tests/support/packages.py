@@ -21,9 +21,12 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <groupId>tidings</groupId><artifactId>peer</artifactId><version>1</version>
   <dependencies><dependency>
     <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+    <exclusions>{exclusions}</exclusions>
   </dependency></dependencies>
 </project>
 """
+
+EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>"
 
 _failed: dict[Path, str] = {}
 
@@ -32,15 +35,22 @@ class Unavailable(Exception):
     """A program or package that this machine does not have; the message is the reason ("no gcc")."""
 
 
-def java_jars(artifact: str) -> Path:
-    """Return a folder with the jars of an artifact `group:name:version` and its dependencies."""
-    return cached_folder(artifact.replace(":", "-"), lambda folder: _fetch_jars(artifact, folder))
+def java_jars(artifact: str, without: Sequence[str] = ()) -> Path:
+    """Return a folder with the jars of an artifact `group:name:version` and its dependencies.
+
+    Dependencies `group:name` in `without` are left out, with what only they depend on.
+    """
+    names = [artifact, *(f"without-{name}" for name in without)]
+    return cached_folder(
+        "-".join(names).replace(":", "-"), lambda folder: _fetch_jars(artifact, without, folder)
+    )
 
 
-def _fetch_jars(artifact: str, folder: Path) -> None:
+def _fetch_jars(artifact: str, without: Sequence[str], folder: Path) -> None:
     group, name, version = artifact.split(":")
     pom = folder / "pom.xml"
-    pom.write_text(POM.format(group=group, artifact=name, version=version))
+    exclusions = "".join(EXCLUSION.format(*excluded.split(":")) for excluded in without)
+    pom.write_text(POM.format(group=group, artifact=name, version=version, exclusions=exclusions))
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     run_tool([find_tool("mvn"), "-B", "-q", "-f", pom, *goal], f"Maven could not fetch {artifact}")
 

@@ -1,8 +1,8 @@
-"""Text pairs: what goes in and what comes out, in files that read without Python.
+"""Pairs of input and expected output, in text files.
 
-# a remark
-> the text, one line or several
-what comes out, one line or several, up to an empty line
+# a comment
+> the input, one line or several
+the output, one line or several, up to an empty line
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Pair:
 
 
 def read_pairs(file: Path) -> list[Pair]:
-    """The pairs of a file; the drawing under an error keeps its spaces."""
+    """Read the pairs of a file; lines that underline an error keep their spaces."""
     blocks = file.read_text(encoding="utf-8").split("\n\n")
     return [_pair(lines) for block in blocks if (lines := _lines(block))]
 
@@ -37,5 +37,5 @@ def _pair(lines: list[str]) -> Pair:
 
 
 def outcome(text: object) -> str:
-    """What came out, as the files have it."""
+    """Format an output as in the files."""
     return "\n".join(line.rstrip() for line in str(text).split("\n") if line.strip())

@@ -11,11 +11,11 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /**
- * What the drivers share: columns from files, a command a line from standard input, an answer a line in JSON.
+ * Base class of drivers: columns from files, one command per line from standard input, one line of JSON per answer.
  *
- * <p>Clause c belongs to subscription owner[c] and asks for all its tests t = starts[c] .. starts[c + 1]: that
- * attribute[t] lies within low[t] and high[t]. Of an attribute with text[a] = 1 only equality is asked, so its values
- * may as well be strings. Attributes are numbered, and by fieldName named, with the most selective one first.
+ * <p>Clause c belongs to subscription owner[c] and requires all its tests t = starts[c] .. starts[c + 1]: that
+ * attribute[t] lies within low[t] and high[t]. An attribute with text[a] = 1 has only equality tests, so its values may
+ * be strings. Attributes are numbered, and named by fieldName, with the most selective one first.
  */
 abstract class Driver {
     static final long UNBOUNDED = 1L << 62;
@@ -23,13 +23,13 @@ abstract class Driver {
     protected long[] text, starts, attribute, low, high, owner;
     protected long[] eventStarts, eventAttribute, eventValue;
 
-    /** Take all subscriptions. */
+    /** Load all subscriptions. */
     protected abstract void build() throws Exception;
 
-    /** Bring the events into the form that the engine's API takes; not timed. */
+    /** Convert the events into the form of the engine's API; not timed. */
     protected abstract void give() throws Exception;
 
-    /** How many subscriptions each event matches. */
+    /** Count the subscriptions that each event matches. */
     protected abstract int[] match() throws Exception;
 
     protected int clauses() {
@@ -48,7 +48,7 @@ abstract class Driver {
         return String.format(Locale.ROOT, "f%05d", attribute);
     }
 
-    /** The first clause of the next subscription after the one that clause belongs to. */
+    /** Return the first clause of the next subscription. */
     protected int nextOwner(int clause) {
         int next = clause + 1;
         while (next < clauses() && owner[next] == owner[clause]) next++;
@@ -85,7 +85,7 @@ abstract class Driver {
         }
     }
 
-    /** All threads count for building: an engine may merge in the background. */
+    /** Building counts all threads: an engine may merge in the background. */
     private String timedBuild() throws Exception {
         OperatingSystemMXBean machine = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         long bytes = usedHeap(), before = machine.getProcessCpuTime();

@@ -9,10 +9,10 @@ import software.amazon.event.ruler.Patterns;
 import software.amazon.event.ruler.Range;
 
 /**
- * event-ruler, which works through an event's fields in the order of their names: the most selective one has the first.
+ * event-ruler processes an event's fields in the order of their names, so the most selective one has the first name.
  *
- * <p>Rules are added as patterns, numeric ranges for intervals and exact matches for equalities. Events are given as
- * JSON or as sorted lists of names and values, whichever the first argument says.
+ * <p>Rules are added as patterns, numeric ranges for intervals and exact matches for equalities. Events are
+ * JSON or sorted lists of names and values, depending on the first argument.
  */
 final class EventRuler extends Driver {
     private final GenericMachine<Integer> machine = new GenericMachine<>();

@@ -21,7 +21,7 @@ import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.TermQuery;
 
-/** Lucene Monitor: terms for equalities, points and range queries for intervals, one document an event. */
+/** Lucene Monitor: terms for equalities, points and range queries for intervals, one document per event. */
 final class LuceneMonitor extends Driver {
     private static final int AT_ONCE = 5000;
 
@@ -29,7 +29,7 @@ final class LuceneMonitor extends Driver {
     private final int batch;
     private Document[] documents;
 
-    /** How many passes the presearcher makes over a document's terms, how many documents are matched together. */
+    /** Set the presearcher's passes over a document's terms, and the number of documents matched together. */
     private LuceneMonitor(int passes, int batch) throws IOException {
         Presearcher presearcher =
                 passes > 1 ? new MultipassTermFilteredPresearcher(passes) : new TermFilteredPresearcher();

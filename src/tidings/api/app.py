@@ -12,9 +12,10 @@ from starlette.exceptions import HTTPException
 
 from tidings.api import feeds, objects, probes
 from tidings.api.authentication import Authenticator, TrustPolicy
-from tidings.api.limits import Limits, RateLimiter, load_limits
+from tidings.api.limits import Limits, load_limits
 from tidings.api.metadata.provider_routes import build_provider_api
 from tidings.api.middleware import CancellationMiddleware, HeadRequestMiddleware
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.request_body import UploadBudget
 from tidings.api.request_log import RequestLogMiddleware
 from tidings.api.routes import handle_not_found, handle_server_error, join_routers

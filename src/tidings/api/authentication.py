@@ -14,24 +14,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
+from tidings.api.csrf import build_csrf_error, is_same_origin, is_state_changing
 from tidings.api.group_commit import Batcher
-from tidings.api.limits import RateLimiter
 from tidings.api.problem_details import HttpError
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.routes import refuse_unknown_parameters
-from tidings.errors import Absent, NotAllowed
+from tidings.errors import NotAllowed, NotFound
 from tidings.service.authorization import Access, Caller, Scope
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing."""
-
-OWN_SITE = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site`; `none` means that the person typed the address."""
 
 COOKIE = "tidings"
 """The console's cookie: the token itself. Scripts cannot read it."""
@@ -42,34 +36,6 @@ INVALID_TOKEN_HINT = (
 )
 
 _scheme = HTTPBearer(auto_error=False, description="A token that `tidings token make` created")
-
-
-# CSRF: browsers send cookies with requests of any page. `SameSite=Strict` prevents that for other sites already; this
-# check covers browsers that ignore it, and other ports and subdomains, which count as the same site.
-
-
-def is_state_changing(connection: HTTPConnection) -> bool:
-    """Return whether a request may change something. A WebSocket counts: its opener could read the messages."""
-    return connection.scope["type"] == "websocket" or connection.scope["method"] not in SAFE_METHODS
-
-
-def is_same_origin(connection: HTTPConnection) -> bool:
-    """Return whether a request comes from our own page. Over plain http, browsers send `Origin` only."""
-    site = connection.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in OWN_SITE
-    try:
-        origin = urlsplit(connection.headers.get("origin", "")).netloc.lower()
-    except ValueError:  # such as http://[
-        return False
-    return bool(origin) and origin == connection.headers.get("host", "").lower()
-
-
-def build_csrf_error(connection: HTTPConnection) -> NotAllowed:
-    """Return the error for a request from a page of another site."""
-    origin = connection.headers.get("origin") or "no origin"
-    hint = "programs send Authorization: Bearer TOKEN instead of the cookie"
-    return NotAllowed("cross-site request refused", received=origin[:200], hint=hint)
 
 
 class Authenticator:
@@ -186,7 +152,7 @@ AdministerCaller = Annotated[Caller, Depends(require_scope(Scope.ADMINISTER))]
 def require_owner(caller: Caller, subscriber: str, what: str) -> None:
     """Raise 404 for things of other subscribers: callers cannot learn whether they exist."""
     if not caller.may_act_for(subscriber):
-        raise Absent(f"there is no such {what}")
+        raise NotFound(f"there is no such {what}")
 
 
 # Trust: routes for callers who know the service's token, for administrators, or for this machine only.

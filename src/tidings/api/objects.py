@@ -23,7 +23,7 @@ from tidings.api.parameters import media_type_of
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
 from tidings.api.routes import ProblemRoute
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.kinds import JSON
 from tidings.objects.readers.model_loader import read_model
 from tidings.objects.sources import SourceRegistry, open_source
@@ -70,7 +70,7 @@ class ObjectEndpoints:
         with self._open(source) as watches:
             watch, existed = watches.remove(subscriber, watched)
         if not existed:
-            raise Absent("there is no such watch", received=f"{subscriber} watches {watched}")
+            raise NotFound("there is no such watch", received=f"{subscriber} watches {watched}")
         return watch.record()
 
     @contextmanager

@@ -21,7 +21,7 @@ from tidings.api.v1.route_classes import VersionedRoute
 from tidings.errors import TidingsError
 from tidings.service.authorization import Scope
 from tidings.service.context import ServiceContext
-from tidings.service.pipeline import read_pipeline
+from tidings.service.pipeline_status import read_pipeline
 from tidings.store.encoding import format_instant
 from tidings.store.telemetry import TimeSeriesPoint
 

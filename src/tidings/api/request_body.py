@@ -10,11 +10,17 @@ from typing import Any
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from tidings.api.limits import CHARGED_BYTES, charge_requests
 from tidings.api.problem_details import HttpError
+from tidings.api.rate_limiter import CHARGED_BYTES, charge_requests
 from tidings.core.arguments import check_members
-from tidings.errors import DecodeProblem, InputError, OverLimit, TidingsError
-from tidings.parsers.strict_json import MOST_VALUES, has_more_values, parse_value, seem_lines, values_problem
+from tidings.errors import DecodeProblem, InputError, LimitExceeded, TidingsError
+from tidings.parsers.strict_json import (
+    MOST_VALUES,
+    has_more_values,
+    looks_like_json_lines,
+    parse_value,
+    values_problem,
+)
 
 JSON_LINES_HINT = "send several as JSON Lines, one on each line, with Content-Type: application/x-ndjson"
 
@@ -30,7 +36,7 @@ MIN_BYTES_PER_SECOND = 8_000
 FORM = "application/x-www-form-urlencoded"
 
 
-class EncodedBody(InputError):
+class UnsupportedEncoding(InputError):
     """A body is compressed, or encoded otherwise."""
 
 
@@ -64,7 +70,7 @@ class LimitedRequest(Request):
 
 def hint_json_lines(body: bytes) -> str | None:
     """Return a hint for a client that sends JSON Lines under another media type."""
-    return f"this looks like JSON Lines; {JSON_LINES_HINT}" if seem_lines(body) else None
+    return f"this looks like JSON Lines; {JSON_LINES_HINT}" if looks_like_json_lines(body) else None
 
 
 async def read_body(
@@ -116,12 +122,14 @@ def _refuse_encoded(encoding: str) -> None:
     if encoding.strip().lower() not in ("", "identity"):
         hint = "send the body uncompressed, without Content-Encoding"
         what, received = "encoded bodies are not supported", encoding[:80]
-        raise HttpError(415, EncodedBody(what, where="Content-Encoding", received=received, hint=hint))
+        raise HttpError(
+            415, UnsupportedEncoding(what, where="Content-Encoding", received=received, hint=hint)
+        )
 
 
 def build_too_large_error(most: int, hint: str | None = None) -> HttpError:
     """Return the error about a body beyond the limit."""
-    return HttpError(413, OverLimit("the body is too large", accepted=f"{most:,} bytes", hint=hint))
+    return HttpError(413, LimitExceeded("the body is too large", accepted=f"{most:,} bytes", hint=hint))
 
 
 class UploadBudget:

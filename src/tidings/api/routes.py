@@ -26,27 +26,27 @@ from tidings.api.parameters import (
     refuse_other_parameters,
 )
 from tidings.api.problem_details import HttpError
-from tidings.api.request_body import EncodedBody, LimitedRequest
+from tidings.api.request_body import LimitedRequest, UnsupportedEncoding
 from tidings.errors import (
-    Absent,
     Gone,
     InputError,
     NotAllowed,
+    NotFound,
     Overloaded,
+    RateLimited,
     SetupError,
     StoreError,
     TidingsError,
-    TooOften,
 )
 from tidings.metadata.replication.peer import Unreachable
-from tidings.objects.outbox.database import Away
+from tidings.objects.outbox.database import DatabaseUnavailable
 
 STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (NotAllowed, 403),
-    (TooOften, 429),
-    (Absent, 404),
+    (RateLimited, 429),
+    (NotFound, 404),
     (Gone, 410),
-    (Away, 503),
+    (DatabaseUnavailable, 503),
     (InputError, 422),
     (SetupError, 409),
     (StoreError, 503),
@@ -145,7 +145,7 @@ def problem_response(problem: TidingsError, status: int | None = None) -> Respon
     """Return the Problem Details of an error."""
     fitting = status or status_of(problem)
     headers = HEADERS.get(fitting, {}) | retry_after_headers(problem)
-    if isinstance(problem, EncodedBody):
+    if isinstance(problem, UnsupportedEncoding):
         headers["Accept-Encoding"] = "identity"
     asked = _current_request.get()
     told = problem_details.problem_members(problem, fitting, asked.url.path if asked else None)
@@ -154,7 +154,7 @@ def problem_response(problem: TidingsError, status: int | None = None) -> Respon
 
 def retry_after_headers(problem: TidingsError) -> dict[str, str]:
     """Return the `Retry-After` header of a rate limit error; nothing for other errors."""
-    return {"Retry-After": str(problem.seconds)} if isinstance(problem, TooOften) else {}
+    return {"Retry-After": str(problem.seconds)} if isinstance(problem, RateLimited) else {}
 
 
 def refuse_unknown_parameters(request: Request) -> None:
@@ -172,7 +172,7 @@ async def handle_not_found(request: Request, error: Exception) -> Response:
     _current_request.set(request)
     if error.status_code == 404:
         hint = "/v1/openapi.json describes the API, /console is the web console"
-        absent = Absent("there is nothing at this address", hint=hint)
+        absent = NotFound("there is nothing at this address", hint=hint)
         return _upgrade_required() if _is_websocket_path(request) else problem_response(absent)
     allowed = _allowed_methods(request)
     problem = InputError("method not allowed", received=request.method[:20], accepted=allowed)

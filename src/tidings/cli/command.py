@@ -16,18 +16,53 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
+from itertools import takewhile
 from types import FrameType
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
+RENAMED_COMMANDS = {"tell": "notify", "letters": "dead-letters", "forget": "remove-rule"}
+RENAMED_OPTIONS = {
+    "--tell": "--notify",
+    "--tell-author": "--notify-author",
+    "--most-steps": "--max-steps",
+    "--most-told": "--max-subscribers",
+    "--log": "--metadata-log",
+    "--lasting": "--expires-in",
+}
+"""Earlier names of commands and options. They are not accepted: the error suggests the new name."""
+
+
+class Group(TyperGroup):
+    """A group of commands. For an earlier name of a command it suggests the new one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        new = RENAMED_COMMANDS.get(args[0])
+        if new in self.commands and args[0] not in self.commands:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {new!r}?")
+        return super().resolve_command(ctx, args)
+
+
+class Command(TyperCommand):
+    """A command. For an earlier name of an option it suggests the new one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options = {option for parameter in self.params for option in parameter.opts}
+        for name in (word.partition("=")[0] for word in takewhile(lambda word: word != "--", args)):
+            new = RENAMED_OPTIONS.get(name)
+            if new in options and name not in options:
+                ctx.fail(f"No such option: {name} (Possible options: {new})")
+        return super().parse_args(ctx, args)
+
 
 def make_group(help: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
     """Make the group of commands with these names, in this order."""
-    app = typer.Typer(no_args_is_help=True, help=format_help(help))
+    app = typer.Typer(cls=Group, no_args_is_help=True, help=format_help(help))
     add_commands(app, commands)
     return app
 
@@ -37,7 +72,8 @@ def add_commands(
 ) -> None:
     """Add commands under their names; `panel` is the part of the overview that lists them."""
     for name, function in commands.items():
-        app.command(name, help=format_help(function.__doc__), rich_help_panel=panel)(expand_bundles(function))
+        decorate = app.command(name, cls=Command, help=format_help(function.__doc__), rich_help_panel=panel)
+        decorate(expand_bundles(function))
 
 
 def expand_bundles(function: Callable[..., None]) -> Callable[..., None]:
@@ -88,8 +124,16 @@ def _colour_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"[cyan]\1[/]", text)
 
 
+CHECK_SECONDS = 1.0
+"""How often a wait for a signal checks whether one has arrived."""
+
+
 class StopSignal(threading.Event):
-    """An event that SIGINT and SIGTERM set; `by` is the signal that came first."""
+    """An event that SIGINT and SIGTERM set; `by` is the signal that came first.
+
+    Python runs signal handlers in the main thread, between any two of its steps. If that thread is inside `wait`, it
+    may hold the lock that `set` needs: so another thread sets the event.
+    """
 
     by: int | None = None
 
@@ -99,9 +143,20 @@ class StopSignal(threading.Event):
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         self.by = self.by or number
-        self.set()
+        threading.Thread(target=self.set, name="stop", daemon=True).start()
         if self._interrupts:
             raise KeyboardInterrupt
+
+    def is_set(self) -> bool:
+        return self.by is not None or super().is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait. Without a timeout, check regularly: a signal just before the wait would not interrupt it."""
+        if timeout is not None:
+            return super().wait(timeout)
+        while not super().wait(CHECK_SECONDS):
+            pass
+        return True
 
     def exit_if_interrupted(self) -> None:
         """End the command with the exit code of Ctrl-C, if that is what stopped it."""

@@ -253,7 +253,7 @@ LETTERS: View[DeadDelivery] = View(
 )
 
 
-def letters(
+def list_dead_letters(
     at: Home,
     out: Output,
     id: DestinationId,
@@ -265,7 +265,7 @@ def letters(
     """List the dead letters of a destination: deliveries that failed in all attempts.
 
     Example:
-      tidings destination letters d-3c9a71f0
+      tidings destination dead-letters d-3c9a71f0
     """
     with _open_destinations(at) as destinations:
         destinations.find(id)
@@ -293,7 +293,7 @@ def replay(
         count = destinations.store.dead_deliveries.replay(id, number)
     missing = number is not None and not count
     if missing and not out.as_json:
-        hint = f"there is no such dead letter that waits; tidings destination letters {id}"
+        hint = f"there is no such dead letter that waits; tidings destination dead-letters {id}"
         output.print_line((f"#{number}", "bold red"), hint, stderr=True)
     else:
         message = f"{plural(count, 'dead letter')} to be retried"
@@ -311,7 +311,7 @@ app = make_group(
         "pause": pause,
         "resume": resume,
         "rotate": rotate,
-        "letters": letters,
+        "dead-letters": list_dead_letters,
         "replay": replay,
     },
 )

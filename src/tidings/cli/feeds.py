@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FeedUrl = Annotated[str, typer.Argument(metavar="URL", help="The address of the feed.")]
 
-HIDDEN_FIELDS = ("number", "inside", "callback", "secret", "skips", "login")
+HIDDEN_FIELDS = ("number", "in_private_network", "callback", "secret", "skips", "login")
 """Fields of a feed that only the store needs."""
 
 

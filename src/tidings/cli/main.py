@@ -67,7 +67,7 @@ def tidings(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Tidings notifies the right people, once, as soon as something they asked about changes.
+    """Match published data against standing subscriptions, and notify subscribers exactly once.
 
     Examples:
       tidings subscribe --as ana "price < 200 and period = 'XVI'"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from tidings.cli import output
-from tidings.cli.options import MasterOption, check_master, open_spark
+from tidings.cli.options import SparkOptions, parse_pairs
 from tidings.cli.output import Output, exit_if_rejects
 from tidings.core.text import plural
 from tidings.errors import InputError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidings.events.schema.event_schema import EventSchema
     from tidings.reference_data.declarations import Reference
     from tidings.spark.batch import job
+    from tidings.spark.batch.tables import Table
 
 MAX_SHOWN = 5
 """How many rejects are printed if no file lists them."""
@@ -28,17 +29,120 @@ MIN_RATED = 10_000
 """The least number of events or subscriptions for a rate: with fewer, the start of Spark takes most of the time."""
 
 
+@dataclass(frozen=True)
+class TableOptions:
+    """Options for publications that Spark reads, such as tables, Parquet, CSV or Kafka, and for where matches go."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="How Spark reads the publications: parquet, csv, json, text, orc, delta, iceberg, kafka, jdbc ... "
+            "By default chosen by the names of the files.",
+        ),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="An option of that format, such as `header=true`; repeatable."
+        ),
+    ] = None
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that holds each publication as text or bytes; by default `value` if there is such a "
+            "column, else all columns are the event.",
+        ),
+    ] = None
+    value_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT", help="What that column holds: json (default), xml, rdf or a media type."
+        ),
+    ] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons for each match.")] = False
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of the publications to pass through; repeatable."),
+    ] = None
+    write_format: Annotated[
+        str | None,
+        typer.Option(
+            "--out-format", metavar="FORMAT", help="How Spark writes the matches; `parquet` by default."
+        ),
+    ] = None
+    out_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of that format; repeatable.")
+    ] = None
+
+    def are_meant(self, subscriptions: str, publications: str, out: str) -> bool:
+        """Return whether Spark reads or writes a table here, rather than the reader of publication files."""
+        from tidings.spark.batch.tables import TABLE_PREFIX, is_table
+
+        return (
+            any(getattr(self, each.name) for each in fields(self))
+            or out.startswith(TABLE_PREFIX)
+            or is_table(publications, None)
+            or is_table(subscriptions, None)
+        )
+
+    def refuse(self, options: Mapping[str, object]) -> None:
+        """Refuse options that only the reader of publication files has."""
+        given = [name for name, value in options.items() if value is not None]
+        if given:
+            raise InputError(
+                f"{given[0]} does not apply to tables that Spark reads",
+                hint="join tables with Spark first; the index travels with the job",
+            )
+
+    def build_tables(self, subscriptions: str, publications: str, out: str) -> tuple[Table, Table, Table]:
+        """Build the tables of subscriptions, publications and matches."""
+        from tidings.spark.batch.tables import Table
+
+        read = Table(publications, self.format, parse_pairs("--option", self.option))
+        written = Table(out, self.write_format, parse_pairs("--out-option", self.out_option))
+        return Table(subscriptions), read, written
+
+    def build_source(self, address: str) -> Table:
+        """Build the table that a stream reads, which may be a Kafka topic."""
+        from tidings.spark.batch.tables import SOURCE, Table
+
+        return Table.at(address, SOURCE, self.format, parse_pairs("--option", self.option))
+
+    def build_sink(self, address: str) -> Table:
+        """Build the table that a stream writes, which may be a Kafka topic."""
+        from tidings.spark.batch.tables import SINK, Table
+
+        return Table.at(address, SINK, self.write_format, parse_pairs("--out-option", self.out_option))
+
+    def find_given(self, *names: str) -> str | None:
+        """Return the first option that was given, of those with these names or of all."""
+        given = (each.name for each in fields(self) if getattr(self, each.name))
+        found = next((name for name in given if not names or name in names), None)
+        renamed = {"write_format": "out_format"}
+        return found and "--" + renamed.get(found, found).replace("_", "-")
+
+
 def match(
     out_format: Output,
+    tables: TableOptions,
+    spark: SparkOptions,
     subscriptions: Annotated[
-        str, typer.Option(metavar="FILE", help="One JSON object per line: id, subscriber, language, text.")
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="JSON Lines with id, subscriber, language, text; or a table: `table:NAME`, a Parquet or CSV file.",
+        ),
     ],
     publications: Annotated[
-        str, typer.Option(metavar="PATH", help="A file or a folder of events, XML documents and graphs.")
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="A file or a folder of events, XML documents and graphs; or a table: `table:NAME`, Parquet, CSV, ...",
+        ),
     ],
-    out: Annotated[
-        str, typer.Option(metavar="FOLDER", help="The result: Parquet with publication and subscription.")
-    ],
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="The result, as Parquet; or `table:NAME`.")],
     rejects: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file that lists what was refused, with reasons.")
     ] = None,
@@ -89,36 +193,75 @@ def match(
     unroll: Annotated[
         int | None, typer.Option(metavar="K", help="The number of predicates per row in the plan unroll.")
     ] = None,
-    master: MasterOption = None,
 ) -> None:
-    """Match a file of subscriptions with files of events, documents and graphs, on Spark and without a store.
+    """Match subscriptions with files of events, documents and graphs, or with tables, on Spark and without a store.
 
     Examples:
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
       tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
+      tidings match --subscriptions table:subs --publications table:shop.orders --out table:shop.matches
+      tidings match --subscriptions subs.csv --publications orders.parquet --out matches --explain --keep region
+      tidings match ... --format kafka --option kafka.bootstrap.servers=localhost:9092 --option subscribe=orders
       tidings match ... --references tables.yaml
       tidings match ... --engine relational --plan unroll --unroll 4
       tidings match ... --master spark://cluster:7077 --segments /shared/tidings
 
     The exit code is 3 if some subscriptions or publications were refused; the others are matched.
     """
-    from tidings.relational import engine_choice
-    from tidings.spark.batch import job
+    spark.check()
+    checked, taxonomies = _load_schema(schema or ()), tuple(taxonomy or ())
+    if tables.are_meant(subscriptions, publications, out):
+        unused = {"--references": references, "--segments": segments, "--engine": engine, "--plan": plan}
+        tables.refuse(unused | {"--unroll": unroll})
+        places = subscriptions, publications, out
+        summary = _match_tables(places, tables, rejects, id, checked, taxonomies, force, spark, out_format)
+    else:
+        from tidings.relational import engine_choice
+        from tidings.spark.batch import job
 
-    check_master(master)
-    checked = _load_schema(schema or ())
-    tables = _load_references(references)
-    request = job.BatchRequest(
-        subscriptions, publications, out, rejects, id, checked, force, segments, tables, tuple(taxonomy or ())
-    )
-    _check_request(request)
-    choice = engine_choice.asked_for(request, engine, plan, unroll)
-    if choice.is_news:
-        out_format.print_note(choice.why)
-    with open_spark(master, "starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
-        summary = engine_choice.match(session, request, choice, bar)
+        loaded = _load_references(references)
+        request = job.BatchRequest(
+            subscriptions, publications, out, rejects, id, checked, force, segments, loaded, taxonomies
+        )
+        _check_request(request)
+        choice = engine_choice.asked_for(request, engine, plan, unroll)
+        if choice.is_news:
+            out_format.print_note(choice.why)
+        with spark.open("starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
+            summary = engine_choice.match(session, request, choice, bar)
     _print_summary(summary, rejects, out_format)
     exit_if_rejects(summary.rejects)
+
+
+def _match_tables(
+    places: tuple[str, str, str],
+    tables: TableOptions,
+    rejects: Path | None,
+    id: str,
+    schema: EventSchema | None,
+    taxonomies: tuple[Path, ...],
+    force: bool,
+    spark: SparkOptions,
+    out_format: Output,
+) -> job.BatchSummary:
+    """Match tables that Spark reads, and write a table."""
+    from tidings.spark.batch import table_job
+
+    request = table_job.TableRequest(
+        *tables.build_tables(*places),
+        rejects=rejects,
+        id=id,
+        value=tables.value,
+        value_format=tables.value_format,
+        explain=tables.explain,
+        keep=tuple(tables.keep or ()),
+        schema=schema,
+        taxonomies=taxonomies,
+        force=force,
+    )
+    table_job.check_table_request(request)
+    with spark.open("starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
+        return table_job.run_table_job(session, request, bar)
 
 
 def _check_request(request: job.BatchRequest) -> None:
@@ -181,7 +324,7 @@ class ProgressBar:
                 self.progress.console.print(_describe_index(news), markup=False)
         else:
             counts = _describe_counts(news.events, news.seconds, news.matches, news.rejects)
-            self.progress.update(self.task, completed=news.bytes_done, total=news.bytes_total, counts=counts)
+            self.progress.update(self.task, completed=news.done, total=news.total, counts=counts)
 
 
 def _describe_index(built: job.IndexBuilt) -> str:

@@ -88,7 +88,7 @@ def notifications(
                 tidings.store.acknowledgements.acknowledge(subscriber, shown)
         if ack and not follow:
             tidings.store.acknowledgements.acknowledge(subscriber, shown)
-        deferred = tidings.held(subscriber)
+        deferred = tidings.deferred(subscriber)
         has_sources = not known and bool(tidings.store.object_sources.load())
     if deferred.count:
         out.print_note(f"deferred: {plural(deferred.count, 'notification')}, the first until {deferred.due}")
@@ -110,7 +110,7 @@ def _check_not_ahead(after: int, last: int) -> None:
 
 def _explain_none(known: bool, has_rules: bool, has_sources: bool) -> str:
     if has_sources:
-        return "no reported change concerns this subscriber: tidings model tell"
+        return "no reported change concerns this subscriber: tidings model notify"
     if not known:
         return "there are no subscriptions for that name"
     return "no resource has entered the results of the rules" if has_rules else RUNNING

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import typer
 
 from tidings.cli.output import Output, print_note, show_spinner
 from tidings.core.arguments import LARGEST_INTEGER
-from tidings.errors import Absent, InputError, SetupError
+from tidings.errors import InputError, NotFound, SetupError
 
 if TYPE_CHECKING:
     from tidings.metadata.provider.provider import Provider
@@ -203,7 +203,7 @@ def find_subscriber(store: Store, subscriber: str, out: Output) -> str:
     """Return the same for commands that only read: a name that cannot be resolved is used as it is."""
     try:
         return resolve_subscriber(store, subscriber, out)
-    except Absent:
+    except NotFound:
         return subscriber
     except InputError as problem:
         print_note(problem.headline())
@@ -254,13 +254,86 @@ def check_master(master: str | None) -> None:
         check_address(master)
 
 
+@dataclass(frozen=True)
+class SparkOptions:
+    """Where a command runs on Spark, with which settings and connectors."""
+
+    master: MasterOption = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="A setting of Spark, such as `spark.executor.memory=4g`; repeatable."
+        ),
+    ] = None
+    packages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COORDINATES", help="Maven coordinates of Spark connectors, separated by commas."
+        ),
+    ] = None
+    jars: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", file_okay=False, exists=True, help="A folder with jars of Spark connectors."
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse an address that is no Spark master, and settings that it cannot have, before any work starts."""
+        check_master(self.master)
+        self.build_settings()
+
+    def build_settings(self) -> dict[str, str]:
+        """Return the Spark settings that the options make."""
+        jars = ",".join(str(path.absolute()) for path in sorted(self.jars.glob("*.jar"))) if self.jars else ""
+        connectors = {"spark.jars.packages": self.packages or "", "spark.jars": jars}
+        settings = _parse_conf(self.conf) | {name: value for name, value in connectors.items() if value}
+        fixed = [name for name in settings if name.startswith("spark.jars")]
+        if fixed and (self.master or os.environ.get("SPARK_REMOTE", "")).startswith("sc:"):
+            raise InputError(
+                "a Spark Connect server has its own connectors",
+                received=", ".join(fixed),
+                hint="start the server with them: start-connect-server.sh --packages ...",
+            )
+        return settings
+
+    def open(self, spinner: str = "", log: Path | None = None) -> AbstractContextManager[Any]:
+        """Open a Spark session for a block."""
+        return open_spark(self.master, spinner, log, self.build_settings())
+
+
+def _parse_conf(given: Sequence[str] | None) -> dict[str, str]:
+    settings = parse_pairs("--conf", given)
+    for name in settings:
+        if not name.startswith("spark."):
+            raise InputError(
+                "this is no setting of Spark",
+                where="--conf",
+                received=name,
+                accepted="a name that begins with spark.",
+                hint=f"--conf spark.{name}={settings[name]}",
+            )
+    return settings
+
+
+def parse_pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """Parse the values of a repeatable option of the form KEY=VALUE."""
+    pairs = [text.partition("=") for text in given or ()]
+    for key, separator, value in pairs:
+        if not (key and separator):
+            raise InputError(f"{option} needs a key and a value", received=key + value, accepted="KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
 @contextmanager
-def open_spark(master: str | None, spinner: str = "", log: Path | None = None) -> Iterator[Any]:
+def open_spark(
+    master: str | None, spinner: str = "", log: Path | None = None, conf: Mapping[str, str] | None = None
+) -> Iterator[Any]:
     """Open a Spark session for a block, with a spinner while it starts; close it even if its JVM has died."""
     from tidings.spark.session import close_session, open_session_at
 
     with show_spinner(spinner) if spinner else nullcontext():
-        session = open_session_at(master, log)
+        session = open_session_at(master, log, conf)
     try:
         yield session
     finally:

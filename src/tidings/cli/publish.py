@@ -83,8 +83,8 @@ def publish(
 
 def _publish_one(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
     """Publish one publication; or each graph of a file, or each item of a feed."""
-    from tidings.service import ingest
-    from tidings.service.submission import UNLIMITED, Submission
+    from tidings.ingest import publisher
+    from tidings.ingest.submission import UNLIMITED, Submission
 
     if given.id is not None and given.id_field is not None:
         received = f"--id {given.id}"
@@ -93,7 +93,7 @@ def _publish_one(tidings: Tidings, what: str, given: PublicationOptions, out: Ou
     submission = Submission(
         body, media_type, given.id, given.id_field, given.base, given.audience, limits=UNLIMITED
     )
-    for outcome in ingest.publish(tidings.store, submission, tidings.checked_against()):
+    for outcome in publisher.publish(tidings.store, submission, tidings.checked_against()):
         _print_appended(outcome, out)
 
 

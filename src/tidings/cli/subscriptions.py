@@ -22,7 +22,7 @@ from tidings.cli.options import (
 from tidings.cli.output import Output, Tally, View, exit_if_rejects
 from tidings.core import durations, suggest
 from tidings.core.text import plural
-from tidings.errors import Absent, InputError, SyntaxProblem, TidingsError, pointing
+from tidings.errors import InputError, NotFound, SyntaxProblem, TidingsError, pointing
 from tidings.model import Subscription
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def _change_each(apply: Callable[[str], SubscriptionStatus], ids: Sequence[str],
     for id in ids:
         try:
             state = apply(id).state
-        except Absent as problem:
+        except NotFound as problem:
             missing, state = missing + 1, None
             if not out.as_json:
                 output.print_line((id, "bold red"), problem.what, stderr=True)

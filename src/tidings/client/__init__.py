@@ -29,7 +29,7 @@ from tidings.client.records import (
     SubscribeResult,
     Subscription,
 )
-from tidings.client.transport import NoAnswer, RetryPolicy
+from tidings.client.transport import NoResponse, RetryPolicy
 from tidings.errors import TextWarning
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
     "DestinationTest",
     "Feed",
     "Health",
-    "NoAnswer",
+    "NoResponse",
     "NotificationPage",
     "Preview",
     "PreviewMatch",

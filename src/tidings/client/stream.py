@@ -16,7 +16,7 @@ from tidings.client.transport import (
     FORMAT_ERRORS,
     MAX_EXCERPT,
     RETRY_STATUSES,
-    NoAnswer,
+    NoResponse,
     RetryPolicy,
     parse_problem,
 )
@@ -109,4 +109,4 @@ def _parse_event(data: str) -> ReceivedNotification:
         return parse_notification(json.loads(data))
     except FORMAT_ERRORS as error:
         what = "this is not a stream of Tidings"
-        raise NoAnswer(what, where=STREAM, received=data[:MAX_EXCERPT]) from error
+        raise NoResponse(what, where=STREAM, received=data[:MAX_EXCERPT]) from error

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tidings.client.calls import Call
-from tidings.errors import Absent, InputError, NotAllowed, TidingsError, TooOften, error_from
+from tidings.errors import InputError, NotAllowed, NotFound, RateLimited, TidingsError, error_from
 from tidings.operations.retry_after import parse_retry_after
 
 T = TypeVar("T")
@@ -31,10 +31,10 @@ MAX_EXCERPT = 200
 FORMAT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """Exceptions of parsing JSON that Tidings did not write."""
 
-_BY_STATUS: dict[int, type[TidingsError]] = {401: NotAllowed, 403: NotAllowed, 404: Absent}
+_BY_STATUS: dict[int, type[TidingsError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}
 
 
-class NoAnswer(TidingsError):
+class NoResponse(TidingsError):
     """The service does not answer, or another program answers at its address."""
 
 
@@ -56,21 +56,21 @@ def parse_problem(response: httpx.Response, text: str | None = None) -> TidingsE
     if not isinstance(members, dict) or "error" not in members:
         return _unknown_response(response)
     problem = error_from(members, text)
-    if isinstance(problem, TooOften):
+    if isinstance(problem, RateLimited):
         problem.seconds = parse_retry_after(response.headers, datetime.now(UTC)) or 0
     return problem
 
 
 def _unknown_response(response: httpx.Response) -> TidingsError:
-    kind = _BY_STATUS.get(response.status_code, NoAnswer)
+    kind = _BY_STATUS.get(response.status_code, NoResponse)
     where = f"{response.request.method} {response.request.url.path}"
     received = f"{response.status_code} {response.text[:MAX_EXCERPT]}".strip()
     return kind("this is not a response of Tidings", where=where, received=received)
 
 
-def build_no_answer(where: str, error: Exception) -> NoAnswer:
+def build_no_response(where: str, error: Exception) -> NoResponse:
     """Return the error for a service that cannot be reached."""
-    return NoAnswer(
+    return NoResponse(
         "the service does not answer",
         where=where,
         received=str(error) or type(error).__name__,
@@ -132,7 +132,7 @@ class Attempts(Generic[T]):
             error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout
         )
         if self._policy.is_exhausted(self._failures) or (self._call.once and may_have_arrived):
-            raise build_no_answer(where, error) from error
+            raise build_no_response(where, error) from error
         return self._policy.delay(self._failures)
 
     def retry_response(self, response: httpx.Response) -> float | None:

@@ -15,7 +15,7 @@ from tidings.console.pages import console_router
 from tidings.console.session import AnyVisitor, Visitor, render_page
 from tidings.core.drawing.picture import Picture
 from tidings.core.drawing.svg import render_svg_fragment
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, merged
 from tidings.graphs.taxonomy_files import taxonomy_in
 from tidings.metadata.filter import rule_picture
@@ -166,7 +166,7 @@ class DiagramPages:
         names = _rules(self._tidings, visitor)
         values: dict[str, Any] = {"rules": names, "rule": rule, "drawn": None}
         if rule and rule not in names:  # including rules of others
-            raise Absent("there is no such rule", received=rule)
+            raise NotFound("there is no such rule", received=rule)
         if names:
             wanted = [rule] if rule else names
             values |= _drawn(lambda: rule_picture.build_rule_picture(self._tidings.store, wanted))

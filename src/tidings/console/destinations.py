@@ -23,7 +23,7 @@ from tidings.console.session import (
 from tidings.delivery import quiet_hours
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 
 HERE = "destinations"
 AT = f"{HOME}/{HERE}"
@@ -192,6 +192,6 @@ class DestinationPages:
         """Return a destination of the visitor's. Those of others get the same error as missing ones."""
         found = self._store.destinations.find(id) if id.isprintable() else None
         if found is None:
-            raise Absent("there is no such destination")
+            raise NotFound("there is no such destination")
         require_owner(visitor.caller, found.subscriber, "destination")
         return found

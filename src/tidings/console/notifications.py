@@ -19,7 +19,7 @@ from tidings.console.session import (
     read_number,
     render_page,
 )
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.feeds.outbound.entries import publication_title
 from tidings.model import MATCHED, Notification
 from tidings.notification_text import format_reason
@@ -150,7 +150,7 @@ class NotificationPages:
         whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
         if not found or found[0].sequence != sequence:
-            raise Absent("there is no such notification", received=str(sequence))
+            raise NotFound("there is no such notification", received=str(sequence))
         notification = found[0]
         read = self._store.acknowledgements.cursor(whose).acknowledged
         publication = (

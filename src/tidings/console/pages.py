@@ -31,9 +31,9 @@ from tidings.notification_text import (
     format_reason,
     list_reasons,
 )
-from tidings.parsers.parser_pool import isolated
-from tidings.parsers.xml_bytes import as_utf8
-from tidings.parsers.xml_parser import indented
+from tidings.parsers.parser_pool import run_isolated
+from tidings.parsers.xml_bytes import convert_to_utf8
+from tidings.parsers.xml_parser import indent_xml
 from tidings.values import show
 
 LONGEST = 200_000
@@ -104,7 +104,7 @@ def _xml(text: str) -> str:
     if _BETWEEN_TAGS.search(text) or "<!" in text:
         return text
     try:
-        return isolated(indented, as_utf8(text.encode()))
+        return run_isolated(indent_xml, convert_to_utf8(text.encode()))
     except (DecodeProblem, Overloaded):
         return text
 

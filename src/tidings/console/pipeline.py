@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from tidings.console.pages import console_router
 from tidings.console.session import AdministerVisitor, render_page
-from tidings.service.pipeline import PipelineReport, read_pipeline
+from tidings.service.pipeline_status import PipelineReport, read_pipeline
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import format_instant, utc_now
 from tidings.store.telemetry import TimeSeriesPoint

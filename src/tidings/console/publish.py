@@ -23,10 +23,10 @@ from tidings.console.session import (
     read_form,
     render_page,
 )
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
+from tidings.ingest import publisher
+from tidings.ingest.submission import Submission, SubmissionLimits, number_lines
 from tidings.kinds import JSON, kinds
-from tidings.service import ingest
-from tidings.service.submission import Submission, SubmissionLimits, number_lines
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
@@ -148,7 +148,7 @@ def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
     sent = offered.sent(limits.bulk)
-    results = ingest.publish(tidings.store, sent, tidings.checked_against())
+    results = publisher.publish(tidings.store, sent, tidings.checked_against())
     numbers = number_lines(sent) or range(1, len(results) + 1)
     new = sum(isinstance(result, AppendResult) and result.new for result in results)
     refused = sum(isinstance(result, InputError) for result in results)
@@ -209,7 +209,7 @@ def _replay(tidings: Tidings, visitor: Visitor, number: int, limits: Limits) -> 
 def _find_letter(tidings: Tidings, number: int) -> DeadLetter:
     found = tidings.dead_letters(number - 1, 1) if number > 0 else []
     if not found or found[0].number != number:
-        raise Absent("there is no such dead letter", received=str(number))
+        raise NotFound("there is no such dead letter", received=str(number))
     return found[0]
 
 

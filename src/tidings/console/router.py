@@ -7,7 +7,8 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from tidings.api.limits import Limits, RateLimiter
+from tidings.api.limits import Limits
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.routes import join_routers
 from tidings.console import (
     browse,
@@ -23,7 +24,7 @@ from tidings.console.pages import HOME, SECURITY_HEADERS, console_router, redire
 from tidings.console.session import AnyVisitor
 from tidings.core.drawing.svg import PICTURE_STYLE
 from tidings.delivery.destinations import Destinations
-from tidings.errors import Absent
+from tidings.errors import NotFound
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 from tidings.objects.model.model_picture import MODEL_STYLE
 from tidings.service.authorization import Access
@@ -45,7 +46,7 @@ def static_router_for() -> APIRouter:
     @router.get("/{name}")
     def file(name: str, request: Request) -> Response:
         if name not in files:
-            raise Absent("there is no such file", received=name)
+            raise NotFound("there is no such file", received=name)
         headers = SECURITY_HEADERS | {"Cache-Control": "no-cache", "ETag": tags[name]}
         if request.headers.get("if-none-match") == tags[name]:
             return Response(status_code=304, headers=headers)
@@ -108,4 +109,4 @@ def show_start(visitor: AnyVisitor) -> Response:
 
 
 def show_not_found(rest: str, visitor: AnyVisitor) -> Response:
-    raise Absent("there is no such page", received=f"{HOME}/{rest}"[:200])
+    raise NotFound("there is no such page", received=f"{HOME}/{rest}"[:200])

@@ -1,12 +1,7 @@
-"""Sessions of the console: the visitor of a page, and CSRF tokens of forms.
-
-The CSRF token is derived from the visitor's token, which other sites cannot know. It needs no table and no server key,
-so all processes of a deployment agree on it.
-"""
+"""Sessions of the console: the visitor of a page, and forms."""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,6 +11,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from tidings.api.authentication import COOKIE, count_request, get_authenticator, read_bearer_token
+from tidings.api.csrf import CSRF_FIELD, csrf_token_of, is_csrf_token
 from tidings.api.parameters import media_type_of, subscriber_of
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import FORM, read_body
@@ -25,8 +21,6 @@ from tidings.errors import InputError, NotAllowed
 from tidings.service.authorization import Caller, Scope
 from tidings.store.names import LONGEST
 
-CSRF_FIELD = "word"
-"""The form field of the CSRF token."""
 MAX_FORM_BYTES = 1 << 20
 """Largest form; that of a publication may be larger."""
 MAX_FIELDS = 100
@@ -71,11 +65,6 @@ class Visitor:
         return subscriber_of(self.caller, subscriber or None)
 
 
-def csrf_token_of(secret: str) -> str:
-    """Return the CSRF token of forms for the holder of this token."""
-    return hmac.digest(secret.encode("utf-8", "surrogatepass"), b"a form of the console", "sha256").hex()
-
-
 def require_visitor(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visitor]]:
     """Return a dependency that requires a login, and the scope if there is one."""
 
@@ -106,7 +95,7 @@ async def read_form(request: Request, most: int = MAX_FORM_BYTES) -> dict[str, s
     """Return the fields of a form after checking its CSRF token; of repeated fields, the last."""
     visitor: Visitor = request.state.visitor  # set by the dependency that requires a visitor
     fields = await read_fields(request, most)
-    if not hmac.compare_digest(fields.pop(CSRF_FIELD, "").encode(), visitor.word.encode()):
+    if not is_csrf_token(fields.pop(CSRF_FIELD, ""), visitor.word):
         hint = "you may have logged in or out meanwhile: reload the page and submit it again"
         raise HttpError(403, NotAllowed("this form belongs to another session", hint=hint))
     return fields

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from tidings.api.limits import Limits
 from tidings.api.parameters import subscriber_of
-from tidings.console.examples import LANGUAGES, Language, list_languages
+from tidings.console.examples import list_languages
 from tidings.console.pages import HOME, console_router, format_query, redirect_to
 from tidings.console.session import (
     Form,
@@ -23,6 +23,8 @@ from tidings.console.session import (
 from tidings.core import durations
 from tidings.errors import InputError
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds, locate_feed, renew_location
+from tidings.kinds import LanguageGuide
+from tidings.language_hints import list_guides
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Subscription
 from tidings.service.preview import Preview, PreviewBounds, preview_subscription
@@ -54,7 +56,7 @@ class Draft:
     """The form of a subscription; `id` is empty for a new one."""
 
     subscriber: str
-    language: str = LANGUAGES[0].name
+    language: str
     text: str = ""
     within: str = ""
     id: str = ""
@@ -115,7 +117,7 @@ class SubscriptionPages:
         subscriber: SubscriberParameter = "",
     ) -> Response:
         whose = visitor.only(subscriber) or visitor.caller.subscriber or ""
-        return self._form(visitor, Draft(whose, language or LANGUAGES[0].name, text))
+        return self._form(visitor, Draft(whose, language or list_guides()[0].name, text))
 
     def one(self, visitor: SubscribeVisitor, id: str, done: NameParameter = "") -> Response:
         status = self._subscribing.find(id, visitor.only(None))
@@ -219,7 +221,7 @@ class SubscriptionPages:
         values |= {"checked": checked, "preview": preview}
         return render_page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
 
-    def _languages(self) -> tuple[Language, ...]:
+    def _languages(self) -> tuple[LanguageGuide, ...]:
         """Return the languages with the examples that are valid here."""
         has_metadata = bool(self._store.metadata.schema())
         metadata = self._provider.schema if has_metadata else None

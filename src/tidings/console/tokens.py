@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from tidings.api.authentication import COOKIE, INVALID_TOKEN_HINT, build_csrf_error, is_same_origin
-from tidings.api.limits import RateLimiter
+from tidings.api.authentication import COOKIE, INVALID_TOKEN_HINT
+from tidings.api.csrf import build_csrf_error, is_same_origin
 from tidings.api.problem_details import HttpError
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.routes import retry_after_headers
 from tidings.console.pages import HOME, LOG_IN, console_router, redirect_to
 from tidings.console.session import (
@@ -21,12 +22,12 @@ from tidings.console.session import (
     render_page,
 )
 from tidings.core.text import plural
-from tidings.errors import Absent, InputError, TooOften
+from tidings.errors import InputError, NotFound, RateLimited
 from tidings.service.authorization import Access, NewToken, Scope
 from tidings.store.encoding import format_instant, utc_now
 
 HERE = "tokens"
-FIELDS = ("name", "subscriber", "lasting")
+FIELDS = ("name", "subscriber", "expires_in")
 
 WEEK = 7 * 24 * 3600
 """Seconds that a browser stays logged in, if the token is valid that long."""
@@ -85,7 +86,9 @@ def _log_in_response(secret: str, next: str, is_secure: bool) -> Response:
 
 
 def _too_many_attempts(fields: dict[str, str], seconds: int) -> Response:
-    problem = TooOften("too many attempts", seconds=seconds, hint=f"try again in {plural(seconds, 'second')}")
+    problem = RateLimited(
+        "too many attempts", seconds=seconds, hint=f"try again in {plural(seconds, 'second')}"
+    )
     response = render_page("log_in.html", None, "", {"next": fields.get("next", ""), "problem": problem}, 429)
     response.headers.update(retry_after_headers(problem))
     return response
@@ -103,18 +106,18 @@ def router_for(access: Access) -> APIRouter:
     def make(visitor: AdministerVisitor, form: Form) -> Response:
         """Create a token. Only the response shows its secret."""
         scopes = [scope for scope in Scope if form.get(scope)]
-        name, subscriber, lasting = (form.get(field, "").strip() or None for field in FIELDS)
+        name, subscriber, expires_in = (form.get(field, "").strip() or None for field in FIELDS)
         try:
             if name is None:
                 raise InputError("a token needs a name", hint="who has it, or where: ana's phone")
-            return _page(access, visitor, access.make(name, scopes, subscriber, lasting))
+            return _page(access, visitor, access.make(name, scopes, subscriber, expires_in))
         except InputError as problem:
             return _page(access, visitor, given=form, problem=problem)
 
     @router.post("/{id}/revoke")
     def revoke(id: str, visitor: AdministerVisitor, form: Form) -> Response:
         if not access.revoke(id):
-            raise Absent("there is no such token, or it is already revoked", received=id)
+            raise NotFound("there is no such token, or it is already revoked", received=id)
         return redirect_to(f"{HOME}/{HERE}")
 
     return router

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidings.errors import Place
+from tidings.errors import Place, SyntaxProblem
 
 SPACE = " \t\r\n"
 
@@ -56,3 +56,22 @@ class Tokens(NamedTuple):
     def touch(self, token: int) -> bool:
         """Return whether a token follows the one before it without a space."""
         return token > 0 and self.start(token) == self.end(token - 1)
+
+
+def refuse_unreadable(text: str, longest: int) -> None:
+    """Refuse a text that is too long, or that has half a character in it, which cannot be stored."""
+    if len(text) > longest:
+        received, accepted = f"{len(text):,} characters", f"at most {longest:,}"
+        raise SyntaxProblem("the text is too long", received=received, accepted=accepted)
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        raise _half_character(text, problem.start) from None
+
+
+def _half_character(text: str, start: int) -> SyntaxProblem:
+    shown = text.encode(errors="replace").decode()
+    place, received = Place.at(shown, start), f"U+{ord(text[start]):04X}"
+    return SyntaxProblem("half a character", place=place, received=received, accepted="Unicode text")

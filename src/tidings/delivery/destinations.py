@@ -14,7 +14,7 @@ from tidings.delivery.destination_types.webhooks import Webhooks, generate_secre
 from tidings.delivery.messages import Message, build_message
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
-from tidings.errors import Absent, InputError, OverLimit, pointing
+from tidings.errors import InputError, LimitExceeded, NotFound, pointing
 from tidings.model import Notification, Publication, Reason
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.store import names
@@ -64,21 +64,21 @@ class Destinations:
         """Add a destination. A webhook gets a secret."""
         sender = self._sender(kind)
         with pointing("/target"):
-            place = sender.check(target)
+            host = sender.check(target)
         with pointing("/subscription"):
             self._check_subscription(subscriber, subscription)
         limit = self.policy.per_subscriber
         if self.store.destinations.count(subscriber) >= limit:
-            raise OverLimit("too many destinations of one subscriber", accepted=f"at most {limit:,}")
+            raise LimitExceeded("too many destinations of one subscriber", accepted=f"at most {limit:,}")
         secret = generate_secret() if kind == WEBHOOK else None
         return self.store.destinations.add(
-            Destination("", subscriber, subscription, kind, target, place, name, secret)
+            Destination("", subscriber, subscription, kind, target, host, name, secret)
         )
 
     def find(self, id: str) -> Destination:
         found = self.store.destinations.find(id)
         if found is None:
-            raise Absent("there is no such destination", received=id)
+            raise NotFound("there is no such destination", received=id)
         return found
 
     def change(self, id: str, target: str | None = None, name: str | None = None) -> Destination:
@@ -87,10 +87,10 @@ class Destinations:
         if target is not None:
             sender = self._sender(self.find(id).kind)
             with pointing("/target"):
-                place = sender.check(target)
-            values |= {"target": target, "place": place}
+                host = sender.check(target)
+            values |= {"target": target, "host": host}
         if values and not self.store.destinations.change(id, **values):
-            raise Absent("there is no such destination", received=id)
+            raise NotFound("there is no such destination", received=id)
         return self.find(id)
 
     def rotate(self, id: str) -> Destination:
@@ -98,7 +98,7 @@ class Destinations:
         found = self.find(id)
         if found.secret is None:
             raise InputError("only webhooks have a secret", received=found.kind)
-        self.store.destinations.rotate(id, generate_secret(), self.policy.overlap)
+        self.store.destinations.rotate(id, generate_secret(), self.policy.secret_overlap)
         return self.find(id)
 
     def shown(self, destination: Destination) -> str:
@@ -135,7 +135,7 @@ class Destinations:
         if subscriber not in owners and not self.store.numbered_notifications.is_object_source(
             subscriber, id
         ):
-            raise Absent("there is no such subscription", received=id)
+            raise NotFound("there is no such subscription", received=id)
 
 
 def _build_sample(destination: Destination) -> Message:

@@ -122,7 +122,9 @@ def _start_digests(store: Store, policy: DeliveryPolicy, ready: Sequence[Planned
     Leases that were lost meanwhile are left out.
     """
     new = {
-        run.lease.key: run.destination for run in ready if run.lease.is_digest and run.lease.gathered is None
+        run.lease.key: run.destination
+        for run in ready
+        if run.lease.is_digest and run.lease.digest_end is None
     }
     if not new:
         return list(ready)
@@ -161,7 +163,7 @@ class Dispatcher:
         """Deliver the next entries of a cursor, until one is refused or the limits of a run are reached."""
         if self.stopping.is_set():
             return DeliveryRun(run.lease, None)
-        if run.lease.attempts > len(self.policy.retries):
+        if run.lease.attempts > len(self.policy.retry_delays):
             return self._give_up(run)
         messages, last = self._build_next(run)
         start = monotonic()
@@ -184,9 +186,9 @@ class Dispatcher:
 
         Jitter keeps messages that failed together from coming back together.
         """
-        if refusal.hopeless or attempts > len(self.policy.retries):
+        if refusal.hopeless or attempts > len(self.policy.retry_delays):
             return None
-        seconds = max(self.policy.retries[attempts - 1], refusal.after)
+        seconds = max(self.policy.retry_delays[attempts - 1], refusal.after)
         return seconds * self._chance.uniform(1.0, 1.0 + self.policy.jitter)
 
     def now(self) -> datetime:
@@ -204,7 +206,7 @@ class Dispatcher:
         """Build the next messages; return them with the last entry that they cover."""
         entry_range, is_digest = run.lease.next(self.policy.run), run.lease.is_digest
         batch = run.entries or self._read(entry_range, None if is_digest else self.policy.run_bytes)
-        last = batch.entries[-1].number if batch.entries else run.lease.told
+        last = batch.entries[-1].number if batch.entries else run.lease.position
         return self._build_messages(batch, entry_range, is_digest), entry_range.last if is_digest else last
 
     def _read(self, entry_range: EntryRange, max_bytes: int | None) -> EntryBatch:
@@ -245,14 +247,14 @@ class Dispatcher:
     ) -> tuple[RunOutcome, DeliveryEvent]:
         """Retry the message later, or make a dead letter of it and continue behind it."""
         problem = refusal.problem
-        attempts = 1 + (run.lease.attempts if before.told == run.lease.told else 0)
+        attempts = 1 + (run.lease.attempts if before.position == run.lease.position else 0)
         wait = 0.0 if refusal.gone else self.retry_seconds(attempts, refusal)
         if wait is not None:
             gone = GONE if refusal.gone else None
             outcome = replace(before, problem=problem, wait=wait, gone=gone)
             return outcome, _build_event(FAILED, run, message.ids, seconds, problem)
         letter = self._build_letter(run, message, problem, attempts)
-        outcome = replace(before, told=message.last, problem=problem, letter=letter)
+        outcome = replace(before, position=message.last, problem=problem, letter=letter)
         return outcome, _build_event(DEAD, run, message.ids, seconds, problem)
 
     def _give_up(self, run: PlannedRun) -> DeliveryRun:
@@ -270,7 +272,7 @@ class Dispatcher:
             destination=run.lease.destination,
             subscription=run.lease.subscription,
             subscriber=run.lease.subscriber,
-            place=run.lease.place,
+            host=run.lease.host,
             first=message.first,
             last=message.last,
             digest=message.is_digest,

@@ -17,9 +17,9 @@ LEASE_MARGIN = timedelta(seconds=60)
 class DeliveryPolicy:
     """How deliveries are made. Times are in seconds.
 
-    Retries: `retries` are the waits after each failed attempt, by default those of Standard Webhooks; after the last
-    one a message becomes a dead letter. Up to the fraction `jitter` is added to a wait. `patience` limits a receiver's
-    Retry-After.
+    Retries: `retry_delays` are the waits after each failed attempt, by default those of Standard Webhooks; after the
+    last one a message becomes a dead letter. Up to the fraction `jitter` is added to a wait. `max_retry_after` limits a
+    receiver's Retry-After.
 
     Concurrency: `workers` threads deliver, at most `per_host` of them to one host. A run of a cursor ends after `run`
     entries, `run_bytes` of publications or `run_seconds`. At shutdown, deliveries in progress have `grace` seconds.
@@ -27,15 +27,15 @@ class DeliveryPolicy:
     Sizes: a message carries at most `largest` bytes of its publication, a digest `digest` entries and `digest_bytes` of
     publications.
 
-    Retention: dead letters are kept for `letters`; after a rotation the old secret signs for `overlap`.
+    Retention: dead letters are kept for `dead_letter_age`; after a rotation the old secret signs for `secret_overlap`.
 
     Targets: `inside` allows this machine and private networks; `brokers` are Kafka brokers that are always allowed;
     `schemes` are the allowed services of Apprise; a subscriber may have `per_subscriber` destinations.
     """
 
-    retries: tuple[float, ...] = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000)
+    retry_delays: tuple[float, ...] = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000)
     jitter: float = 0.1
-    patience: int = 86_400
+    max_retry_after: int = 86_400
     times: HttpLimits = field(default_factory=HttpLimits)
     workers: int = 32
     per_host: int = 8
@@ -45,8 +45,8 @@ class DeliveryPolicy:
     largest: int = LARGEST
     digest: int = 100
     digest_bytes: int = 1_000_000
-    letters: timedelta = timedelta(days=30)
-    overlap: timedelta = timedelta(days=1)
+    dead_letter_age: timedelta = timedelta(days=30)
+    secret_overlap: timedelta = timedelta(days=1)
     grace: float = 10.0
     inside: bool = False
     brokers: tuple[str, ...] = ()

@@ -96,7 +96,9 @@ class DeadLetterRetry:
             what, problem, is_gone = DELIVERED, None, False
         else:
             problem, is_gone = refusal.problem, refusal.gone
-            wait = 0.0 if is_gone else self._dispatcher.retry_seconds(letter.tries + 1, refusal)
+            wait = (
+                0.0 if is_gone else self._dispatcher.retry_seconds(letter.attempts_since_replay + 1, refusal)
+            )
             self._store.dead_deliveries.failed(letter, problem, wait, GONE if is_gone else None)
             what = FAILED if wait is not None else DEAD
         event = DeliveryEvent(what, destination.kind, destination.id, letter.subscription, ids, 0.0, problem)
@@ -166,7 +168,7 @@ class DeliveryWorker(Worker):
         """Make cursors with new entries due."""
         self._store.clock_recovery.look()
         self._store.notifications.hand_over()
-        self._store.dead_deliveries.expire(self._policy.letters)
+        self._store.dead_deliveries.expire(self._policy.dead_letter_age)
         self._store.delivery_cursors.wake(MAX_WOKEN_SUBSCRIBERS)
         self._last_poll = monotonic()
 
@@ -176,13 +178,13 @@ class DeliveryWorker(Worker):
         free = self._policy.workers * leases_per_thread - len(self._in_progress())
         if free <= 0:
             return 0
-        per_host = Counter(lease.place for lease in self._runs.values())
-        per_host.update(letters[0].place for letters in self._retries.values())
+        per_host = Counter(lease.host for lease in self._runs.values())
+        per_host.update(letters[0].host for letters in self._retries.values())
         limit = self._policy.per_host * leases_per_thread
         leased = self._store.delivery_cursors.take(free, self._policy.lease, per_host, limit)
         for planned in plan_runs(self._store, self._policy, leased) if leased else ():
             call = partial(self.dispatcher.run, planned)
-            self._runs[self._pool.submit(planned.destination.place, call)] = planned.lease
+            self._runs[self._pool.submit(planned.destination.host, call)] = planned.lease
         return len(leased)
 
     def _start_retries(self) -> int:
@@ -190,7 +192,7 @@ class DeliveryWorker(Worker):
         for destination, letters in () if self._retries else self._retry.take():
             started += len(letters)
             call = partial(self._retry.run, destination, letters)
-            self._retries[self._pool.submit(destination.place, call)] = letters
+            self._retries[self._pool.submit(destination.host, call)] = letters
         return started
 
     def _collect(self, seconds: float | None) -> None:

@@ -9,9 +9,19 @@ from tidings.atoms import AtomShape
 from tidings.core.text import escape_html, shorten
 from tidings.documents import xml_decoder
 from tidings.documents.model import Node, NodeKind
-from tidings.kinds import Claims, Environment, Kind, Part, PublicationSummary, Reader, summarize_fields
+from tidings.kinds import (
+    Claims,
+    Environment,
+    Kind,
+    LanguageGuide,
+    Part,
+    PublicationSummary,
+    Reader,
+    Rehearsal,
+    summarize_fields,
+)
 from tidings.model import Publication
-from tidings.parsers.parser_pool import isolated
+from tidings.parsers.parser_pool import run_isolated
 
 if TYPE_CHECKING:
     from tidings.matching.compiler.language import Language
@@ -36,11 +46,21 @@ class Documents(Kind):
 
         return XPathLanguage()
 
+    def guide(self, name: str) -> LanguageGuide:
+        from tidings.documents.samples import XPATH
+
+        return XPATH
+
+    def rehearse(self) -> Rehearsal:
+        from tidings.documents.samples import REHEARSAL
+
+        return REHEARSAL
+
     def decode(self, body: bytes, media_type: str, schema: object = None) -> Node:
         return xml_decoder.decode(body)
 
     def check(self, body: bytes, media_type: str, schema: object = None) -> Claims:
-        isolated(check_document, body)
+        run_isolated(check_document, body)
         return Claims()
 
     def open(self, environment: Environment) -> Reader:

@@ -18,11 +18,11 @@ from tidings.kinds import Bytes, DecodedPublications, Environment, Evaluator, Ex
 from tidings.reference_data.enrichment import (
     MOST_ADDED,
     Added,
-    enriched_body,
-    enriched_document,
+    build_unenriched_problem,
+    enrich_body,
+    enrich_document,
     find_added,
-    matched_without,
-    with_documents,
+    replace_documents,
 )
 
 
@@ -42,32 +42,32 @@ class DocumentReader(Reader):
         where = np.array(sorted(added), np.int64)
         bodies = [buffer[starts[i] : ends[i]].tobytes() for i in where]
         enriched = self._enriched(bodies, [added[i] for i in where])
-        plain += [(int(where[i]), matched_without(problem)) for i, problem in enriched.rejects]
+        plain += [(int(where[i]), build_unenriched_problem(problem)) for i, problem in enriched.rejects]
         which = np.setdiff1d(np.arange(len(where)), [i for i, _ in enriched.rejects])
-        atoms = with_documents(decoded.atoms, where[which], enriched.atoms, which)
+        atoms = replace_documents(decoded.atoms, where[which], enriched.atoms, which)
         kept = {int(i): added[i] for i in where[which]}
         return DecodedPublications(atoms, ids, decoded.rejects, kept, plain)
 
     def _enriched(self, bodies: Sequence[bytes], added: Sequence[list[Added]]) -> DecodedDocuments:
         """Decode documents with the rows that are added to them."""
-        enriched = [enriched_body(body, rows) for body, rows in zip(bodies, added, strict=True)]
+        enriched = [enrich_body(body, rows) for body, rows in zip(bodies, added, strict=True)]
         ends = np.cumsum([len(body) for body in enriched], dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         return decode_documents(np.frombuffer(b"".join(enriched), np.uint8), starts, ends, self._tag_paths)
 
     def read(self, body: bytes, media_type: str, added: Sequence[Added] = ()) -> Evaluator:
-        return DocumentEvaluator(enriched_document(xml_decoder.decode(body), added))
+        return DocumentEvaluator(enrich_document(xml_decoder.decode(body), added))
 
     def find_added(self, body: bytes, media_type: str) -> Sequence[Added]:
         """A document that would be too large with its rows is matched without them."""
         if self._enrichment.is_empty:
             return ()
         document = xml_decoder.decode(body)
-        rows = self._enrichment.found(atoms_of([document]), are_documents=True).get(0, [])
+        rows = self._enrichment.find_rows(atoms_of([document]), are_documents=True).get(0, [])
         if not 0 < len(rows) <= MOST_ADDED:
             return ()
         try:
-            xml_decoder.decode(enriched_body(body, rows))
+            xml_decoder.decode(enrich_body(body, rows))
         except PublicationError:
             return ()
         return rows

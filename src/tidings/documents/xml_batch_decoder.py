@@ -25,7 +25,7 @@ from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.array_functions import read_only
 from tidings.matching.kernels.decode import xml_documents as kernel
 from tidings.matching.kernels.decode import xml_tags
-from tidings.parsers.xml_bytes import as_utf8, place_in, refuse_declarations
+from tidings.parsers.xml_bytes import convert_to_utf8, describe_place, reject_doctype
 
 __all__ = ["DecodedDocuments", "TagPaths", "decode_documents"]
 
@@ -124,7 +124,7 @@ def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems
     for i in foreign:
         body = b""
         try:
-            body = b"" if i in problems else as_utf8(_body(documents, i))
+            body = b"" if i in problems else convert_to_utf8(_body(documents, i))
         except DecodeProblem as problem:
             problems[i] = problem
         added.append(np.frombuffer(body, np.uint8))
@@ -235,10 +235,10 @@ def _check_documents(
 def _refuse(code: int, body: bytes, at: int, limits: Limits) -> None:
     """Raise the kernel's finding; a document may have been declined before a declaration in it was seen."""
     if code in LIMIT_OF:
-        raise beyond(LIMIT_OF[code], limits, where=place_in(body, at))
+        raise beyond(LIMIT_OF[code], limits, where=describe_place(body, at))
     if code == xml_tags.CROWDED:
         raise too_many_tag_paths()
-    refuse_declarations(body)
+    reject_doctype(body)
 
 
 def _with_declined(

@@ -26,7 +26,7 @@ from tidings.core.limits import check_limits, limits_from, over_limit
 from tidings.core.suggest import printable
 from tidings.documents.model import Node, NodeKind, show_node
 from tidings.errors import DecodeProblem
-from tidings.parsers.xml_bytes import as_utf8, refuse_declarations
+from tidings.parsers.xml_bytes import convert_to_utf8, reject_doctype
 from tidings.parsers.xml_parser import (
     DeclarationGuard,
     Element,
@@ -85,7 +85,7 @@ def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
     """Decode a document; return its document element."""
     if len(body) > limits.document:
         raise beyond("document", limits, received=f"{len(body):,} bytes")
-    return decode_utf8(as_utf8(body), limits)
+    return decode_utf8(convert_to_utf8(body), limits)
 
 
 def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
@@ -95,7 +95,7 @@ def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
 
 def checked_tree(text: bytes, limits: Limits = DEFAULT) -> Any:
     """Parse a document with lxml after checking it for forbidden declarations and limits."""
-    refuse_declarations(text)
+    reject_doctype(text)
     parse(text, make_parser(_Measured(limits)))
     return parse_tree(text)
 
@@ -226,7 +226,7 @@ def read_elements(body: bytes, limits: Limits = DEFAULT) -> XmlElement:
     """Parse a document; it is refused where `xml_decoder.decode` refuses it: declarations, entities, limits."""
     if len(body) > limits.document:
         raise beyond("document", limits, received=f"{len(body):,} bytes")
-    return _element(checked_tree(as_utf8(body), limits))
+    return _element(checked_tree(convert_to_utf8(body), limits))
 
 
 def _element(element: etree._Element) -> XmlElement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tidings.atoms import AtomShape, Event
@@ -14,10 +14,13 @@ from tidings.kinds import (
     JSON,
     Claims,
     Environment,
+    Example,
     Kind,
+    LanguageGuide,
     Part,
     PublicationSummary,
     Reader,
+    Rehearsal,
     summarize_fields,
 )
 from tidings.model import Publication
@@ -48,6 +51,21 @@ class Events(Kind):
         from tidings.events.predicate_compiler import PredicateLanguage
 
         return PredicateLanguage()
+
+    def guide(self, name: str) -> LanguageGuide:
+        from tidings.events.samples import PREDICATES
+
+        return PREDICATES
+
+    def generate_examples(self, name: str, schema: EventSchema) -> Iterable[Example]:
+        from tidings.events.samples import generate_event_examples
+
+        return generate_event_examples(schema)
+
+    def rehearse(self) -> Rehearsal:
+        from tidings.events.samples import REHEARSAL
+
+        return REHEARSAL
 
     def decode(self, body: bytes, media_type: str, schema: EventSchema | None = None) -> Event:
         return json_decoder.decode(body, schema)

@@ -14,14 +14,14 @@ from typing import cast
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput
 
-from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
-from tidings.core.source_text import Span
+from tidings.core.source_text import Span, refuse_unreadable
 from tidings.errors import Place, SyntaxProblem
 from tidings.events.operators import BETWEEN, BY_SPELLING, EXISTS, IN
 from tidings.events.parse_failure import ParseRun
 from tidings.events.predicate_tree import Comparison, Not, Spans, Tree, both, children, either
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.syntax_errors import explain_slip
+from tidings.language_hints import hints_elsewhere
 from tidings.values import (
     BETWEEN_MICROSECONDS,
     WHOLE_MICROSECONDS,

@@ -13,7 +13,7 @@ from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.predicate_tree import Tree
 from tidings.events.schema.event_schema import EventSchema
 from tidings.kinds import Bytes, DecodedPublications, Environment, Evaluator, Explanation, Integers, Reader
-from tidings.reference_data.enrichment import MOST_ADDED, Added, enriched_event, find_added, with_events
+from tidings.reference_data.enrichment import MOST_ADDED, Added, add_to_events, enrich_event, find_added
 
 
 class EventReader(Reader):
@@ -35,19 +35,19 @@ class EventReader(Reader):
         id_field, labels = self._environment.id_field, self._environment.allow_labels
         decoded = decode_many(buffer, starts, ends, self._paths, id_field, self._conformity, labels)
         added, plain = find_added(self._environment.enrichment, decoded.atoms, are_documents=False)
-        atoms = with_events(decoded.atoms, added) if added else decoded.atoms
+        atoms = add_to_events(decoded.atoms, added) if added else decoded.atoms
         return DecodedPublications(atoms, decoded.ids, decoded.rejects, added, plain)
 
     def read(self, body: bytes, media_type: str, added: Sequence[Added] = ()) -> Evaluator:
         event = json_decoder.decode(body, self._environment.schema, self._environment.id_field)
-        return EventEvaluator(enriched_event(event, added), self._schema)
+        return EventEvaluator(enrich_event(event, added), self._schema)
 
     def find_added(self, body: bytes, media_type: str) -> Sequence[Added]:
         enrichment = self._environment.enrichment
         if enrichment.is_empty:
             return ()
         event = json_decoder.decode(body, self._environment.schema, self._environment.id_field)
-        rows = enrichment.found(Atoms.of([event], enrichment.attributes), are_documents=False).get(0, [])
+        rows = enrichment.find_rows(Atoms.of([event], enrichment.attributes), are_documents=False).get(0, [])
         return rows if len(rows) <= MOST_ADDED else ()
 
 

@@ -23,10 +23,19 @@ from tidings.graphs.rdf.media_types import (
     plain,
 )
 from tidings.graphs.rdf.multipart import N_TRIPLES, SEVERAL, parts_of, resolved
-from tidings.kinds import Claims, Environment, Kind, Part, PublicationSummary, Reader
+from tidings.kinds import (
+    Claims,
+    Environment,
+    Kind,
+    LanguageGuide,
+    Part,
+    PublicationSummary,
+    Reader,
+    Rehearsal,
+)
 from tidings.model import Publication
-from tidings.parsers.parser_pool import isolated
-from tidings.parsers.strict_json import seem_lines
+from tidings.parsers.parser_pool import run_isolated
+from tidings.parsers.strict_json import looks_like_json_lines
 
 if TYPE_CHECKING:
     from tidings.matching.compiler.language import Language
@@ -65,11 +74,21 @@ class Graphs(Kind):
 
         return GqlLanguage()
 
+    def guide(self, name: str) -> LanguageGuide:
+        from tidings.graphs.samples import GQL
+
+        return GQL
+
+    def rehearse(self) -> Rehearsal:
+        from tidings.graphs.samples import REHEARSAL
+
+        return REHEARSAL
+
     def decode(self, body: bytes, media_type: str, schema: object = None) -> Graph:
         return rdf_decoder.decode(body, media_type)
 
     def check(self, body: bytes, media_type: str, schema: object = None) -> Claims:
-        isolated(check_graph, body, media_type)
+        run_isolated(check_graph, body, media_type)
         return Claims()
 
     def split(self, body: bytes, media_type: str, base: str | None = None) -> Sequence[Part] | None:
@@ -107,10 +126,10 @@ class Graphs(Kind):
             return TURTLE
         if head.startswith("<"):
             return next((media_type for pattern, media_type in _MARKUP if pattern.search(head)), None)
-        if '"@context"' in head and not seem_lines(text.encode()):
+        if '"@context"' in head and not looks_like_json_lines(text.encode()):
             return JSON_LD
         is_feed = "https://jsonfeed.org/version/" in head and '"specversion"' not in head
-        return JSON_FEED if is_feed and not seem_lines(text.encode()) else None
+        return JSON_FEED if is_feed and not looks_like_json_lines(text.encode()) else None
 
 
 def check_graph(body: bytes, media_type: str) -> None:

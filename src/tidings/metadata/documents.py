@@ -24,7 +24,7 @@ from tidings.metadata.schema import findings
 from tidings.metadata.schema.findings import Finding, MetadataError
 from tidings.metadata.schema.model import Property, Schema, Vocabulary, parse_literal
 from tidings.metadata.schema.schema_parser import CLASS, PROPERTY
-from tidings.parsers.parser_pool import isolated
+from tidings.parsers.parser_pool import run_isolated
 from tidings.values import Kind
 
 # Generated URI references for blank nodes, such as nested resources without rdf:ID:
@@ -363,7 +363,7 @@ class DocumentReader:
 def _decode(
     decoder: Callable[[bytes, str, str], T], isolate: bool, body: bytes, media_type: str, uri: str
 ) -> T:
-    return isolated(decoder, body, media_type, uri) if isolate else decoder(body, media_type, uri)
+    return run_isolated(decoder, body, media_type, uri) if isolate else decoder(body, media_type, uri)
 
 
 def check_uri(uri: str) -> None:

@@ -112,15 +112,15 @@ def build_notices(
     model: Model,
     object_change: ObjectChange,
     labels: Mapping[Object, str],
-    tell_author: bool = False,
+    notify_author: bool = False,
 ) -> Iterator[Notice]:
-    """Yield the notices of a change, sorted by subscriber; the author gets one only with `tell_author`."""
+    """Yield the notices of a change, sorted by subscriber; the author gets one only with `notify_author`."""
     change, result = object_change.change, object_change.propagation
     known_labels = {**_last_label(model, object_change), **labels}
     changed = _describe_change(object_change, known_labels)
     reasons = find_reasons(change.object, result.steps, result.hits)
     for subscriber in sorted(reasons, key=lambda each: (each.family, str(each.key))):
-        if subscriber != object_change.author or tell_author:
+        if subscriber != object_change.author or notify_author:
             yield Notice(
                 _notice_id(source, object_change.id, subscriber),
                 str(subscriber),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.core.suggest import did_you_mean, shorten_list
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.objects.model.table_mapping import MappedModel
 from tidings.objects.outbox.database import (
     DATABASE_URL_FORMS,
@@ -70,14 +70,14 @@ class SourceRegistry:
         """Return the source of this name, or the only one."""
         known = {source.name: source for source in self.list_sources()}
         if not known:
-            raise Absent("no database is registered", hint=ADD_COMMAND)
+            raise NotFound("no database is registered", hint=ADD_COMMAND)
         if name is None and len(known) > 1:
             raise InputError(
                 "several databases are registered", where="--source", accepted=shorten_list(list(known))
             )
         if name is not None and name not in known:
             hint = did_you_mean(name, list(known)) or ADD_COMMAND
-            raise Absent("no such source", received=name, accepted=shorten_list(list(known)), hint=hint)
+            raise NotFound("no such source", received=name, accepted=shorten_list(list(known)), hint=hint)
         return known[name] if name is not None else next(iter(known.values()))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from tidings.errors import Absent, InputError, TidingsError
+from tidings.errors import InputError, NotFound, TidingsError
 from tidings.objects.model.table_mapping import MappedModel
 from tidings.objects.propagation import Object, Watch
 from tidings.objects.readers.model_loader import read_model
@@ -188,7 +188,7 @@ class SubscriberNames:
         source, mapped = models[0]
         if (top := mapped.model.family(cls)) != cls:
             hint = f"objects of {cls} are notified as {top}:KEY"
-            raise Absent(f"{source.name} has no such object", where="subscriber", received=name, hint=hint)
+            raise NotFound(f"{source.name} has no such object", where="subscriber", received=name, hint=hint)
         return name
 
     def _models_with(self, cls: str) -> Iterator[tuple[ObjectSource, MappedModel]]:

@@ -63,6 +63,6 @@ def _parse_setting(text: str) -> tuple[str, str]:
     if not equals or not name.startswith(SETTING_PREFIXES):
         accepted = " and ".join(f"{each}NAME=VALUE" for each in SETTING_PREFIXES)
         raise InputError(
-            "not a setting for authentication", received=name[:100], accepted=accepted, where="--log"
+            "not a setting for authentication", received=name[:100], accepted=accepted, where="--metadata-log"
         )
     return name, unquote(value)

@@ -26,6 +26,21 @@ VARIABLE_PREFIX, NESTING_DELIMITER = "TIDINGS_", "__"
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 """Hosts that mean every address of the machine."""
 
+RENAMED_SETTINGS = {
+    "log": "metadata_log",
+    "forwarded_from": "trusted_proxies",
+    "stream.publications": "stream.batch_size",
+    "stream.longest_pause": "stream.max_backoff",
+    "delivery.retries": "delivery.retry_delays",
+    "delivery.patience": "delivery.max_retry_after",
+    "delivery.destinations": "delivery.max_destinations",
+    "delivery.letters": "delivery.dead_letter_days",
+    "delivery.overlap": "delivery.secret_overlap_hours",
+    "objects.tell": "objects.notify",
+    "objects.tell_author": "objects.notify_author",
+}
+"""Earlier names of settings. They are not accepted: the error names the new one."""
+
 
 class ServicePart(StrEnum):
     """Parts of the service, which can run in separate processes."""
@@ -65,13 +80,13 @@ class SparkSettings(SettingsGroup):
 class StreamSettings(SettingsGroup):
     """Batches, restarts and budgets of the stream."""
 
-    publications: int = Field(
+    batch_size: int = Field(
         default=10_000, ge=1, le=1_000_000, description="Maximum number of publications in a batch."
     )
     restarts: int = Field(
         default=5, ge=0, le=1_000, description="Maximum number of consecutive restarts after failures."
     )
-    longest_pause: float = Field(
+    max_backoff: float = Field(
         default=60.0,
         gt=0,
         le=3_600,
@@ -115,7 +130,7 @@ class DeliverySettings(SettingsGroup):
         default=False,
         description="Allow callbacks of the hub and destinations on this machine and in private networks.",
     )
-    retries: tuple[float, ...] = Field(
+    retry_delays: tuple[float, ...] = Field(
         default=(5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000),
         min_length=1,
         max_length=100,
@@ -127,8 +142,11 @@ class DeliverySettings(SettingsGroup):
         le=1,
         description="Maximum random extra delay before a retry, as a share of the delay.",
     )
-    patience: int = Field(
-        default=86_400, ge=0, le=604_800, description="Maximum `Retry-After` of a receiver in seconds."
+    max_retry_after: int = Field(
+        default=86_400,
+        ge=0,
+        le=604_800,
+        description="Maximum seconds of a receiver's `Retry-After` that are respected.",
     )
     timeout: float = Field(
         default=20.0, gt=0, le=600, description="Maximum seconds of a request to a receiver, in total."
@@ -137,11 +155,13 @@ class DeliverySettings(SettingsGroup):
     per_host: int = Field(
         default=8, ge=1, le=1_000, description="Maximum number of concurrent deliveries to one host."
     )
-    destinations: int = Field(
+    max_destinations: int = Field(
         default=20, ge=1, le=100_000, description="Maximum number of destinations per subscriber."
     )
-    letters: int = Field(default=30, ge=1, le=3_650, description="Days that dead letters are stored.")
-    overlap: int = Field(
+    dead_letter_days: int = Field(
+        default=30, ge=1, le=3_650, description="Days that dead letters are stored."
+    )
+    secret_overlap_hours: int = Field(
         default=24, ge=0, le=8_760, description="Hours that an old secret still signs after a rotation."
     )
     brokers: tuple[str, ...] = Field(
@@ -155,10 +175,10 @@ class DeliverySettings(SettingsGroup):
 class ObjectSettings(SettingsGroup):
     """Notifications about objects of the added databases."""
 
-    tell: bool = Field(
+    notify: bool = Field(
         default=True, description="Notify the subscribers whom changes concern while the service runs."
     )
-    tell_author: bool = Field(default=False, description="Notify the author of a change, too.")
+    notify_author: bool = Field(default=False, description="Notify the author of a change, too.")
     publish: bool = Field(default=False, description="Publish changes as events, too.")
 
 
@@ -230,7 +250,7 @@ class Settings(BaseSettings):
     public_url: str | None = Field(
         default=None, description="URL under which others reach the service, for example behind a proxy."
     )
-    forwarded_from: str = Field(
+    trusted_proxies: str = Field(
         default="127.0.0.1",
         description="Proxies whose `X-Forwarded-` headers are trusted: addresses, or `*`.",
     )
@@ -242,7 +262,9 @@ class Settings(BaseSettings):
         description="Token for XML-RPC, `/metadata` and `/objects`, as an administrator's token.",
     )
     follow: str | None = Field(default=None, description="Metadata provider to follow.")
-    log: SecretStr | None = Field(default=None, description="Metadata log that several providers share.")
+    metadata_log: SecretStr | None = Field(
+        default=None, description="Metadata log that several providers share."
+    )
     metadata_batch: int = Field(
         default=1_000,
         ge=1,

@@ -16,7 +16,13 @@ from pydantic_settings.exceptions import SettingsError
 
 from tidings.core.suggest import closest, expected
 from tidings.errors import InputError, Place
-from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Limits, Settings
+from tidings.operations.settings import (
+    NESTING_DELIMITER,
+    RENAMED_SETTINGS,
+    VARIABLE_PREFIX,
+    Limits,
+    Settings,
+)
 
 # Positions of settings in a TOML text: tomllib returns values without their positions.
 
@@ -124,7 +130,7 @@ def read_sources(given: Mapping[str, Any] | None = None, config: Path | None = N
     if sources.file is not None:
         sources.text, values = _read_file(sources.file)
         sources.add(values, lambda path: _describe_line(sources, path))
-    sources.add(environment, lambda path: VARIABLE_PREFIX + NESTING_DELIMITER.join(path).upper())
+    sources.add(environment, lambda path: variable_name(".".join(path)))
     sources.add(_nest(given), lambda path: "--" + path[-1].replace("_", "-"))
     return sources
 
@@ -157,9 +163,21 @@ def _read_file(file: Path) -> tuple[str, dict[str, Any]]:
 
 def _read_environment() -> dict[str, Any]:
     try:
-        return dict(EnvSettingsSource(Settings)())
+        values = dict(EnvSettingsSource(Settings)())
     except SettingsError as error:
         raise InputError(f"the environment cannot be read: {error}", where=f"{VARIABLE_PREFIX}...") from error
+    return _read_renamed_variables() | values
+
+
+def _read_renamed_variables() -> dict[str, str]:
+    """Read variables of renamed settings outside of tables, which pydantic ignores; validation reports them."""
+    variables = {name: variable_name(name) for name in RENAMED_SETTINGS if "." not in name}
+    return {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}
+
+
+def variable_name(setting: str) -> str:
+    """Return the environment variable of a setting: `TIDINGS_SPARK__MASTER` for `spark.master`."""
+    return VARIABLE_PREFIX + setting.upper().replace(".", NESTING_DELIMITER)
 
 
 def iterate_leaves(values: Mapping[str, Any], path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
@@ -245,6 +263,8 @@ def _explain_one(
 ) -> InputError:
     name = ".".join(path)
     where = None if place else _find_origin(path, origins)
+    if detail["type"] == "extra_forbidden" and name in RENAMED_SETTINGS:
+        return _explain_renamed(name, place, where)
     if detail["type"] == "extra_forbidden":
         return InputError(
             f"there is no setting '{name}'", place=place, where=where, hint=suggest_setting(path)
@@ -254,6 +274,12 @@ def _explain_one(
         return InputError(f"{name}: {expected(detail)}", place=place, where=where)
     what = f"{name} is invalid"
     return InputError(what, place=place, where=where, received=received, accepted=expected(detail))
+
+
+def _explain_renamed(name: str, place: Place | None, where: str | None) -> InputError:
+    new = RENAMED_SETTINGS[name]
+    hint = f"use {variable_name(new)}" if where == variable_name(name) else f"use '{new}'"
+    return InputError(f"the setting '{name}' was renamed", place=place, where=where, hint=hint)
 
 
 def _find_origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
@@ -307,15 +333,14 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 
 def find_unknown_variables(environment: Mapping[str, str], others: frozenset[str]) -> list[InputError]:
-    """List the environment variables with the prefix that are not settings."""
-    known = {
-        VARIABLE_PREFIX + name.upper().replace(".", NESTING_DELIMITER) for name in list_setting_names()
-    } | others
+    """List the environment variables with the prefix that are not settings, nor earlier names of settings."""
+    known = {variable_name(name) for name in list_setting_names()} | others
     known |= {f"{VARIABLE_PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
+    skipped = known | {variable_name(name) for name in RENAMED_SETTINGS}
     errors = []
     for name in sorted(environment):
         is_nested = any(name.startswith(f"{variable}{NESTING_DELIMITER}") for variable in known)
-        if name.startswith(VARIABLE_PREFIX) and name not in known and not is_nested:
+        if name.startswith(VARIABLE_PREFIX) and name not in skipped and not is_nested:
             meant = closest(name, known)
             hint = f"did you mean {meant}?" if meant else None
             errors.append(InputError("no setting has this variable", where=name, hint=hint))

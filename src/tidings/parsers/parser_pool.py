@@ -1,13 +1,13 @@
 """Pool of parser processes for input that the service does not trust.
 
     with ParserPool() as pool, pool.installed():
-        isolated(rdf.decode, body, "application/rdf+xml")
+        run_isolated(rdf.decode, body, "application/rdf+xml")
 
 A parser written in C or Rust that hangs, aborts or exhausts memory would take the whole service with it. Here it runs
 in a process with a deadline for each call, a memory limit, and no way to open a file or a socket. If the process dies,
-only the input that killed it is refused; the next call gets a new process.
+only the input that killed it is rejected; the next call gets a new process.
 
-Without an installed pool, as in a command or a Spark task, `isolated` calls the function directly.
+Without an installed pool, as in a command or a Spark task, `run_isolated` calls the function directly.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MODULES = (
 """Modules whose functions may be called in a parser process."""
 
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-"""Environment variables that a parser process inherits, besides limits and the folder of contexts."""
+"""Environment variables that a parser process inherits, besides limits and the folder of JSON-LD contexts."""
 
 START_SECONDS = 60.0
 """How long a process may take to start; start-up depends on the machine, not on the input."""
@@ -106,13 +106,13 @@ class ParserPool(Closeable):
     def call(self, lane: Lane, function: Callable[..., T], *args: Any) -> T:
         """Call a function in a parser process and return its result. A process that died while idle is replaced."""
         for _ in range(self._limits.processes + 1):
-            with suppress(_NotHandedOver), self._occupied(lane) as process:
+            with suppress(_RequestNotSent), self._reserve(lane) as process:
                 return process.call(function, args, self._limits)
         raise Overloaded("no parser process could be started", hint="try again in a moment")
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Use this pool for what is `isolated` in this process."""
+        """Use this pool for calls of `run_isolated` in this process."""
         _installed.append(self)
         try:
             yield
@@ -131,9 +131,9 @@ class ParserPool(Closeable):
             self._changed.notify_all()
 
     @contextmanager
-    def _occupied(self, lane: Lane) -> Iterator[_Process]:
-        """Reserve a process for one call; afterwards return it to the pool, or reap it if it is over."""
-        process = self._taken(lane)
+    def _reserve(self, lane: Lane) -> Iterator[_Process]:
+        """Reserve a process for one call; afterwards return it to the pool, or reap it if it has ended."""
+        process = self._acquire(lane)
         try:
             yield process
         finally:
@@ -146,13 +146,13 @@ class ParserPool(Closeable):
                     self._idle.append(process)
                 self._changed.notify_all()
 
-    def _taken(self, lane: Lane) -> _Process:
+    def _acquire(self, lane: Lane) -> _Process:
         with self._changed:
             if not self._has_room(lane):
                 self._wait(lane)
             if self._is_closed:
                 raise Overloaded("the service is shutting down")
-            process = self._idle.pop() if self._idle else self._started()
+            process = self._idle.pop() if self._idle else self._start()
             self._busy[lane] += 1
             return process
 
@@ -161,20 +161,20 @@ class ParserPool(Closeable):
             raise _too_many()
         self._waiting += 1
         try:
-            found = self._changed.wait_for(
+            has_room = self._changed.wait_for(
                 lambda: self._has_room(lane) or self._is_closed, self._limits.seconds
             )
         finally:
             self._waiting -= 1
-        if not found:
+        if not has_room:
             raise _too_many()
 
     def _has_room(self, lane: Lane) -> bool:
-        most = self._limits.processes
-        of_strangers = self._busy[Lane.STRANGERS] < max(1, most - 1)
-        return sum(self._busy.values()) < most and (lane is Lane.CALLERS or of_strangers)
+        maximum = self._limits.processes
+        may_serve_strangers = self._busy[Lane.STRANGERS] < max(1, maximum - 1)
+        return sum(self._busy.values()) < maximum and (lane is Lane.CALLERS or may_serve_strangers)
 
-    def _started(self) -> _Process:
+    def _start(self) -> _Process:
         process = _Process(self._limits, self._modules)
         self._all.add(process)
         return process
@@ -183,7 +183,7 @@ class ParserPool(Closeable):
 _installed: list[ParserPool] = []
 
 
-def isolated(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def run_isolated(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function of `MODULES`, in a parser process if this process has installed a pool."""
     assert not kwargs, "arguments are passed by position"
     if not _installed:
@@ -191,8 +191,8 @@ def isolated(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return _installed[-1].call(Lane.CALLERS, function, *args)
 
 
-def isolated_for(lane: Lane, function: Callable[..., T], *args: Any) -> T:
-    """Like `isolated`, with the priority of a lane."""
+def run_isolated_for(lane: Lane, function: Callable[..., T], *args: Any) -> T:
+    """Call a function like `run_isolated`, with the priority of a lane."""
     return _installed[-1].call(lane, function, *args) if _installed else function(*args)
 
 
@@ -201,22 +201,22 @@ class _Process:
 
     def __init__(self, limits: Limits, modules: Sequence[str]) -> None:
         self.is_over, self._is_ready = False, False
-        self._socket, theirs = socket.socketpair()
-        with theirs:
+        self._socket, remote_end = socket.socketpair()
+        with remote_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", PROGRAM, str(theirs.fileno()), str(limits.memory), *modules],
+                [sys.executable, "-P", PROGRAM, str(remote_end.fileno()), str(limits.memory), *modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env=_environment(),
+                pass_fds=[remote_end.fileno()],
+                env=_build_environment(),
                 start_new_session=True,  # so that Ctrl-C does not end calls that the service still drains
             )
 
     def call(self, function: Callable[..., T], args: Sequence[Any], limits: Limits) -> T:
-        asked = (function.__module__, function.__qualname__, args, limits.seconds)
+        request = (function.__module__, function.__qualname__, args, limits.seconds)
         try:
-            self._hand_over(pickle.dumps(asked, pickle.HIGHEST_PROTOCOL), limits)
-            outcome, value, self.is_over = self._answered(function, limits)
+            self._send(pickle.dumps(request, pickle.HIGHEST_PROTOCOL), limits)
+            outcome, value, self.is_over = self._receive_answer(function, limits)
         except BaseException:
             self.is_over = True
             raise
@@ -239,67 +239,64 @@ class _Process:
         self._process.wait()
         self._socket.close()
 
-    def _hand_over(self, request: bytes, limits: Limits) -> None:
+    def _send(self, request: bytes, limits: Limits) -> None:
         """Send the request. The process reads all of it before parsing, so a failure here is not due to the input."""
         try:
             if not self._is_ready:
-                self._received(1, monotonic() + START_SECONDS)
+                self._receive(1, monotonic() + START_SECONDS)
                 self._is_ready = True
             self._socket.settimeout(limits.seconds)
             self._socket.sendall(HEADER.pack(len(request)) + request)
         except (OSError, EOFError) as error:
-            _log.warning("parser process did not take the request: %s", error or "it has exited")
-            raise _NotHandedOver from error
+            _log.warning("parser process did not accept the request: %s", error or "it has exited")
+            raise _RequestNotSent from error
 
-    def _answered(self, function: Callable[..., T], limits: Limits) -> tuple[Outcome, Any, bool]:
+    def _receive_answer(self, function: Callable[..., T], limits: Limits) -> tuple[Outcome, Any, bool]:
         until = monotonic() + limits.seconds
         try:
-            [length] = HEADER.unpack(self._received(HEADER.size, until))
-            found: tuple[Outcome, Any, bool] = _Answers(io.BytesIO(self._received(length, until))).load()
-            return found
+            [length] = HEADER.unpack(self._receive(HEADER.size, until))
+            answer: tuple[Outcome, Any, bool] = _AnswerUnpickler(
+                io.BytesIO(self._receive(length, until))
+            ).load()
+            return answer
         except TimeoutError:
-            _log.warning(
-                "%s exceeded its deadline of %s s",
-                function.__qualname__,
-                limits.seconds,
-            )
+            _log.warning("%s exceeded its deadline of %s s", function.__qualname__, limits.seconds)
             raise _too_long(limits) from None
         except (OSError, EOFError):
             status = self._process.wait()
             _log.warning("parser process of %s exited with status %s", function.__qualname__, status)
             raise _no_memory(limits) from None
 
-    def _received(self, size: int, until: float) -> bytearray:
+    def _receive(self, size: int, until: float) -> bytearray:
         received = bytearray(size)
-        rest = memoryview(received)
-        while rest:
+        remaining = memoryview(received)
+        while remaining:
             self._socket.settimeout(max(0.001, until - monotonic()))
-            count = self._socket.recv_into(rest)
+            count = self._socket.recv_into(remaining)
             if not count:
                 raise EOFError
-            rest = rest[count:]
+            remaining = remaining[count:]
         return received
 
 
-class _NotHandedOver(Exception):
-    """The process had exited before it took the request."""
+class _RequestNotSent(Exception):
+    """The process exited before it accepted the request."""
 
 
-class _Answers(pickle.Unpickler):
+class _AnswerUnpickler(pickle.Unpickler):
     """Restricted unpickler: accepts classes of Tidings and a few plain types, no callables."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
+        if (module, name) in _PLAIN_TYPES:
             return super().find_class(module, name)
-        found = (
-            super().find_class(module, name) if module.startswith("tidings.") and "." not in name else None
-        )
-        if not isinstance(found, type) and found is not restore_error:
-            raise pickle.UnpicklingError(f"{module}.{name} in an answer of a parser process")
-        return found
+        is_ours = module.startswith("tidings.") and "." not in name
+        value = super().find_class(module, name) if is_ours else None
+        if not isinstance(value, type) and value is not restore_error:
+            raise pickle.UnpicklingError(f"a parser process returned {module}.{name}, which is not accepted")
+        return value
 
 
-_PLAIN = frozenset(
+_PLAIN_TYPES = frozenset(
     (
         *(("builtins", name) for name in ("set", "frozenset", "bytearray")),
         *(("datetime", name) for name in ("datetime", "timezone", "timedelta")),
@@ -307,9 +304,11 @@ _PLAIN = frozenset(
 )
 
 
-def _environment() -> dict[str, str]:
-    named = (name for name in os.environ if name in ENVIRONMENT or name.endswith(("_LIMITS", "_CONTEXTS")))
-    return {name: os.environ[name] for name in named}
+def _build_environment() -> dict[str, str]:
+    inherited = (
+        name for name in os.environ if name in ENVIRONMENT or name.endswith(("_LIMITS", "_CONTEXTS"))
+    )
+    return {name: os.environ[name] for name in inherited}
 
 
 def _too_long(limits: Limits) -> DecodeProblem:

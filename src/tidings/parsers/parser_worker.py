@@ -35,45 +35,46 @@ RETIREMENT = 0.5
 """Share of the memory limit above which a process is replaced: allocators seldom return memory."""
 
 
-def main(number: int, memory: int, modules: Sequence[str]) -> None:
-    asked = socket.socket(fileno=number)
-    known = {name: importlib.import_module(name) for name in modules}
-    _load()
-    begun = process_limits.getrusage(process_limits.RUSAGE_SELF).ru_maxrss
+def main(descriptor: int, memory: int, modules: Sequence[str]) -> None:
+    """Serve the calls that arrive at a socket until the pool closes it."""
+    pool = socket.socket(fileno=descriptor)
+    loaded = {name: importlib.import_module(name) for name in modules}
+    _preload()
+    initial = process_limits.getrusage(process_limits.RUSAGE_SELF).ru_maxrss
     _confine(memory << 20)
-    asked.sendall(b"!")
-    while request := _received(asked):
+    pool.sendall(b"!")
+    while request := _receive_request(pool):
         module, name, args, seconds = pickle.loads(request)
         signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
-        outcome, value = _called(getattr(known[module], name), args)
-        used = process_limits.getrusage(process_limits.RUSAGE_SELF).ru_maxrss - begun
+        outcome, value = _call(getattr(loaded[module], name), args)
+        used = process_limits.getrusage(process_limits.RUSAGE_SELF).ru_maxrss - initial
         is_last = outcome is Outcome.NO_MEMORY or used > RETIREMENT * (memory << 10)
         answer = pickle.dumps((outcome, value, is_last), pickle.HIGHEST_PROTOCOL)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        asked.sendall(HEADER.pack(len(answer)) + answer)
+        pool.sendall(HEADER.pack(len(answer)) + answer)
 
 
-def _load() -> None:
+def _preload() -> None:
     """Load codecs and contexts now: after `_confine` no file can be opened."""
     for name in CODECS:
         codecs.lookup(name)
-    datetime.strptime("2000", "%Y")  # which imports what it is made of
+    datetime.strptime("2000", "%Y")  # imports the modules that strptime needs
     contexts(os.environ.get(FOLDER, ""))
 
 
 def _confine(memory: int) -> None:
-    """Limit further memory, and open files and sockets to none, for Python and every library."""
-    used = Path("/proc/self/statm")
-    if used.exists():
-        most = int(used.read_text().split()[0]) * process_limits.getpagesize() + memory
-        process_limits.setrlimit(process_limits.RLIMIT_AS, (most, most))
+    """Limit additional memory, and forbid opening files and sockets, for Python and every library."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        maximum = int(statm.read_text().split()[0]) * process_limits.getpagesize() + memory
+        process_limits.setrlimit(process_limits.RLIMIT_AS, (maximum, maximum))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # allocators print to standard error before they abort
     faulthandler.disable()
     process_limits.setrlimit(process_limits.RLIMIT_CORE, (0, 0))
     process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (0, 0))
 
 
-def _called(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Outcome, Any]:
+def _call(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Outcome, Any]:
     try:
         return Outcome.RETURNED, function(*args)
     except TidingsError as problem:
@@ -84,16 +85,16 @@ def _called(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Outcome,
         return Outcome.FAILED, traceback.format_exc()
 
 
-def _received(asked: socket.socket) -> bytes | None:
+def _receive_request(pool: socket.socket) -> bytes | None:
     """Receive the next request; None when the pool has closed the socket."""
-    header = _exactly(asked, HEADER.size)
-    return None if header is None else _exactly(asked, HEADER.unpack(header)[0])
+    header = _receive_exactly(pool, HEADER.size)
+    return None if header is None else _receive_exactly(pool, HEADER.unpack(header)[0])
 
 
-def _exactly(asked: socket.socket, size: int) -> bytes | None:
+def _receive_exactly(pool: socket.socket, size: int) -> bytes | None:
     received = io.BytesIO()
     while received.tell() < size:
-        piece = asked.recv(min(size - received.tell(), 1 << 20))
+        piece = pool.recv(min(size - received.tell(), 1 << 20))
         if not piece:
             return None
         received.write(piece)

@@ -1,7 +1,7 @@
-"""Publications enriched with the rows of reference tables that belong to them.
+"""Enrichment: joins publications with the matching rows of reference tables.
 
-`enriched_document` and `enriched_event` are the definition. Documents of a batch are enriched as bytes and decoded once
-more (`enriched_body`), only those that have a row; to events atoms are added.
+`enrich_document` and `enrich_event` are the specification. In a batch, documents that match a row are enriched as bytes
+(`enrich_body`) and decoded again; events get additional atoms.
 """
 
 from __future__ import annotations
@@ -21,68 +21,68 @@ import pyarrow.parquet as pq
 from tidings.atoms import AtomKind, Atoms, Event
 from tidings.documents.model import Node, NodeKind
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.parsers.xml_bytes import as_utf8
-from tidings.reference_data.declarations import REF, Reference, leads_to, linear_path
+from tidings.parsers.xml_bytes import convert_to_utf8
+from tidings.reference_data.declarations import REF, Reference, parse_linear_path, selects
 from tidings.values import Scalar
 
 MOST_ADDED = 10_000
-"""How many rows may be added to one publication; one that would get more is matched as it was published."""
+"""Maximum number of rows added to one publication; with more it is matched as it was published."""
 
 Added = Mapping[str, Sequence[Scalar]]
-"""What one row adds: values by field."""
+"""Values that one row adds, by field."""
 
 Key = bytes | int | float | tuple[bool]
-"""A value as it is looked up: strings by their bytes, and no boolean is a number."""
+"""A lookup key: strings as bytes, and booleans in a tuple, so that true is not equal to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A declared table, and the file with its rows."""
+    """A declared table and the file with a copy of its rows."""
 
     reference: Reference
     path: str
 
 
-def enriched_document(document: Node, rows: Iterable[Added]) -> Node:
-    """The document with an element `ref` for each row as last children of its document element."""
+def enrich_document(document: Node, rows: Iterable[Added]) -> Node:
+    """Append an element `ref` for each row to the document element; return the document."""
     for row in rows:
-        ref = _child(document, NodeKind.ELEMENT, REF)
+        ref = _append_child(document, NodeKind.ELEMENT, REF)
         for name, values in row.items():
             for value in values:
-                element = _child(ref, NodeKind.ELEMENT, name, str(value))
+                element = _append_child(ref, NodeKind.ELEMENT, name, str(value))
                 if value:
-                    _child(element, NodeKind.TEXT, "", str(value))
+                    _append_child(element, NodeKind.TEXT, "", str(value))
                 ref.value += str(value)
         document.value += ref.value
     return document
 
 
-def _child(parent: Node, kind: NodeKind, name: str, value: str = "") -> Node:
+def _append_child(parent: Node, kind: NodeKind, name: str, value: str = "") -> Node:
     parent.children.append(Node(kind, name, value, parent))
     return parent.children[-1]
 
 
-def enriched_event(event: Event, rows: Iterable[Added]) -> Event:
-    """The event with an attribute `ref.name` for each field of the rows, beside values that it has there itself."""
-    made = {path: list(values) for path, values in event.items()}
+def enrich_event(event: Event, rows: Iterable[Added]) -> Event:
+    """Return the event with attributes `ref.FIELD` added for the rows; existing values there are kept."""
+    enriched = {path: list(values) for path, values in event.items()}
     for row in rows:
         for name, values in row.items():
-            made.setdefault(f"{REF}.{name}", []).extend(values)
-    return made
+            enriched.setdefault(f"{REF}.{name}", []).extend(values)
+    return enriched
 
 
-def enriched_body(body: bytes, rows: Iterable[Added]) -> bytes:
-    """The same as `enriched_document` in bytes, for a document that is well-formed. They are UTF-8."""
-    text = as_utf8(body)
+def enrich_body(body: bytes, rows: Iterable[Added]) -> bytes:
+    """Enrich the bytes of a well-formed document like `enrich_document`; the result is UTF-8."""
+    text = convert_to_utf8(body)
     if text is not body:
         text = _ENCODING.sub(rb"\1", text, count=1)
-    start, end = _last_tag(text)
-    before, behind = text[:start], text[start:]
+    start, end = _find_last_tag(text)
+    before, after = text[:start], text[start:]
     if text.endswith(b"/>", start, end):
         name = re.split(rb"[\s/]", text[start + 1 : end], maxsplit=1)[0]
-        before, behind = text[: end - 2] + b">", b"</" + name + b">" + text[end:]
+        before, after = text[: end - 2] + b">", b"</" + name + b">" + text[end:]
     tag = b'<ref xmlns="">' if b"xmlns" in text else b"<ref>"
-    return before + b"".join(tag + _content(row) + b"</ref>" for row in rows) + behind
+    return before + b"".join(tag + _format_row(row) + b"</ref>" for row in rows) + after
 
 
 _ENCODING = re.compile(rb"""\A(<\?xml\s[^<>]*?)\sencoding\s*=\s*["'][A-Za-z0-9._-]+["']""")
@@ -91,78 +91,83 @@ _MARKUP = re.compile(
 )
 
 
-def _last_tag(text: bytes) -> tuple[int, int]:
-    """Where the last tag of a document stands: the end of its document element, or an empty one as a whole.
+def _find_last_tag(text: bytes) -> tuple[int, int]:
+    """Return the span of the last tag: the end tag of the document element, or its empty-element tag.
 
-    Behind it there may be comments and processing instructions, which end with --> and ?>, and may have tags in them.
+    Comments and processing instructions may follow it. They end with --> and ?>, and may contain tags.
     """
-    shown = text.rstrip(b" \t\r\n")
-    if not shown.endswith((b"-->", b"?>")):
-        return shown.rfind(b"<"), len(shown)
-    tags = (found.span() for found in _MARKUP.finditer(text) if found[0][1:2] not in b"!?")
+    stripped = text.rstrip(b" \t\r\n")
+    if not stripped.endswith((b"-->", b"?>")):
+        return stripped.rfind(b"<"), len(stripped)
+    tags = (markup.span() for markup in _MARKUP.finditer(text) if markup[0][1:2] not in b"!?")
     *_, last = tags
     return last
 
 
-def _content(row: Added) -> bytes:
+def _format_row(row: Added) -> bytes:
     return "".join(
-        f"<{name}>{_escaped(str(value))}</{name}>" for name, values in row.items() for value in values
+        f"<{name}>{_escape(str(value))}</{name}>" for name, values in row.items() for value in values
     ).encode()
 
 
-def _escaped(text: str) -> str:
-    """A parser makes \\n of \\r, and ]]> is no text."""
-    return text if text.isalnum() else text.translate(_WRITTEN)
+def _escape(text: str) -> str:
+    """Escape text, including \\r, which a parser would turn into \\n, and >, because ]]> is not valid text."""
+    return text if text.isalnum() else text.translate(_ESCAPES)
 
 
-_WRITTEN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
 
 class Lookup:
-    """A table in memory: rows by key. `row` says what the row with a number adds."""
+    """A table in memory: row numbers by key. `row` returns the values that a row adds."""
 
     def __init__(self, reference: Reference, table: Any) -> None:
         self.reference = reference
-        self._steps = linear_path(reference.on) if reference.is_of_documents else ()
-        self.row = lru_cache(maxsize=MOST_ADDED)(partial(_row, table["added"].combine_chunks()))
+        self._steps = parse_linear_path(reference.on) if reference.is_of_documents else ()
+        self.row = lru_cache(maxsize=MOST_ADDED)(partial(_parse_row, table["added"].combine_chunks()))
         self._rows: dict[Key, list[int]] = {}
         for number, keys in enumerate(table["keys"].to_pylist()):
             for key in keys:
-                self._rows.setdefault(_key(json.loads(key)), []).append(number)
+                self._rows.setdefault(_make_key(json.loads(key)), []).append(number)
 
-    def among(self, atoms: Atoms) -> dict[int, set[int]]:
-        """Which rows belong to each publication that has some; if they are too many, not all of them."""
-        found: dict[int, set[int]] = {}
-        places = np.flatnonzero(self._is_here(atoms.paths)[atoms.path]) if len(atoms.path) else _NOWHERE
+    def find_rows(self, atoms: Atoms) -> dict[int, set[int]]:
+        """Find the rows of each publication that has any; beyond the maximum, only some of them."""
+        rows_by_publication: dict[int, set[int]] = {}
+        places = (
+            np.flatnonzero(self._are_key_paths(atoms.paths)[atoms.path]) if len(atoms.path) else _NO_PLACES
+        )
         publications = np.searchsorted(atoms.starts, places, side="right") - 1
-        for publication, key in zip(publications.tolist(), _keys(atoms, places), strict=True):
-            if key in self._rows and len(mine := found.setdefault(publication, set())) <= MOST_ADDED:
-                mine.update(self._rows[key][: MOST_ADDED + 1])
-        return found
+        for publication, key in zip(publications.tolist(), _read_keys(atoms, places), strict=True):
+            if (
+                key in self._rows
+                and len(rows := rows_by_publication.setdefault(publication, set())) <= MOST_ADDED
+            ):
+                rows.update(self._rows[key][: MOST_ADDED + 1])
+        return rows_by_publication
 
-    def _is_here(self, paths: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-        """Which of the paths are where the key is looked for."""
+    def _are_key_paths(self, paths: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """Return which of the paths lead to key values."""
         if self._steps:
-            return np.array([_leads_to(self._steps, path) for path in paths], np.bool_)
+            return np.array([_selects(self._steps, path) for path in paths], np.bool_)
         return np.array([path == self.reference.on for path in paths], np.bool_)
 
 
-def _row(added: Any, number: int) -> Added:
-    made: Added = json.loads(added[number].as_py())
-    return made
+def _parse_row(added: Any, number: int) -> Added:
+    row: Added = json.loads(added[number].as_py())
+    return row
 
 
-_NOWHERE = np.empty(0, np.int64)
-_leads_to = lru_cache(maxsize=1 << 17)(leads_to)
+_NO_PLACES = np.empty(0, np.int64)
+_selects = lru_cache(maxsize=1 << 17)(selects)
 
 
-def _key(value: Scalar) -> Key:
+def _make_key(value: Scalar) -> Key:
     if isinstance(value, bool):
         return (value,)
     return value.encode() if isinstance(value, str) else value
 
 
-def _keys(atoms: Atoms, places: npt.NDArray[np.int64]) -> Iterator[Key]:
+def _read_keys(atoms: Atoms, places: npt.NDArray[np.int64]) -> Iterator[Key]:
     text: Any = memoryview(np.ascontiguousarray(atoms.text))  # type: ignore[arg-type]
     columns = (atoms.kind[places], atoms.payload[places], atoms.length[places])
     for kind, payload, length in zip(*(column.tolist() for column in columns), strict=True):
@@ -174,29 +179,29 @@ def _keys(atoms: Atoms, places: npt.NDArray[np.int64]) -> Iterator[Key]:
             yield payload if kind == AtomKind.INTEGER else float(np.int64(payload).view(np.float64))
 
 
-_OPEN: WeakValueDictionary[Snapshot, Lookup] = WeakValueDictionary()
+_OPEN_LOOKUPS: WeakValueDictionary[Snapshot, Lookup] = WeakValueDictionary()
 
 
-def opened(snapshot: Snapshot) -> Lookup:
-    """The table of a snapshot. It is read once, and stays in memory as long as somebody looks things up in it."""
-    table = _OPEN.get(snapshot)
+def open_lookup(snapshot: Snapshot) -> Lookup:
+    """Open the table of a snapshot. It is read once and stays in memory as long as it is referenced."""
+    table = _OPEN_LOOKUPS.get(snapshot)
     if table is None:
-        table = _OPEN[snapshot] = Lookup(snapshot.reference, pq.read_table(snapshot.path))
+        table = _OPEN_LOOKUPS[snapshot] = Lookup(snapshot.reference, pq.read_table(snapshot.path))
     return table
 
 
 class Enrichment:
-    """The tables that publications are joined with, in the order of their names."""
+    """Reference tables that publications are joined with, ordered by name."""
 
     def __init__(self, snapshots: Iterable[Snapshot]) -> None:
-        self._tables = _in_order(opened(each) for each in snapshots)
+        self._tables = _sort_tables(open_lookup(snapshot) for snapshot in snapshots)
 
     @classmethod
     def of(cls, tables: Iterable[Lookup]) -> Enrichment:
-        """Tables that are in memory already."""
-        made = cls(())
-        made._tables = _in_order(tables)
-        return made
+        """Build an enrichment from tables in memory."""
+        enrichment = cls(())
+        enrichment._tables = _sort_tables(tables)
+        return enrichment
 
     @property
     def is_empty(self) -> bool:
@@ -204,16 +209,16 @@ class Enrichment:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """What has to be decoded of events."""
+        """Attributes of events that have to be decoded to look up rows."""
         references = (table.reference for table in self._tables)
         return tuple(reference.on for reference in references if not reference.is_of_documents)
 
-    def found(self, atoms: Atoms, are_documents: bool) -> dict[int, list[Added]]:
-        """What is added to publications, by their place; tables by name, rows in the order of the table."""
+    def find_rows(self, atoms: Atoms, are_documents: bool) -> dict[int, list[Added]]:
+        """Find the rows to add, by the place of the publication: tables by name, rows in table order."""
         added: dict[int, list[Added]] = {}
         for table in self._tables:
             if table.reference.is_of_documents == are_documents:
-                for publication, numbers in table.among(atoms).items():
+                for publication, numbers in table.find_rows(atoms).items():
                     added.setdefault(publication, []).extend(map(table.row, sorted(numbers)))
         return added
 
@@ -221,61 +226,62 @@ class Enrichment:
 def find_added(
     enrichment: Enrichment, atoms: Atoms, are_documents: bool
 ) -> tuple[dict[int, list[Added]], list[tuple[int, PublicationError]]]:
-    """Find the rows to add to publications, by place; and the publications that would get too many of them."""
-    found = enrichment.found(atoms, are_documents)
-    excessive = [place for place, rows in found.items() if len(rows) > MOST_ADDED]
-    return found, [(place, _too_many_rows(found.pop(place))) for place in excessive]
+    """Find the rows to add, by the place of the publication, and the publications that match too many rows."""
+    rows_by_place = enrichment.find_rows(atoms, are_documents)
+    excessive = [place for place, rows in rows_by_place.items() if len(rows) > MOST_ADDED]
+    return rows_by_place, [(place, _too_many_rows(rows_by_place.pop(place))) for place in excessive]
 
 
 def _too_many_rows(rows: list[Added]) -> DecodeProblem:
-    return matched_without(
+    return build_unenriched_problem(
         DecodeProblem(
-            "the publication has too many rows",
+            "the publication matches too many rows",
             received=f"{len(rows):,} rows or more",
             accepted=f"at most {MOST_ADDED:,} rows of reference tables",
         )
     )
 
 
-def matched_without(problem: PublicationError) -> DecodeProblem:
-    """Return the problem of a publication that is matched as published. Its place would be one in the enriched bytes,
-    which only exist in memory, so it is left out.
+def build_unenriched_problem(problem: PublicationError) -> DecodeProblem:
+    """Build the error for a publication that is matched without reference data.
+
+    It has no position: that would be a position in the enriched bytes, which exist in memory only.
     """
     return DecodeProblem(
-        f"matched without reference data, because with it {problem.what}",
+        f"matched without reference data, because the enriched publication is rejected: {problem.what}",
         received=problem.received,
         accepted=problem.accepted,
     )
 
 
-def _in_order(tables: Iterable[Lookup]) -> list[Lookup]:
+def _sort_tables(tables: Iterable[Lookup]) -> list[Lookup]:
     return sorted(tables, key=lambda table: table.reference.name)
 
 
-def with_events(atoms: Atoms, added: Mapping[int, list[Added]]) -> Atoms:
-    """The atoms of events, and of what is added to them, as far as somebody asks about it."""
+def add_to_events(atoms: Atoms, added: Mapping[int, list[Added]]) -> Atoms:
+    """Add the atoms of rows to those of events; paths that no subscription uses are left out."""
     where = np.array(sorted(added), np.int64)
-    more = Atoms.of((enriched_event({}, added[place]) for place in where.tolist()), atoms.paths)
+    additions = Atoms.of((enrich_event({}, added[place]) for place in where.tolist()), atoms.paths)
     counts = np.zeros(atoms.count, np.int64)
-    counts[where] = np.diff(more.starts)
-    at = np.repeat(atoms.starts[where + 1], np.diff(more.starts))
-    payload = more.payload + np.where(more.kind == AtomKind.STRING, len(atoms.text), 0)
+    counts[where] = np.diff(additions.starts)
+    at = np.repeat(atoms.starts[where + 1], np.diff(additions.starts))
+    payload = additions.payload + np.where(additions.kind == AtomKind.STRING, len(atoms.text), 0)
     return Atoms(
         atoms.paths,
         atoms.starts + np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        np.insert(atoms.path, at, more.path),
-        np.insert(atoms.kind, at, more.kind),
+        np.insert(atoms.path, at, additions.path),
+        np.insert(atoms.kind, at, additions.kind),
         np.insert(atoms.payload, at, payload),
-        np.insert(atoms.length, at, more.length),
-        np.concatenate([atoms.text, more.text]),
+        np.insert(atoms.length, at, additions.length),
+        np.concatenate([atoms.text, additions.text]),
     )
 
 
-def with_documents(
+def replace_documents(
     atoms: Atoms, where: npt.NDArray[np.int64], others: Atoms, which: npt.NDArray[np.int64]
 ) -> Atoms:
-    """The atoms of documents, those `where` replaced by the documents `which` of others."""
-    paths, numbers = _joined(atoms.paths, others.paths)
+    """Replace the atoms of the documents `where` by those of the documents `which` of `others`."""
+    paths, numbers = _join_paths(atoms.paths, others.paths)
     begins, counts = atoms.starts[:-1].copy(), np.diff(atoms.starts)
     begins[where] = others.starts[which] + len(atoms.path)
     counts[where] = np.diff(others.starts)[which]
@@ -293,8 +299,10 @@ def with_documents(
     )
 
 
-def _joined(paths: tuple[str, ...], others: tuple[str, ...]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
-    """Paths of both, and the number of each of the others. Mostly these are the same, or grown."""
+def _join_paths(
+    paths: tuple[str, ...], others: tuple[str, ...]
+) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """Return the union of paths, and the index in it of each of the others. Usually `others` extends `paths`."""
     if others[: len(paths)] == paths:
         return others, np.arange(len(others), dtype=np.int32)
     ids = {path: number for number, path in enumerate(paths)}

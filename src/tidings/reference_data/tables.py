@@ -1,7 +1,7 @@
-"""Tables of reference data: what is read of a file, and how rows are kept for whoever looks them up.
+"""Rows of reference tables: validated from a file, and written to a copy for lookups.
 
-A file is read once, by whoever leads the work, checked, and written down as *rows*: a Parquet file with the keys of
-each row and what it adds. Tasks read that copy only: all of a batch see the same rows, whatever becomes of the file.
+The driver reads and checks a file once, and writes its rows to a Parquet file with the keys of each row and the values
+that it adds. Tasks read only that copy, so all tasks of a batch see the same rows even if the file changes.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ Values = dict[str, tuple[Scalar, ...]]
 
 
 class Row(NamedTuple):
-    """A row of a table: the values of its key, and what it adds."""
+    """A row of a table: the values of its key, and the values that it adds."""
 
     keys: tuple[Scalar, ...]
     added: Values
 
 
 def read_file(reference: Reference) -> list[Row]:
-    """The rows of a declared file, or a refusal that says what is wrong with it."""
-    with naming(reference):
-        return rows_of(reference, files.read_file_content(reference))
+    """Read and check the rows of a declared file."""
+    with name_table_in_errors(reference):
+        return build_rows(reference, files.read_file_content(reference))
 
 
-def stamp(reference: Reference) -> str:
-    """What changes when the file does: its size and the time of its last change."""
-    with naming(reference):
+def read_stamp(reference: Reference) -> str:
+    """Return the size and modification time of the file, which change when the file does."""
+    with name_table_in_errors(reference):
         _, _, info = files.locate_file(reference)
     return f"{info.size}-{info.mtime_ns}"
 
 
 @contextmanager
-def naming(reference: Reference) -> Iterator[None]:
-    """What is refused in here names the table that it is about."""
+def name_table_in_errors(reference: Reference) -> Iterator[None]:
+    """Add the name of the table to errors that are raised in this context."""
     try:
         yield
     except InputError as problem:
@@ -67,96 +67,100 @@ def naming(reference: Reference) -> Iterator[None]:
         ) from problem
 
 
-def rows_of(reference: Reference, read: TableContent) -> list[Row]:
-    """The rows of a declared table, as those who look them up want them."""
-    rows, known = [], dict.fromkeys(read.columns or ())
-    for number, record in enumerate(read.records, start=1):
+def build_rows(reference: Reference, content: TableContent) -> list[Row]:
+    """Build the rows of a declared table from its records."""
+    rows, columns = [], dict.fromkeys(content.columns or ())
+    for number, record in enumerate(content.records, start=1):
         if number > files.MOST_ROWS:
             raise too_large(f"more than {files.MOST_ROWS:,} rows")
         try:
-            values = _flat(record)
+            values = _flatten_record(record)
         except DecodeProblem as problem:
             raise InputError(problem.what, where=f"row {number}: {problem.where}") from None
-        if not values.keys() <= known.keys():
-            known.update(dict.fromkeys(values))
+        if not values.keys() <= columns.keys():
+            columns.update(dict.fromkeys(values))
         rows.append((values, number))
-    if rows or read.columns is not None:
-        _check_columns(reference, known)
-    wanted = [column for column in known if _is_wanted(reference, column)]
+    if rows or content.columns is not None:
+        _check_columns(reference, columns)
+    added_columns = [column for column in columns if _is_added(reference, column)]
     if reference.is_of_documents:
-        for column in wanted:
+        for column in added_columns:
             check_element_name(column)
-    made = _texts if reference.is_of_documents else _values
-    fields = frozenset(wanted)
-    return [made(reference, values, fields, number) for values, number in rows]
+    build = _build_document_row if reference.is_of_documents else _build_event_row
+    fields = frozenset(added_columns)
+    return [build(reference, values, fields, number) for values, number in rows]
 
 
-_FLAT = frozenset({str, bool, type(None)})
+_FLAT_TYPES = frozenset({str, bool, type(None)})
 
 
-def _flat(record: Record) -> Values:
-    """The values of a record, as an event would have them. Most records have strings only, and there are many."""
-    if all(type(value) in _FLAT for value in record.values()):
+def _flatten_record(record: Record) -> Values:
+    """Flatten a record like an event. Records of strings take a shortcut, because they are the most frequent."""
+    if all(type(value) in _FLAT_TYPES for value in record.values()):
         return {name: (value,) for name, value in record.items() if value is not None}
-    return flatten(_plain(record))
+    return flatten(_convert_to_json(record))
 
 
-def _plain(value: Any) -> Any:
-    """Decimals as numbers, dates and times as ISO 8601 writes them; the rest is what JSON has, or is refused."""
+def _convert_to_json(value: Any) -> Any:
+    """Convert decimals to numbers, and dates and times to ISO 8601; other values are returned unchanged."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _convert_to_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_convert_to_json(inner) for inner in value]
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value.isoformat() if isinstance(value, date | datetime | time) else value
 
 
-def _check_columns(reference: Reference, known: Collection[str]) -> None:
-    if any(name.startswith(f"{reference.key}.") for name in known):
-        raise InputError("the key is no column of single values", received=repr(printable(reference.key)))
+def _check_columns(reference: Reference, columns: Collection[str]) -> None:
+    if any(name.startswith(f"{reference.key}.") for name in columns):
+        raise InputError("the key column contains objects", received=repr(printable(reference.key)))
     for column in (reference.key, *reference.fields):
-        if not any(name == column or name.startswith(f"{column}.") for name in known):
+        if not any(name == column or name.startswith(f"{column}.") for name in columns):
             raise InputError(
-                "there is no such column",
+                "unknown column",
                 received=repr(printable(column)),
-                accepted=shorten_list(known),
-                hint=did_you_mean(column, known),
+                accepted=shorten_list(columns),
+                hint=did_you_mean(column, columns),
             )
 
 
-def _is_wanted(reference: Reference, column: str) -> bool:
-    """Of nested columns the outer one may be named: `address` is all of `address.city`, `address.zip`."""
+def _is_added(reference: Reference, column: str) -> bool:
+    """Return whether a column is added. A field also selects nested columns: `address` selects `address.city`."""
     if not reference.fields:
         return column != reference.key
     return any(column == field or column.startswith(f"{field}.") for field in reference.fields)
 
 
-def _values(reference: Reference, values: Values, wanted: frozenset[str], _: int) -> Row:
-    """A row for events."""
-    added = {field: found for field, found in values.items() if field in wanted}
+def _build_event_row(reference: Reference, values: Values, fields: frozenset[str], _: int) -> Row:
+    """Build a row for events."""
+    added = {field: field_values for field, field_values in values.items() if field in fields}
     return Row(values.get(reference.key, ()), added)
 
 
-def _texts(reference: Reference, values: Values, wanted: frozenset[str], number: int) -> Row:
-    """A row for documents, of texts."""
-    added = {field: [text_of(value) for value in found] for field, found in values.items() if field in wanted}
+def _build_document_row(reference: Reference, values: Values, fields: frozenset[str], number: int) -> Row:
+    """Build a row for documents, with values as strings."""
+    added = {
+        field: [format_value(value) for value in field_values]
+        for field, field_values in values.items()
+        if field in fields
+    }
     for field, texts in added.items():
         for text in texts:
             if not text.isprintable() and _NOT_IN_XML.search(text):
-                what = "a value with a character that XML does not have"
+                what = "the value has a character that XML does not allow"
                 raise InputError(
                     what, where=f"row {number}: {printable(field)}", received=printable(repr(text))
                 )
-    keys = tuple(text_of(value) for value in values.get(reference.key, ()))
+    keys = tuple(format_value(value) for value in values.get(reference.key, ()))
     return Row(keys, {field: tuple(texts) for field, texts in added.items()})
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def text_of(value: Scalar) -> str:
-    """A value as documents have it; numbers without an exponent, which XPath does not know."""
+def format_value(value: Scalar) -> str:
+    """Format a value for documents; numbers have no exponent, because XPath 1.0 has none."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -164,8 +168,8 @@ def text_of(value: Scalar) -> str:
     return show_number(value)
 
 
-def table_of(rows: Iterable[Row]) -> Any:
-    """Rows as `enrichment.Lookup` takes them."""
+def build_table(rows: Iterable[Row]) -> Any:
+    """Build the Arrow table that `enrichment.Lookup` reads."""
     keys, added = [], []
     for row in rows:
         keys.append(list(dict.fromkeys(map(json.dumps, row.keys))))
@@ -174,27 +178,29 @@ def table_of(rows: Iterable[Row]) -> Any:
     return pa.table(columns)
 
 
-def digest(of: object) -> str:
-    """A declaration, or a state of a file, as the name of a copy has it."""
-    return hashlib.blake2b(repr(of).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
+def compute_digest(value: object) -> str:
+    """Hash a declaration or a file stamp for the name of a copy."""
+    return hashlib.blake2b(repr(value).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
 
 
-def last_copy(folder: Path, reference: Reference) -> Path | None:
-    """The copy of the rows of this declaration that were read last. Behind a batch, those not in use are deleted."""
-    kept = [(_written(path), path) for path in folder.absolute().glob(f"{digest(reference)}-*.parquet")]
-    return max(kept, default=(0, None))[1]
+def find_last_copy(folder: Path, reference: Reference) -> Path | None:
+    """Find the newest copy of the rows of a declaration. After a batch, unused copies are deleted."""
+    copies = [
+        (_read_mtime(path), path) for path in folder.absolute().glob(f"{compute_digest(reference)}-*.parquet")
+    ]
+    return max(copies, default=(0, None))[1]
 
 
-def _written(path: Path) -> int:
+def _read_mtime(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except FileNotFoundError:  # deleted just now, because there is a newer one
+    except FileNotFoundError:  # deleted meanwhile, because a newer copy exists
         return 0
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Write rows for `enrichment.opened`; the file is there as a whole or not at all."""
+    """Write rows for `enrichment.open_lookup` atomically."""
     with temporary_beside(path) as unfinished:
-        pq.write_table(table_of(rows), unfinished)
+        pq.write_table(build_table(rows), unfinished)
         sync(unfinished)
         unfinished.replace(path)

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
 from tidings.relational.branches import LANGUAGE
-from tidings.relational.matching import Outcome, matching
+from tidings.relational.engine import Outcome, matching
 from tidings.relational.reader import read_documents
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout

@@ -27,7 +27,7 @@ from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_batch_decoder import decode_documents
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.kinds import Environment
-from tidings.reference_data.enrichment import Enrichment, Snapshot, enriched_body
+from tidings.reference_data.enrichment import Enrichment, Snapshot, enrich_body
 from tidings.relational.linear_match import PathMatch
 from tidings.relational.tables import Version
 from tidings.spark.sources.blocks import Block, UnreadableFile, read_blocks
@@ -82,7 +82,7 @@ def _enrich(
     """Enrich the bodies with reference tables; return the problems of those that would become too large."""
     decoded = _reader(references).decode(block.media_type, block.buffer, block.starts, block.ends)
     for place, rows in decoded.added.items():
-        bodies[place] = enriched_body(bodies[place], rows)
+        bodies[place] = enrich_body(bodies[place], rows)
     return decoded.plain
 
 

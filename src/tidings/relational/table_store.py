@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.errors import IdTaken, InputError, SubscriptionError
+from tidings.errors import IdConflict, InputError, SubscriptionError
 from tidings.model import Reject
 from tidings.relational.branches import PredicateSet, Templates
 from tidings.relational.known_paths import KnownPaths
@@ -147,7 +147,7 @@ class TableStore:
             return
         existing = self.live_ids(ids.to_pylist())
         if existing:
-            raise IdTaken("there is a subscription with this id already", received=repr(existing[0]))
+            raise IdConflict("there is a subscription with this id already", received=repr(existing[0]))
 
     def _bounds(self, subscriptions: Any) -> tuple[Bounds, dict[str, Any]]:
         """Return the ends of buckets: stored ones, and for new paths estimates from these subscriptions."""

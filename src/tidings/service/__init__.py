@@ -1,1 +1,1 @@
-"""Application layer: ingest, subscriptions, preview, access, backup, workers."""
+"""Application layer: subscriptions, preview, access, backup, workers."""

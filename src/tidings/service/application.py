@@ -112,12 +112,12 @@ class Application:
         from tidings.feeds.hub.hub import Hub, HubPolicy
         from tidings.operations.metrics import Metrics
         from tidings.service.context import ServiceContext
-        from tidings.service.pipeline import count_totals
+        from tidings.service.pipeline_status import count_totals
         from tidings.service.workers import create_follow_worker
 
         settings, following = self._settings, None
         if ServicePart.API in self._parts:
-            shared = settings.log.get_secret_value() if settings.log else None
+            shared = settings.metadata_log.get_secret_value() if settings.metadata_log else None
             own = _list_own_addresses(settings, address)
             following = create_follow_worker(tidings.store, settings.follow, shared, own)
             if following is not None:
@@ -157,7 +157,7 @@ class Application:
     def _create_stream(
         self, context: ServiceContext, on_give_up: Callable[[], object], spark: SparkStartup
     ) -> StreamWorker:
-        from tidings.service.pipeline import StreamMetrics
+        from tidings.service.pipeline_status import StreamMetrics
         from tidings.service.stream_worker import StreamWorker
 
         metrics = StreamMetrics(context, self._listener.show_stream)

@@ -93,12 +93,12 @@ class Access:
         self._store, self._tokens = store, store.tokens
 
     def make(
-        self, name: str, scopes: Collection[str], subscriber: str | None = None, lasting: str | None = None
+        self, name: str, scopes: Collection[str], subscriber: str | None = None, expires_in: str | None = None
     ) -> NewToken:
-        """Make a token with these scopes; `lasting` is how long it is valid, for example `30 days`."""
+        """Make a token with these scopes; `expires_in` is how long it is valid, for example `30 days`."""
         _check_scopes(scopes, subscriber)
         resolved = subscriber and SubscriberNames(self._store).resolve(subscriber)
-        end = None if lasting is None else utc_now() + timedelta(seconds=durations.parse(lasting))
+        end = None if expires_in is None else utc_now() + timedelta(seconds=durations.parse(expires_in))
         secret = _generate_secret()
         token = Token("", name, resolved, frozenset(scopes), "", format_instant(end) if end else None)
         return NewToken(secret, self._tokens.keep(secret, token))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tidings.errors import InputError, OverLimit, SetupError, TextWarning, TidingsError
+from tidings.errors import InputError, LimitExceeded, SetupError, TextWarning, TidingsError
 from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.plan import TwigWriter
@@ -188,7 +188,7 @@ class BulkSubscriber:
         first, most = rules[0], self._service.limited.each
         try:
             self._service.rules.add_many(texts, first.subscriber, first.within, most)
-        except OverLimit:  # the same subscriber added others concurrently
+        except LimitExceeded:  # the same subscriber added others concurrently
             return self._add_halves(rules)
         except REFUSALS:
             return self._add_valid_first(rules)

@@ -38,19 +38,19 @@ def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
     """Return the delivery policy that the settings describe."""
     delivery = settings.delivery
     return DeliveryPolicy(
-        retries=delivery.retries,
+        retry_delays=delivery.retry_delays,
         jitter=delivery.jitter,
-        patience=delivery.patience,
+        max_retry_after=delivery.max_retry_after,
         times=HttpLimits(min(5.0, delivery.timeout), delivery.timeout, delivery.timeout),
         workers=delivery.workers,
         per_host=delivery.per_host,
-        letters=timedelta(days=delivery.letters),
-        overlap=timedelta(hours=delivery.overlap),
+        dead_letter_age=timedelta(days=delivery.dead_letter_days),
+        secret_overlap=timedelta(hours=delivery.secret_overlap_hours),
         grace=settings.drain,
         inside=delivery.private_callbacks,
         brokers=delivery.brokers,
         schemes=delivery.services,
-        per_subscriber=delivery.destinations,
+        per_subscriber=delivery.max_destinations,
     )
 
 

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from tidings.core.lifecycle import Worker
 from tidings.errors import PublicationError, TidingsError
+from tidings.ingest.publisher import publish_stream
 from tidings.kinds import JSON
 from tidings.model import Publication
 from tidings.objects.notices import ObjectChange, derive_event_id, encode_event
 from tidings.objects.sources import OpenSource, SourceRegistry, open_source
 from tidings.objects.sql.object_store import ObjectSource
-from tidings.service.ingest import publish_stream
 from tidings.service.tidings import Tidings
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import AppendResult
@@ -35,7 +35,7 @@ class OutboxOptions:
     """Changes per batch; whether to notify their author, and whether to publish them as events, too."""
 
     batch: int = BATCH_SIZE
-    tell_author: bool = False
+    notify_author: bool = False
     publish: bool = False
 
 
@@ -87,9 +87,9 @@ def drain_outbox(
         objects = {object for change in changes for object in change.objects()}
         labels = source.database.labels(source.mapped, objects)
         outcome = tidings.notify_of_changes(
-            source.name, source.mapped.model, changes, labels, options.tell_author
+            source.name, source.mapped.model, changes, labels, options.notify_author
         )
-        source.database.forget(change.id for change in changes)
+        source.database.delete_changes(change.id for change in changes)
         dead = outcome.dead + rejected
         yield DrainResult(source.name, len(changes), outcome.new, outcome.repeated, dead, published)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,31 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import SetupError
+from tidings.kinds import JSON, Environment, Rehearsal, kinds
 from tidings.service import sample_auctions
 
 if TYPE_CHECKING:
     from tidings.atoms import Event
     from tidings.events.schema.event_schema import EventSchema
 
-PLAIN = (
-    "price < 100 and quantity >= 2",
-    "price > 400 and material = 'oak' and quantity = 1",
-    "price between 10 and 400 and material in ('oak', 'iron')",
-    "title starts with 'cuckoo' or title ends with 'clock' or title contains 'ship'",
-    "not price = 100 and price != 90 and exists material",
-    "event_type = 'furniture' and material != 'pine'",
-    "sold.at > 2024-05-01 or sold = true",
-)
-PATHS = (
-    '//lot[title = "cuckoo clock" and price > 100]',
-    '/lot/price < 90 or contains(/lot/title, "ship") or starts-with(/lot/@id, "1")',
-    'not(/lot/sold) and //material != "pine"',
-)
-_LOT = "PREFIX lot: <urn:lot:> SELECT * WHERE "
-PATTERNS = (
-    f"{_LOT}(?lot, lot:title, ?t) (?lot, lot:price, ?p) AND ?t contains 'clock' AND ?p > 90",
-    f"{_LOT}(?lot, lot:material, 'oak') (?lot, lot:price, ?p) AND ?lot != lot:House",
-)
 EVENTS = 60
 RANGES = 1200
 
@@ -63,34 +44,39 @@ def precompile() -> int:
     for name in (sample_auctions.FURNITURE, sample_auctions.CURIOSITIES):
         schema = extend(schema, parts_of_text(sample_auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*sample_auctions.SUBSCRIPTIONS, sample_auctions.LATER_SUBSCRIPTION)]
-    found += _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
-    found += _matched(PATTERNS, None, "gql")
-    return found + _from_files()
+    auctions = [json.dumps(item).encode() for item in islice(sample_auctions.items(seed=1), EVENTS)]
+    found += match_rehearsal(Rehearsal("predicates", wishes, JSON, auctions), schema)
+    return found + sum(map(match_rehearsal, _rehearsals())) + _from_files()
 
 
 def precompile_decoding() -> None:
-    """Take apart a few auctions, as events and as documents."""
+    """Decode the publications that each kind rehearses with."""
     from tidings.atoms import AtomShape
-    from tidings.kinds import Environment
     from tidings.spark.decoder import Decoder
 
     environment = Environment({AtomShape.FLAT: ["price", "title"]})
-    for rows in (_publications(), _documents()):
-        bodies = [body.as_py() for body in rows["body"]]
-        ends = np.cumsum([len(body) for body in bodies])
-        buffer = np.frombuffer(b"".join(bodies), np.uint8)
+    for rehearsal in _rehearsals():
+        ends = np.cumsum([len(body) for body in rehearsal.bodies])
+        buffer = np.frombuffer(b"".join(rehearsal.bodies), np.uint8)
         starts = np.concatenate(([0], ends[:-1]))
-        Decoder(environment).decode(rows["media_type"][0].as_py(), buffer, starts, ends)
+        Decoder(environment).decode(rehearsal.media_type, buffer, starts, ends)
 
 
-def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:
+def _rehearsals() -> list[Rehearsal]:
+    return [rehearsal for kind in kinds() if (rehearsal := kind.rehearse()) is not None]
+
+
+def match_rehearsal(rehearsal: Rehearsal, schema: EventSchema | None = None) -> int:
+    """Match publications as a task of the stream would; return the number of matches."""
     from tidings.events.schema.files import dump
     from tidings.matching.compiler.compilation import compile_many
     from tidings.matching.index.index import Index
     from tidings.model import Subscription
     from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
-    wanted = [Subscription(f"s{i}", "warm", language, text) for i, text in enumerate(texts)]
+    wanted = [
+        Subscription(f"s{i}", "warm", rehearsal.language, text) for i, text in enumerate(rehearsal.texts)
+    ]
     with TemporaryDirectory() as folder:
         index = Index.create(Path(folder, "segments"))
         for one in wanted:
@@ -98,7 +84,7 @@ def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "
         index.remove([wanted[-1].id])
         version = index.add(compile_many([wanted[-1]], schema))
         job = MatchJob(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
-        [report] = build_match_stage(job)([SAMPLE_PUBLICATIONS.get(language, _publications)()])
+        [report] = build_match_stage(job)([_rows(rehearsal)])
     return int(json.loads(report["report"][0].as_py())["found"])
 
 
@@ -147,36 +133,14 @@ def _from_files() -> int:
         )
 
 
-def _publications() -> Any:
-    """A few auctions as the journal hands them to a task."""
-    return _rows(
-        [json.dumps(item).encode() for item in islice(sample_auctions.items(seed=1), EVENTS)],
-        "application/json",
-    )
-
-
-def _documents() -> Any:
-    """The same as documents."""
-    text = '<lot id="{0}"><title>cuckoo clock</title><material>oak</material><price>{0}.5</price></lot>'
-    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "application/xml")
-
-
-def _graphs() -> Any:
-    """And as graphs."""
-    text = '<urn:lot:{0}> <urn:lot:title> "cuckoo clock" ; <urn:lot:material> "oak" ; <urn:lot:price> {0}.5 .'
-    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "text/turtle")
-
-
-SAMPLE_PUBLICATIONS = {"xpath": _documents, "gql": _graphs}
-"""What is published for subscriptions in a language; events for all others."""
-
-
-def _rows(bodies: list[bytes], media_type: str) -> Any:
+def _rows(rehearsal: Rehearsal) -> Any:
+    """Return publications as the journal hands them to a task."""
     import pyarrow as pa
 
-    names = [f"p{i}" for i in range(len(bodies))]
-    columns = {"position": range(len(bodies)), "publication": names, "name": names, "body": bodies}
-    columns |= {"media_type": [media_type] * len(bodies), "problem": [None] * len(bodies)}
+    count = len(rehearsal.bodies)
+    names = [f"p{i}" for i in range(count)]
+    columns = {"position": range(count), "publication": names, "name": names, "body": rehearsal.bodies}
+    columns |= {"media_type": [rehearsal.media_type] * count, "problem": [None] * count}
     return pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()})
 
 

@@ -23,8 +23,8 @@ from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import Environment, Explanation, find_kind, kinds_of_language
 from tidings.model import Publication, Reason
 from tidings.reference_data.declarations import Reference
-from tidings.reference_data.enrichment import Enrichment, Lookup, Snapshot, opened
-from tidings.reference_data.tables import last_copy, read_file, stamp, table_of
+from tidings.reference_data.enrichment import Enrichment, Lookup, Snapshot, open_lookup
+from tidings.reference_data.tables import build_table, find_last_copy, read_file, read_stamp
 from tidings.service.subscriptions import SubscriptionService
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry
@@ -219,9 +219,9 @@ class PreviewTables:
         return self._read[reference][1] or self._load_copy(reference)
 
     def _load_copy(self, reference: Reference) -> Lookup | None:
-        path = last_copy(self._copies, reference)
+        path = find_last_copy(self._copies, reference)
         try:
-            lookup = opened(Snapshot(reference, str(path))) if path else None
+            lookup = open_lookup(Snapshot(reference, str(path))) if path else None
         except FileNotFoundError:  # the stream has just replaced it
             return self._copied.get(reference)
         if lookup is not None:
@@ -234,7 +234,7 @@ def _file_state(reference: Reference) -> str | None:
     if reference.spark_table is not None:
         return None
     try:
-        return stamp(reference)
+        return read_stamp(reference)
     except InputError:
         return None
 
@@ -242,6 +242,6 @@ def _file_state(reference: Reference) -> str | None:
 def _read_lookup(reference: Reference) -> Lookup | None:
     """Read the rows of a file; None if it is invalid, which the stream reports as a dead letter."""
     try:
-        return Lookup(reference, table_of(read_file(reference)))
+        return Lookup(reference, build_table(read_file(reference)))
     except InputError:
         return None

@@ -175,7 +175,7 @@ class StreamWorker(Worker):
                 session,
                 self._tidings.home,
                 self._tidings.store_url,
-                most_publications=settings.stream.publications,
+                most_publications=settings.stream.batch_size,
                 metadata_batch=settings.metadata_batch,
                 drain=settings.drain,
                 budget=Budget(settings.stream.step_seconds, settings.stream.step_memory),
@@ -202,7 +202,10 @@ class StreamWorker(Worker):
         self._log.error("the stream failed: %s", self.failure, exc_info=traceback)
 
     def _backoff_seconds(self) -> float:
-        return min(self._settings.stream.longest_pause, 2.0 ** min(self._failures - 1, 20))
+        """Return the pause before a restart: none after the first failure, then 1, 2, 4 seconds and so on."""
+        if self._failures == 1:
+            return 0.0
+        return min(self._settings.stream.max_backoff, 2.0 ** min(self._failures - 2, 20))
 
     def _wait(self, failure: BaseException) -> None:
         """Wait before the next start: for the pause, or until the cause of a temporary failure is gone."""

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tidings.core import durations
-from tidings.core.language_hints import hint_to_name
 from tidings.delivery.sql.destination_store import Health as DeliveryHealth
-from tidings.errors import Absent, IdTaken, InputError, PublicationError, TextWarning, pointing
+from tidings.errors import IdConflict, InputError, NotFound, PublicationError, TextWarning, pointing
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.kinds import LANGUAGES, find_kind
+from tidings.language_hints import hint_to_name
 from tidings.matching.compiler.compilation import describe_access
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context, Knowledge
 from tidings.metadata.sql.metadata_reader import StoredRule
@@ -173,7 +173,7 @@ class SubscriptionService:
         """Find a subscription by id; with `subscriber`, only one of that subscriber."""
         status = self.store.subscription_view.find(id)
         if status is None or subscriber not in (None, status.subscription.subscriber):
-            raise Absent("there is no such subscription", received=repr(id)[:200])
+            raise NotFound("there is no such subscription", received=repr(id)[:200])
         return status
 
     def change(
@@ -286,9 +286,11 @@ def _rule(subscription: Subscription) -> StoredRule:
     return StoredRule(subscription.id, subscription.subscriber, subscription.text, "", subscription.within)
 
 
-def _concurrent_change_error(id: str) -> IdTaken:
+def _concurrent_change_error(id: str) -> IdConflict:
     """Build the error for a subscription that was changed, paused, resumed or removed at the same moment."""
-    return IdTaken("the subscription was changed concurrently", received=id, hint="read it again and retry")
+    return IdConflict(
+        "the subscription was changed concurrently", received=id, hint="read it again and retry"
+    )
 
 
 # Health of subscriptions: how often each matched, and the state of its deliveries.

@@ -18,6 +18,8 @@ from tidings.events.schema.files import parts_of_text
 from tidings.feeds.outbound.addresses import FeedTokens, create_feed_urls, load_feed_key
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 from tidings.graphs.taxonomy import Taxonomy
+from tidings.ingest import publisher
+from tidings.ingest.submission import UNLIMITED, Submission, parse_bodies
 from tidings.kinds import JSON
 from tidings.model import Notification, Reject, Subscription
 from tidings.objects.model.class_model import Model
@@ -25,10 +27,9 @@ from tidings.objects.notices import ObjectChange, build_notices
 from tidings.objects.propagation import Object
 from tidings.objects.sql.object_store import NotificationOutcome
 from tidings.reference_data.declarations import Reference
-from tidings.service import ingest, reference_data
+from tidings.service import reference_data
 from tidings.service.preview import PreviewTables
 from tidings.service.reference_data import DeclaredReference, LoadedTaxonomy, SchemaSnapshot, TaxonomySnapshot
-from tidings.service.submission import UNLIMITED, Submission, parse_bodies
 from tidings.service.subscriptions import (
     AcceptedSubscription,
     SubscriptionLimits,
@@ -37,7 +38,7 @@ from tidings.service.subscriptions import (
 )
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
-from tidings.store.delayed_notifications import DelayedSummary
+from tidings.store.deferred_notifications import DeferredSummary
 from tidings.store.journal import AppendResult
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions.view import RULES
@@ -153,7 +154,7 @@ class Tidings(Closeable):
         return self._publish(Submission(body, media_type, id, None, base, audience, limits=UNLIMITED))
 
     def _publish(self, submission: Submission) -> list[AppendResult]:
-        outcomes = ingest.publish(self.store, submission, self.checked_against())
+        outcomes = publisher.publish(self.store, submission, self.checked_against())
         return [outcome for outcome in outcomes if isinstance(outcome, AppendResult)]
 
     def publish_many(
@@ -170,7 +171,7 @@ class Tidings(Closeable):
         """
         submission = Submission(b"", media_type, None, id_field, limits=UNLIMITED)
         items = parse_bodies(bodies, media_type, submission)
-        outcomes = ingest.publish_stream(self.store, items, self.checked_against, audience)
+        outcomes = publisher.publish_stream(self.store, items, self.checked_against, audience)
         for number, outcome in enumerate(outcomes, start=1):
             if isinstance(outcome, InputError):
                 yield Reject("publication", f"line {number}", str(outcome), outcome.facts())
@@ -183,16 +184,16 @@ class Tidings(Closeable):
         model: Model,
         changes: Iterable[ObjectChange],
         labels: Mapping[Object, str],
-        tell_author: bool = False,
+        notify_author: bool = False,
     ) -> NotificationOutcome:
-        """Notify the subscribers whom changes of objects concern, in the order of the changes; durable on return.
+        """Notify the subscribers of changes of objects, in the order of the changes; durable on return.
 
-        A repeated change causes no second notification. Its author is notified only with `tell_author`.
+        A repeated change causes no second notification. Its author is notified only with `notify_author`.
         """
         notices = (
             notice
             for change in changes
-            for notice in build_notices(source, model, change, labels, tell_author)
+            for notice in build_notices(source, model, change, labels, notify_author)
         )
         return self.store.object_notifications.tell(source, notices)
 
@@ -201,9 +202,9 @@ class Tidings(Closeable):
         """Read a subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
 
-    def held(self, subscriber: str) -> DelayedSummary:
-        """Summarise a subscriber's notifications that are delayed (`within`), and until when."""
-        return self.store.notifications.held(subscriber)
+    def deferred(self, subscriber: str) -> DeferredSummary:
+        """Summarise a subscriber's deferred notifications (`within`), and until when."""
+        return self.store.notifications.deferred(subscriber)
 
     @accepts(subscriber=str, after=int)
     def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:

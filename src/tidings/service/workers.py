@@ -30,7 +30,7 @@ from tidings.operations.settings import ServicePart
 from tidings.service.context import ServiceContext
 from tidings.service.delivery import DeliveryTelemetry, build_delivery_policy, create_delivery_worker
 from tidings.service.outbox_worker import OutboxOptions, OutboxWorker
-from tidings.service.pipeline import Heartbeat
+from tidings.service.pipeline_status import Heartbeat
 from tidings.store.store import Store
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class Workers(ExitStack):
         delivery = create_delivery_worker(context.tidings.store, policy, telemetry, context.hub)
         self._start("delivery", delivery)
         context.pending.count(lambda: delivery.deliveries_in_progress, "delivery")
-        if objects.tell:
-            options = OutboxOptions(tell_author=objects.tell_author, publish=objects.publish)
+        if objects.notify:
+            options = OutboxOptions(notify_author=objects.notify_author, publish=objects.publish)
             self._start("objects", OutboxWorker(context.tidings, options))
 
     def _start(self, name: str, worker: Worker) -> None:

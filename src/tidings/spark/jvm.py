@@ -26,6 +26,12 @@ HADOOP_HINT = (
     "set HADOOP_CONF_DIR to the folder with the cluster's core-site.xml and yarn-site.xml,"
     " or run Spark on this machine: leave --master out"
 )
+PACKAGES_HINT = (
+    "check the Maven coordinates of --packages (spark.jars.packages); or fetch the jars otherwise, and name their"
+    " folder with --jars"
+)
+HINTS = {"HADOOP_CONF_DIR": HADOOP_HINT, "unresolved dependency|download failed": PACKAGES_HINT}
+"""Hints by a pattern in the cause of a failed start."""
 LONGEST_CAUSE = 500
 _PROBLEM = re.compile(r"Exception|Error|Unrecognized|Invalid|Unsupported|not found|No such")
 _CLASS_PREFIX = re.compile(
@@ -78,7 +84,8 @@ def _error_output(log: Path | None) -> Iterator[IO[bytes]]:
 def _explain_failed_start(settings: Mapping[str, str], printed: str, problem: Exception) -> SetupError:
     """Return the error for a JVM that exited while it started, with the cause."""
     cause = find_cause(printed) or str(problem).partition("\n")[0]
-    hint = HADOOP_HINT if "HADOOP_CONF_DIR" in cause else "tidings doctor shows which Java is used"
+    hints = (hint for sign, hint in HINTS.items() if re.search(sign, cause))
+    hint = next(hints, "tidings doctor shows which Java is used")
     return SetupError("Spark does not start", where=settings.get("spark.master"), received=cause, hint=hint)
 
 

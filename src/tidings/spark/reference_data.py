@@ -21,15 +21,15 @@ from tidings.graphs.taxonomy import merged
 from tidings.graphs.taxonomy_files import taxonomy_in, write_taxonomy
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import Snapshot
-from tidings.reference_data.files import MOST_ROWS, content_of_arrow
+from tidings.reference_data.files import MOST_ROWS, read_arrow_content
 from tidings.reference_data.tables import (
     Row,
-    digest,
-    last_copy,
-    naming,
+    build_rows,
+    compute_digest,
+    find_last_copy,
+    name_table_in_errors,
     read_file,
-    rows_of,
-    stamp,
+    read_stamp,
     write_rows,
 )
 from tidings.store.dead_letters import DeadLetter
@@ -47,7 +47,7 @@ def write_snapshots(
     snapshots = []
     for reference in references:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{digest(reference)}.parquet"
+        path = folder / f"{compute_digest(reference)}.parquet"
         write_rows(_read_rows(session, reference), path)
         snapshots.append(Snapshot(reference, str(path.absolute())))
     return tuple(snapshots)
@@ -91,7 +91,7 @@ class LiveReferences:
         try:
             path = self._write_current_rows(session, reference)
         except InputError as problem:
-            last = last_copy(self._folder, reference)
+            last = find_last_copy(self._folder, reference)
             if self._reported.get(reference) != problem.headline():
                 self._reported[reference] = problem.headline()
                 letters.append(_build_dead_letter(reference, problem, last))
@@ -104,10 +104,10 @@ class LiveReferences:
 
         A state of the table that was refused once is not read again.
         """
-        state = self._run if reference.spark_table else stamp(reference)
+        state = self._run if reference.spark_table else read_stamp(reference)
         if problem := self._refused.get((reference, state)):
             raise problem
-        path = self._folder.absolute() / f"{digest(reference)}-{digest(state)}.parquet"
+        path = self._folder.absolute() / f"{compute_digest(reference)}-{compute_digest(state)}.parquet"
         if not path.exists():
             try:
                 write_rows(_read_rows(session, reference), path)
@@ -130,8 +130,8 @@ def _build_dead_letter(reference: Reference, problem: InputError, last: Path | N
 def _read_rows(session: SparkSession, reference: Reference) -> list[Row]:
     if reference.spark_table is None:
         return read_file(reference)
-    with naming(reference):
-        return rows_of(reference, content_of_arrow(_read_spark_table(session, reference.spark_table)))
+    with name_table_in_errors(reference):
+        return build_rows(reference, read_arrow_content(_read_spark_table(session, reference.spark_table)))
 
 
 def _read_spark_table(session: SparkSession, table: str) -> Any:

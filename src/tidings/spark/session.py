@@ -1,10 +1,10 @@
-"""The Spark session: embedded and quiet by default, a cluster or Spark Connect when asked.
+"""Spark sessions: embedded by default, or on a cluster, or through Spark Connect.
 
     open_session()                                   local[*], loopback only
     open_session(master="spark://cluster:7077")      a cluster
-    open_session(remote="sc://cluster:15002")        Spark Connect; so does the environment's SPARK_REMOTE
+    open_session(remote="sc://cluster:15002")        Spark Connect, as the environment variable SPARK_REMOTE does
 
-Every setting stands in a table with the reason for it.
+The tables below list every setting with its reason.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
 
 CONNECT_PORT = 15002
 LONGEST_FOLDER = 55
-"""Characters; the name of a socket has 42, and macOS takes 103 of them together."""
+"""Maximum length of the folder of sockets: the name of a socket has 42 characters, and macOS allows 103 in all."""
 
 ANSWER_SECONDS = 10
-"""How long a server may take to accept a connection."""
+"""Seconds in which a server must accept a connection."""
 
 _COUNT = r"[1-9]\d*"
 _MASTER = re.compile(
@@ -54,40 +54,41 @@ MASTERS = (
 )
 
 COMMON = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # publications a task takes at once
-    "spark.sql.streaming.pollingDelay": "50ms",  # an idle stream asks the store 20 times a second, not 100
-    "spark.sql.streaming.minBatchesToRetain": "20",  # recovery needs the last batch; the rest is for people
+    # Small Arrow batches cost a task half as much CPU again; Spark's limit of 64 MB bounds the memory of large ones.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.streaming.pollingDelay": "50ms",  # an idle stream polls the store 20 times a second, not 100
+    "spark.sql.streaming.minBatchesToRetain": "20",  # recovery needs the last batch; the rest helps to investigate
 }
-"""Settings of any session that Tidings opens, on a cluster or a Connect server too."""
+"""Settings of every session that Tidings opens, also on a cluster or a Connect server."""
 
 STARTED = {
     "spark.app.name": "tidings",
-    "spark.ui.showConsoleProgress": "false",  # the command line draws its own bar
+    "spark.ui.showConsoleProgress": "false",  # the command line has a progress bar of its own
     "spark.log.level": "ERROR",  # see log4j2.properties
-    "spark.sql.streaming.metricsEnabled": "false",  # nobody reads them; progress comes with each batch
-    # Spark's usual one has Hadoop start programs for the modes of files: 70 ms of every batch. They differ where
-    # several write one checkpoint, which a lock of ours forbids (docs/decisions/0012-overheads.md).
+    "spark.sql.streaming.metricsEnabled": "false",  # unused: each batch reports its progress
+    # With Spark's default, Hadoop starts programs to set file modes: 70 ms of every batch. The two differ only if
+    # several writers share a checkpoint, which a lock prevents (docs/decisions/0012-overheads.md).
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-"""Settings of a driver that is started here, for whatever cluster."""
+"""Settings of a driver that is started here, for any cluster."""
 
 EMBEDDED = {
-    "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
+    "spark.sql.shuffle.partitions": "4",  # little is shuffled: matching needs no exchange
     "spark.sql.codegen.wholeStage": "false",  # compiling Java for plans of two steps takes longer than running them
-    "spark.ui.enabled": "false",  # half a second of start-up, and a port nobody asked for
+    "spark.ui.enabled": "false",  # costs half a second at the start, and opens a port
     "spark.driver.host": LOOPBACK,  # without these Spark listens on the machine's outer address
     "spark.driver.bindAddress": LOOPBACK,
     "spark.connect.grpc.binding.address": LOOPBACK,
 }
-"""Settings of a driver with everything on this machine. A cluster has data and executors of another size."""
+"""Settings of an embedded Spark. They never reach a cluster, whose data and executors have another size."""
 
 QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1",  # the JVM only hands out work: optimising it costs more than it saves, half the start
-    "-XX:+UseSerialGC",  # a small heap, and the cores are for the tasks
+    "-XX:TieredStopAtLevel=1",  # the JVM only schedules tasks: optimising its code costs more than it saves
+    "-XX:+UseSerialGC",  # the heap is small, and the cores are for the tasks
 )
-"""Options of the JVM of such a driver."""
+"""Options of the JVM of an embedded Spark."""
 
 
 def open_session_at(
@@ -102,11 +103,11 @@ def open_session_at(
 def open_session(
     master: str | None = None, remote: str | None = None, log: Path | None = None, **more: str
 ) -> SparkSession:
-    """A session: an own one on `master` (default `local[*]`), or one of a Connect server at `remote`.
+    """Open a session on `master` (default `local[*]`), or on a Connect server at `remote`.
 
-    `remote` may also be `local[n]`: a Connect server of its own in this process. A `master` outweighs the
-    environment's SPARK_REMOTE. The JVM's error output goes to the file `log`; without one it is shown only if the
-    JVM does not start. `more` are further Spark settings.
+    `remote` may also be `local[n]`: then this process runs a Connect server. `master` takes precedence over the
+    environment variable SPARK_REMOTE. The JVM's error output goes to the file `log`; without one it is shown only if
+    the JVM does not start. `more` are further Spark settings.
     """
     remote = _remote(master, remote)
     check_address(remote or master or "local[*]")
@@ -124,7 +125,7 @@ def open_session(
 
 
 def close_session(session: SparkSession) -> None:
-    """End a session. One whose JVM is gone cannot say goodbye: then it is forgotten, so that another one can start."""
+    """Close a session. If its JVM has died, remove it from PySpark's state, so that another one can start."""
     try:
         session.stop()
     except (PySparkException, Py4JError, OSError):
@@ -132,40 +133,42 @@ def close_session(session: SparkSession) -> None:
 
 
 def _forget_dead() -> None:
-    """A JVM may have died before there was a session that could be closed."""
+    """Remove a JVM that died before it had a session to close."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None and process.poll() is not None:
         _forget()
 
 
 def _forget() -> None:
-    """PySpark keeps the connection to its JVM for ever, also to one that has died."""
+    """Remove PySpark's connection to its JVM, which it keeps even if the JVM has died."""
     for name in ("_gateway", "_jvm", "_active_spark_context"):
         setattr(SparkContext, name, None)
     SparkSession._instantiatedSession = None
 
 
 def check_address(address: str) -> None:
-    """Refuse what names no Spark: Spark would say so in seventy lines, or try for minutes."""
+    """Reject an invalid address, for which Spark prints seventy lines or retries for minutes."""
     if not (_is_connect(address) if address.startswith("sc:") else _MASTER.fullmatch(address)):
-        raise InputError("this names no Spark", received=repr(address), accepted=MASTERS)
+        raise InputError(
+            "this is not the address of a Spark master", received=repr(address), accepted=MASTERS
+        )
 
 
 def _is_connect(address: str) -> bool:
     try:
         parts = urlsplit(address)
         return address.startswith("sc://") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # such as a port that is not a number, or an unclosed bracket
         return False
 
 
 def _check_answers(address: str) -> None:
-    """Refuse a server that does not answer: Spark would try for a minute or longer, without a word."""
+    """Reject a server that does not answer, which Spark retries silently for a minute or longer."""
     if address.startswith("sc:"):
         parts = urlsplit(address)
         problem = _connection_problem(parts.hostname or "", parts.port or CONNECT_PORT)
         named, accepted = "Spark Connect", "the address of a Spark Connect server, sc://host:port"
-    elif address.startswith("spark:"):  # may name several masters, of which one answers
+    elif address.startswith("spark:"):  # may list several masters; one has to answer
         places = [each.rpartition(":") for each in address.removeprefix("spark://").split(",")]
         problems = [_connection_problem(host, int(port)) for host, _, port in places]
         problem = None if None in problems else problems[-1]
@@ -183,7 +186,7 @@ def _check_answers(address: str) -> None:
 
 
 def _connection_problem(host: str, port: int) -> str | None:
-    """Why a server cannot be connected to; None if it can."""
+    """Return why a connection to a server fails, or None if it succeeds."""
     try:
         socket.create_connection((host, port), ANSWER_SECONDS).close()
     except (OSError, OverflowError) as problem:
@@ -192,7 +195,7 @@ def _connection_problem(host: str, port: int) -> str | None:
 
 
 def check_java() -> str:
-    """The version of the Java that Spark would use; a SetupError if there is none or it is too old."""
+    """Return the version of the Java that Spark uses; raise if there is none or it is too old."""
     java = find_java()
     found = _VERSION.search(_release(java)) or _VERSION.search(_printed_version(java))
     if not found:
@@ -213,7 +216,7 @@ _VERSION = re.compile(r'(?:version |JAVA_VERSION=)"(\d+)(?:\.(\d+))?')
 
 
 def _release(java: str) -> str:
-    """The file in which an installation says which Java it is; `java -version` would take half a second."""
+    """Read the version file of a Java installation; `java -version` would take half a second."""
     file = Path(java).resolve().parent.parent / "release"
     return file.read_text(errors="replace") if file.is_file() else ""
 
@@ -224,13 +227,13 @@ def _printed_version(java: str) -> str:
 
 
 def find_java() -> str:
-    """The Java that Spark would use."""
+    """Return the path of the Java that Spark uses."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java and Path(java).exists():
         return java
     where = "JAVA_HOME is " + home if home else "no java on the PATH"
-    raise SetupError("Spark needs Java, and there is none", where=where, hint=f"type: {INSTALL_JAVA}")
+    raise SetupError("Spark needs Java, which is not installed", where=where, hint=f"type: {INSTALL_JAVA}")
 
 
 def _remote(master: str | None, remote: str | None) -> str | None:
@@ -255,11 +258,11 @@ def _settings(master: str, remote: str | None) -> dict[str, str]:
 
 
 def _sockets() -> dict[str, str]:
-    """The JVM and its Python processes talk through sockets of the file system, in a folder that is ours alone.
+    """Return the settings for Unix domain sockets between the JVM and its Python processes, in a private folder.
 
-    Over TCP Spark sends small pieces without asking for haste: a task waits 40 ms for its first rows, until the other
-    side has acknowledged the piece before. An address has about a hundred bytes at most, and Java can write others than
-    those of ASCII in some locales only; where temporary files are so far away it stays TCP.
+    Over TCP Spark does not set TCP_NODELAY: a task waits 40 ms for its first rows, until the previous packet is
+    acknowledged. Socket addresses are limited to about a hundred bytes, and in some locales Java writes ASCII only; if
+    the temporary folder does not fit, TCP is used.
     """
     folder = _socket_folder().name
     if len(folder) > LONGEST_FOLDER or not folder.isascii():
@@ -273,14 +276,14 @@ def _socket_folder() -> TemporaryDirectory[str]:
 
 
 def _quiet() -> str:
-    """The logging of the JVM, which has to be said before it starts."""
+    """Return the JVM option for logging, which has to be set before the JVM starts."""
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _prepare_environment(master: str) -> None:
-    """Workers run the interpreter that runs now, or they may not find Tidings or not connect back.
+    """Let workers run the current interpreter: another one may lack Tidings or fail to connect.
 
-    Python takes names of files for UTF-8 in the C locale; Java does not, and both wait for files of the other.
+    In the C locale Python encodes file names as UTF-8 and Java does not, but each waits for files of the other.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
@@ -290,7 +293,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
-    # It would log whole what a batch or a dead JVM ends with, which is told in a sentence anyway.
+    # Py4J would log the stack trace of every failed batch, which our own log reports in one line.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.config(map=settings)
     try:
@@ -302,16 +305,16 @@ def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
 
 
 def _reason(problem: Exception) -> str:
-    """The line that says it; Py4J's own first line says only that some call failed."""
+    """Return the line with the cause; the first line of a Py4J error only says that a call failed."""
     first, *more = (line.strip() for line in (str(problem) or type(problem).__name__).splitlines())
     return more[0].removeprefix(": ") if isinstance(problem, Py4JError) and more else first
 
 
 @contextlib.contextmanager
 def _stderr_into(log: Path | None) -> Iterator[None]:
-    """While this is open, processes that start have `log` as their standard error; this one keeps its own.
+    """Redirect the standard error of processes that start within the block to `log`; this process keeps its own.
 
-    PySpark starts the JVM of a Connect server of its own by itself, and takes no file for what it prints.
+    PySpark starts the JVM of an embedded Connect server itself and does not accept a file for its output.
     """
     if log is None:
         yield

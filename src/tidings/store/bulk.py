@@ -49,6 +49,22 @@ KEYS = 5_000
 """How many keys one statement looks up. They are one array parameter, so only memory limits them."""
 
 
+PAGE_ROWS, PAGE_BYTES = 1_000, 8 << 20
+"""Rows of a page, and bytes of bodies in it; a larger body is a page of its own."""
+
+
+def end_of_page(connection: Connection, number: Column[int], body: Column[Any], after: int, upto: int) -> int:
+    """Return the last number of a page of rows with bodies, which begins after a number and ends at `upto`."""
+    end, last, total = min(after + PAGE_ROWS, upto), None, 0
+    sizes = select(number, func.length(body)).where(number > after, number <= end).order_by(number)
+    for place, size in connection.execute(sizes):
+        total += size or 0
+        if total > PAGE_BYTES and last is not None:
+            return int(last)
+        last = place
+    return end
+
+
 def iter_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Split items into lists of at most `size`."""
     rest = iter(items)

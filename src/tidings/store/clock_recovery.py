@@ -15,7 +15,7 @@ from time import monotonic
 
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
-from tidings.delivery.sql.tables import delivery_lanes, undelivered
+from tidings.delivery.sql.tables import dead_deliveries, delivery_cursors
 from tidings.feeds.sql.tables import hub_intents
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
@@ -25,7 +25,7 @@ SET_BACK = timedelta(minutes=1)
 LOOK_SECONDS = 60.0
 """How often waiting rows are checked, if the clock of this process was not set back."""
 
-WAITING = (delivery_lanes, undelivered, hub_intents)
+WAITING = (delivery_cursors, dead_deliveries, hub_intents)
 """The tables whose rows wait until `due`."""
 
 

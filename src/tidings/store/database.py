@@ -147,6 +147,12 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite", database=str(path.absolute())).render_as_string()
 
 
+def sqlite_path(url: str) -> Path | None:
+    """Return the file of a SQLite store; None for a server."""
+    parsed = _parse(url)
+    return Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None
+
+
 def open_database(url: str) -> Database:
     """Open the database at a URL, and connect once so that a wrong URL fails here."""
     parsed = _parse(url)
@@ -288,9 +294,9 @@ def _store_error(name: str, error: DBAPIError) -> StoreError:
 SNAPSHOT_COUNTS = {
     "publications": "SELECT value FROM counters WHERE name = 'journal'",
     "notifications": "SELECT sum(last_sequence) FROM subscribers",
-    "matched": "SELECT value FROM counters WHERE name = 'matched'",
+    "matched": "SELECT value FROM counters WHERE name IN ('match_position', 'matched')",
 }
-"""Facts about a copy. A store of an earlier version has no matched position."""
+"""Facts about a copy. Earlier versions have another name for the matched position, or none."""
 
 
 def copy_sqlite(path: Path, copy: Path) -> dict[str, int]:

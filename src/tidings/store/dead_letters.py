@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ class DeadLetter:
     A stream sets the first five fields, and `subscription` if only the match with that subscription exceeded its budget
     and other subscribers have their notifications. The store sets the others: the source (the name of the stream), the
     number, which is a cursor, the time, and the label of the publication.
+
+    A source keeps one letter for each position. Letters without one are told apart by `key`, which is not stored and by
+    default the id of the publication.
     """
 
     publication: str
@@ -36,6 +39,7 @@ class DeadLetter:
     time: str = ""
     audience: str | None = None
     subscription: str | None = None
+    key: str = ""
 
 
 class DeadLetters:
@@ -57,6 +61,23 @@ class DeadLetters:
         with self._database.read() as connection:
             rows = connection.execute(wanted.order_by(dead_letters.c.number).limit(limit)).all()
         return [_letter(*row) for row in rows]
+
+    def head(self) -> int:
+        """Return the number of the last letter; 0 if there is none."""
+        with self._database.read() as connection:
+            return counters.current(connection, "dead_letters")
+
+    def pages(self, after: int, upto: int) -> Iterator[list[DeadLetter]]:
+        """Read the letters after a number, up to `upto`, in pages of bounded size."""
+        number = dead_letters.c.number
+        while after < upto:
+            with self._database.read() as connection:
+                end = bulk.end_of_page(connection, number, dead_letters.c.body, after, upto)
+                rows = connection.execute(
+                    _LETTERS.where(number > after, number <= end).order_by(number)
+                ).all()
+            yield [_letter(*row) for row in rows]
+            after = end
 
     def at(self, source: str, position: int) -> DeadLetter | None:
         """Find the letter of a source at a position."""
@@ -102,8 +123,8 @@ _ADD = (
 
 
 def _id(source: str, letter: DeadLetter) -> str:
-    """Derive the id from source, subscription and the position of the publication, or else its id."""
-    which = letter.publication if letter.position is None else f"@{letter.position}"
+    """Derive the id from source, subscription and the position of the publication, or else its key or id."""
+    which = letter.key or letter.publication if letter.position is None else f"@{letter.position}"
     return _at(source, f"{which}\0{letter.subscription}" if letter.subscription else which)
 
 

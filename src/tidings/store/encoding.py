@@ -73,7 +73,7 @@ class MatchRow:
 
 
 def notification_row(id: str, one: MatchRow, number: int, time: str) -> tuple[object, ...]:
-    """Build a row of `notifications` or of `held`, which differ in the meaning of the number."""
+    """Build a row of `notifications` or of `deferred_notifications`, which differ in the meaning of the number."""
     because = one.because if isinstance(one.because, str) else encode_reasons(one.because)
     bindings = one.bindings if isinstance(one.bindings, str) else encode_mapping(one.bindings)
     publication = escape_unstorable(one.publication)

@@ -8,6 +8,7 @@ restricted audience carries a label (`audiences`).
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
 
 from tidings import cloud_events
-from tidings.errors import IdTaken, InputError
+from tidings.errors import IdConflict, InputError
 from tidings.model import Publication
 from tidings.operations import traces
 from tidings.store import audiences, bulk, counters, names, telemetry
@@ -149,6 +150,17 @@ class Journal:
                 rows = connection.execute(wanted.order_by(journal.c.position)).all()
             for row in rows:
                 yield Publication(*row)
+            after = end
+
+    def pages(self, after: int, upto: int) -> Iterator[list[JournalEntry]]:
+        """Read the publications after a position, up to `upto`, with their times, in pages of bounded size."""
+        position = journal.c.position
+        while after < upto:
+            with self._database.read() as connection:
+                end = bulk.end_of_page(connection, position, journal.c.body, after, upto)
+                wanted = _entries(sys.maxsize).where(position > after, position <= end)
+                rows = connection.execute(wanted.order_by(position)).all()
+            yield [_entry_of(row) for row in rows]
             after = end
 
     def find(self, id: str) -> Publication | None:
@@ -293,12 +305,12 @@ def _kind(media_type: str) -> str:
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
-def _again(id: str, one: Publication, known: _Existing) -> AppendResult | IdTaken:
+def _again(id: str, one: Publication, known: _Existing) -> AppendResult | IdConflict:
     """Return the existing publication if it is the same, or an error, which hides positions of restricted ones."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
         return AppendResult(id, known.position, new=False)
-    return IdTaken(
+    return IdConflict(
         f"the id '{id}' was already used for another publication",
         where=f"position {known.position}" if known.audience is None else None,
         hint="give it an id of its own, or leave the id out",

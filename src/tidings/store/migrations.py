@@ -1,7 +1,8 @@
 """Migrations of the store.
 
 Each step checks whether its change is needed. A new store starts with the current tables, and runs only the steps that
-write rows. New migrations are appended; existing ones never change.
+write rows. New migrations are appended; existing ones never change, except that they follow the names of tables and
+columns: renames are the first steps that run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from tidings.feeds.sql import tables as feed_tables
 from tidings.metadata.sql import log_rows
 from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_store
-from tidings.store import acknowledgements, audiences, bulk, clock_recovery, telemetry, tokens
+from tidings.store import (
+    acknowledgements,
+    audiences,
+    bulk,
+    clock_recovery,
+    schema_renames,
+    telemetry,
+    tokens,
+)
 from tidings.store import tables as store_tables
 from tidings.store.database import Database, open_database
 
@@ -49,6 +58,10 @@ class Migration:
     version: int
     name: str
     steps: tuple[Step, ...]
+
+
+class Renames(SchemaStep):
+    """A step that renames tables, columns, indexes or counters. It runs before the steps of all other migrations."""
 
 
 def create_tables(*made: Table) -> SchemaStep:
@@ -93,14 +106,14 @@ MIGRATIONS = (
         (create_tables(store_tables.subscribers, store_tables.notifications, store_tables.batches),),
     ),
     Migration(4, "dead letters", (create_tables(store_tables.dead_letters), start_counter("dead_letters"))),
-    Migration(5, "event schema", (create_tables(store_tables.schema_rows), start_counter("schema"))),
+    Migration(5, "event schema", (create_tables(store_tables.event_schema), start_counter("schema"))),
     Migration(
         6,
         "delays",
         (
             add_column(store_tables.subscriptions.c.within, "subscriptions_delayed"),
-            create_tables(store_tables.held, store_tables.promises),
-            start_counter("held"),
+            create_tables(store_tables.deferred_notifications, store_tables.deferral_deadlines),
+            start_counter("deferred_notifications"),
         ),
     ),
     Migration(
@@ -117,7 +130,9 @@ MIGRATIONS = (
         "personal feeds",
         (
             create_tables(
-                feed_tables.feed_addresses, store_tables.entry_cursors, store_tables.subscription_entries
+                feed_tables.feed_addresses,
+                store_tables.numbering_cursors,
+                store_tables.numbered_notifications,
             ),
             create_tables(feed_tables.hub_intents, feed_tables.hub_subscriptions),
         ),
@@ -145,14 +160,17 @@ MIGRATIONS = (
             log_rows.fill_rule_uses,
         ),
     ),
-    Migration(15, "backbone", (create_tables(metadata_tables.metadata_backbone),)),
+    Migration(15, "backbone", (create_tables(metadata_tables.followed_log),)),
     Migration(
         16, "repositories", (create_tables(*metadata_tables.REPOSITORY_TABLES), start_counter("repository"))
     ),
     Migration(
         17,
         "joins by several comparisons",
-        (add_column(metadata_tables.rule_groups.c.further), create_tables(metadata_tables.rule_group_also)),
+        (
+            add_column(metadata_tables.rule_groups.c.further_predicates),
+            create_tables(metadata_tables.rule_group_predicates),
+        ),
     ),
     Migration(18, "sources of objects", (create_tables(object_store.object_sources),)),
     Migration(19, "tokens", (create_tables(tokens.tokens), start_counter("tokens"))),
@@ -161,12 +179,14 @@ MIGRATIONS = (
     ),
     Migration(21, "paused subscriptions", (create_tables(store_tables.paused),)),
     Migration(22, "acknowledgements", (create_tables(acknowledgements.acknowledgements),)),
-    Migration(23, "destinations", (create_tables(*delivery_tables.ALL), start_counter("undelivered"))),
+    Migration(23, "destinations", (create_tables(*delivery_tables.ALL), start_counter("dead_deliveries"))),
     Migration(
-        24, "operating", (create_tables(telemetry.measures, telemetry.traces), start_counter("matched"))
+        24,
+        "operating",
+        (create_tables(telemetry.time_series, telemetry.traces), start_counter("match_position")),
     ),
     Migration(
-        25, "digests", (create_tables(delivery_tables.delivery_gathered), delivery_tables.gather_delayed)
+        25, "digests", (create_tables(delivery_tables.pending_digests), delivery_tables.gather_delayed)
     ),
     Migration(26, "results of paused rules", (create_tables(*metadata_tables.PAUSED_TABLES),)),
     Migration(
@@ -183,6 +203,12 @@ MIGRATIONS = (
         29, "since when rows wait", tuple(add_column(table.c.since) for table in clock_recovery.WAITING)
     ),
     Migration(30, "hub deliveries", (SchemaStep(hub_store.deliver_by_destinations),)),
+    Migration(31, "plain names", (Renames(schema_renames.rename_all),)),
+    Migration(
+        32,
+        "positions of notifications",
+        (create_tables(store_tables.notification_ranges), start_counter("notification_log")),
+    ),
 )
 
 NEWEST = MIGRATIONS[-1].version
@@ -201,10 +227,11 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
         missing = [migration for migration in migrations if migration.version > current]
         if current == 0:
             _begin(connection, missing)
+        steps = [step for migration in missing for step in migration.steps]
+        for step in sorted(steps, key=lambda step: not isinstance(step, Renames)):
+            if current or not isinstance(step, SchemaStep):
+                step(connection)
         for migration in missing:
-            for step in migration.steps:
-                if current or not isinstance(step, SchemaStep):
-                    step(connection)
             _record(connection, migration)
         return newest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from tidings.core.arguments import check_text
-from tidings.errors import IdTaken, InputError
+from tidings.errors import IdConflict, InputError
 
 __all__ = ["LONGEST", "check", "check_chosen_id", "check_text", "find_problem", "id_taken_error", "new_id"]
 
@@ -39,9 +39,9 @@ def check_chosen_id(id: str | None) -> str:
     return id or ""
 
 
-def id_taken_error(id: str) -> IdTaken:
+def id_taken_error(id: str) -> IdConflict:
     """Build the error for an id of another subscriber; it reveals neither owner nor content."""
-    problem = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
+    problem = IdConflict(f"the id '{id}' is taken", hint="choose another one, or leave it out")
     problem.pointer = "/id"
     return problem
 

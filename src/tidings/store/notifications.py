@@ -4,7 +4,7 @@ A batch is one transaction: a mark that it is done, its notifications with the n
 subscribers, and its dead letters. A repeated batch finds the mark. A repeated match in another batch finds the id of
 its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
 have no gaps. Notifications of subscriptions with an accepted delay are numbered when they are released
-(`delayed_notifications`). A publication that the subscriber may not see makes no notification; after a revoked grant,
+(`deferred_notifications`). A publication that the subscriber may not see makes no notification; after a revoked grant,
 the notification is withheld whenever it is read (`audiences`).
 """
 
@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, delete, func, select
 
 from tidings.model import WITHHELD, Notification, notification_id
-from tidings.store import audiences, bulk, counters, delayed_notifications, names
+from tidings.store import audiences, bulk, counters, deferred_notifications, names
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
-from tidings.store.delayed_notifications import DelayedSummary
+from tidings.store.deferred_notifications import DeferredSummary
 from tidings.store.encoding import (
     Clock,
     MatchRow,
@@ -44,16 +44,16 @@ PART = 5_000
 LETTERS = 200
 """How many dead letters are in memory at once; they include their bodies."""
 SUBSCRIBERS = 100
-"""How many subscribers get their delayed notifications in one transaction."""
+"""How many subscribers get their deferred notifications in one transaction."""
 
-MATCHED = "matched"
+MATCH_POSITION = "match_position"
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """Counts of a committed batch: new, repeated and delayed notifications; `skipped` if it was committed before.
+    """Counts of a committed batch: new, repeated and deferred notifications; `skipped` if it was committed before.
 
     `unseen` counts matches whose subscribers may not see the publication.
     """
@@ -61,7 +61,7 @@ class CommitResult:
     new: int
     repeated: int
     skipped: bool = False
-    held: int = 0
+    deferred: int = 0
     unseen: int = 0
 
 
@@ -106,38 +106,38 @@ class Notifications:
     def matched(self) -> int:
         """Return the position in the journal up to which all publications are matched and notified."""
         with self._database.read() as connection:
-            return counters.current(connection, MATCHED)
+            return counters.current(connection, MATCH_POSITION)
 
     def reach(self, position: int) -> None:
         """Record that everything up to a position is matched, for stores of an earlier version without that record."""
         self._database.transact(lambda connection: _reach(connection, position))
 
     def hand_over(self, subscriber: str | None = None) -> int:
-        """Release delayed notifications that are due, of all subscribers or of one; return how many.
+        """Release deferred notifications that are due, of all subscribers or of one; return how many.
 
         Concurrent calls release each notification once. A transaction covers only some subscribers, so that the
         commit of a batch does not wait for all of them.
         """
         with self._database.read() as connection:
-            waiting = delayed_notifications.find_due(connection, self._clock(), subscriber)
+            waiting = deferred_notifications.find_due(connection, self._clock(), subscriber)
         return sum(
-            self._database.transact(partial(delayed_notifications.release, to=some, moment=self._clock()))
+            self._database.transact(partial(deferred_notifications.release, to=some, moment=self._clock()))
             for some in bulk.iter_chunks(waiting, SUBSCRIBERS)
         )
 
-    def held(self, subscriber: str) -> DelayedSummary:
-        """Summarize the delayed notifications of a subscriber."""
+    def deferred(self, subscriber: str) -> DeferredSummary:
+        """Summarize the deferred notifications of a subscriber."""
         with self._database.read() as connection:
-            return delayed_notifications.summarize_delayed(connection, subscriber)
+            return deferred_notifications.summarize_deferred(connection, subscriber)
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """Read notifications of a subscriber after a sequence number, in order.
 
-        Delayed notifications that are due are released first, even if no stream runs.
+        Deferred notifications that are due are released first, even if no stream runs.
         """
         wanted = _after(subscriber, after)
         with self._database.read() as connection:
-            if not delayed_notifications.find_due(connection, self._clock(), subscriber):
+            if not deferred_notifications.find_due(connection, self._clock(), subscriber):
                 return _page(connection, wanted, limit)
         self.hand_over(subscriber)
         with self._database.read() as connection:
@@ -219,19 +219,19 @@ def write_batch(
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
         visible = seeing.only(part)
         unknown = _unknown(connection, visible)
-        delays = delayed_notifications.accepted_delays(connection, unknown.values())
+        delays = deferred_notifications.accepted_delays(connection, unknown.values())
         later += write_part(connection, unknown, numbers, delays, clock())
         given, seen = given + len(part), seen + len(visible)
     counters.advance_sequences(connection, numbers, before)
     for letters in bulk.iter_chunks(dead, LETTERS):
         add_dead_letters(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
-    return CommitResult(new, seen - new - later, held=later, unseen=given - seen)
+    return CommitResult(new, seen - new - later, deferred=later, unseen=given - seen)
 
 
 def _reach(connection: Connection, position: int) -> None:
-    if counters.lock(connection, MATCHED) < position:
-        counters.advance(connection, MATCHED, position)
+    if counters.lock(connection, MATCH_POSITION) < position:
+        counters.advance(connection, MATCH_POSITION, position)
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
@@ -270,12 +270,12 @@ def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
 def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:
     """Return matches without a notification, by its future id; the subscribers must be locked.
 
-    Delayed notifications are looked up first: one that is released in between would otherwise be in neither result.
+    Deferred notifications are looked up first: one that is released in between would otherwise be in neither result.
     """
     new: dict[str, MatchRow] = {}
     for one in ordered:
         new.setdefault(notification_id(one.publication, one.subscription), one)
-    for id in delayed_notifications.find_delayed(connection, list(new)):
+    for id in deferred_notifications.find_deferred(connection, list(new)):
         del new[id]
     for row in bulk.select_among(connection, select(notifications.c.id), notifications.c.id, list(new)):
         del new[row.id]
@@ -286,10 +286,10 @@ def write_part(
     connection: Connection,
     new: Mapping[str, MatchRow],
     numbers: dict[str, int],
-    delays: delayed_notifications.Delays,
+    delays: deferred_notifications.Delays,
     moment: datetime,
 ) -> int:
-    """Insert notifications, delayed where a delay is accepted; return how many are delayed.
+    """Insert notifications, deferred where a delay is accepted; return how many are deferred.
 
     The subscribers must be locked.
     """
@@ -300,7 +300,7 @@ def write_part(
             numbers[one.subscriber] += 1
             rows.append(notification_row(id, one, numbers[one.subscriber], time))
     bulk.insert_rows(connection, notifications, rows)
-    delayed_notifications.delay(connection, later, delays, moment)
+    deferred_notifications.defer(connection, later, delays, moment)
     return len(later)
 
 

@@ -2,7 +2,7 @@
 
 Numbers are assigned on demand: the notifications since the last call are numbered once for all subscriptions of their
 subscriber. An index of notifications by subscription would make numbering unnecessary, and every batch of the stream
-slower, even for subscribers who never read a feed. The table is named `feed_entries`; a row of it is an entry.
+slower, even for subscribers who never read a feed. A numbered notification is called an entry here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
 from tidings.store.notifications import NOTIFICATION_COLUMNS, Notifications, notification_from_row
-from tidings.store.tables import entry_cursors, notifications, subscribers, subscription_entries
+from tidings.store.tables import notifications, numbered_notifications, numbering_cursors, subscribers
 
 MAX_BATCH = 5_000
 """How many notifications are numbered in one transaction; more if there are many subscribers."""
 MIN_PER_SUBSCRIBER = 100
 """How many notifications of each subscriber are numbered at least."""
 
-ENTRY_NOTIFICATION = (notifications.c.subscriber == subscription_entries.c.subscriber) & (
-    notifications.c.sequence == subscription_entries.c.sequence
+ENTRY_NOTIFICATION = (notifications.c.subscriber == numbered_notifications.c.subscriber) & (
+    notifications.c.sequence == numbered_notifications.c.sequence
 )
 """The condition that joins an entry with its notification."""
 
@@ -85,11 +85,11 @@ class NumberedNotifications:
         """Return whether a name is that of a database of objects, as its first entry shows."""
         query = (
             select(notifications.c.id)
-            .join_from(subscription_entries, notifications, ENTRY_NOTIFICATION)
+            .join_from(numbered_notifications, notifications, ENTRY_NOTIFICATION)
             .where(
-                subscription_entries.c.subscriber == subscriber,
-                subscription_entries.c.subscription == name,
-                subscription_entries.c.number == 1,
+                numbered_notifications.c.subscriber == subscriber,
+                numbered_notifications.c.subscription == name,
+                numbered_notifications.c.number == 1,
             )
         )
         with self._database.read() as connection:
@@ -100,10 +100,10 @@ class NumberedNotifications:
         """List the databases about whose objects a subscriber has notifications."""
         self.catch_up(subscriber)
         query = (
-            select(subscription_entries.c.subscription)
-            .join_from(subscription_entries, notifications, ENTRY_NOTIFICATION)
+            select(numbered_notifications.c.subscription)
+            .join_from(numbered_notifications, notifications, ENTRY_NOTIFICATION)
             .where(
-                subscription_entries.c.subscriber == subscriber,
+                numbered_notifications.c.subscriber == subscriber,
                 notifications.c.id.startswith(OBJECT_NOTIFICATION_PREFIX),
             )
             .distinct()
@@ -114,7 +114,9 @@ class NumberedNotifications:
     def _is_behind(self, subscriber: str) -> bool:
         name = subscribers.c.subscriber
         numbered = (
-            select(entry_cursors.c.sequence).where(entry_cursors.c.subscriber == name).scalar_subquery()
+            select(numbering_cursors.c.sequence)
+            .where(numbering_cursors.c.subscriber == name)
+            .scalar_subquery()
         )
         behind = select(name).where(
             name == subscriber, subscribers.c.last_sequence > func.coalesce(numbered, 0)
@@ -144,7 +146,7 @@ def number_notifications(connection: Connection, names: Collection[str], now: st
     if behind:
         times = {name: max(now, time) for name, _, _, time in behind}
         new = connection.execute(_NEW, json_rows_parameter(row[:3] for row in behind)).all()
-        bulk.insert_rows(connection, subscription_entries, _number(connection, new, times))
+        bulk.insert_rows(connection, numbered_notifications, _number(connection, new, times))
         connection.execute(_MOVE, json_rows_parameter((name, times[name], end) for name, _, end, _ in behind))
     return {name: max(start, ends[name]) for name, start, _ in cursors}
 
@@ -152,26 +154,26 @@ def number_notifications(connection: Connection, names: Collection[str], now: st
 # Statements are built once: they run all the time.
 
 _ENTRIES = (
-    select(subscription_entries.c.number, subscription_entries.c.time, *NOTIFICATION_COLUMNS)
-    .join_from(subscription_entries, notifications, ENTRY_NOTIFICATION)
+    select(numbered_notifications.c.number, numbered_notifications.c.time, *NOTIFICATION_COLUMNS)
+    .join_from(numbered_notifications, notifications, ENTRY_NOTIFICATION)
     .where(
-        subscription_entries.c.subscriber == bindparam("who"),
-        subscription_entries.c.subscription == bindparam("what"),
-        subscription_entries.c.number.between(bindparam("first"), bindparam("last")),
+        numbered_notifications.c.subscriber == bindparam("who"),
+        numbered_notifications.c.subscription == bindparam("what"),
+        numbered_notifications.c.number.between(bindparam("first"), bindparam("last")),
     )
-    .order_by(subscription_entries.c.number.desc())
+    .order_by(numbered_notifications.c.number.desc())
 )
 _LAST = (
-    select(subscription_entries.c.number, subscription_entries.c.time)
+    select(numbered_notifications.c.number, numbered_notifications.c.time)
     .where(
-        subscription_entries.c.subscriber == bindparam("who"),
-        subscription_entries.c.subscription == bindparam("what"),
+        numbered_notifications.c.subscriber == bindparam("who"),
+        numbered_notifications.c.subscription == bindparam("what"),
     )
-    .order_by(subscription_entries.c.number.desc())
+    .order_by(numbered_notifications.c.number.desc())
     .limit(1)
 )
-_EXISTING_CURSORS = select(entry_cursors.c.subscriber)
-_LOCKED_CURSORS = select(*entry_cursors.c).order_by(entry_cursors.c.subscriber).with_for_update()
+_EXISTING_CURSORS = select(numbering_cursors.c.subscriber)
+_LOCKED_CURSORS = select(*numbering_cursors.c).order_by(numbering_cursors.c.subscriber).with_for_update()
 _LAST_SEQUENCES = select(subscribers.c.subscriber, subscribers.c.last_sequence)
 
 _behind = json_rows("who", numbers=("start", "upto"))
@@ -183,18 +185,18 @@ _NEW = (
 )
 _wanted = json_rows("who", "what")
 _newest = (
-    select(func.max(subscription_entries.c.number))
+    select(func.max(numbered_notifications.c.number))
     .where(
-        subscription_entries.c.subscriber == _wanted.c.who,
-        subscription_entries.c.subscription == _wanted.c.what,
+        numbered_notifications.c.subscriber == _wanted.c.who,
+        numbered_notifications.c.subscription == _wanted.c.what,
     )
     .scalar_subquery()
 )
 _LAST_NUMBERS = select(_wanted.c.who, _wanted.c.what, func.coalesce(_newest, 0))
 _moved = json_rows("who", "time", numbers=("upto",))
 _MOVE = (
-    update(entry_cursors)
-    .where(entry_cursors.c.subscriber == _moved.c.who)
+    update(numbering_cursors)
+    .where(numbering_cursors.c.subscriber == _moved.c.who)
     .values(sequence=_moved.c.upto, time=_moved.c.time)
 )
 
@@ -205,10 +207,10 @@ def _lock_cursors(connection: Connection, names: Sequence[str]) -> list[Row[*tup
     Missing cursors are inserted before any is locked, which avoids deadlocks. If another process inserts one at the
     same moment, the transaction is repeated.
     """
-    rows = bulk.select_among(connection, _EXISTING_CURSORS, entry_cursors.c.subscriber, names)
+    rows = bulk.select_among(connection, _EXISTING_CURSORS, numbering_cursors.c.subscriber, names)
     existing = {row.subscriber for row in rows}
-    bulk.insert_rows(connection, entry_cursors, [(name, 0, "") for name in names if name not in existing])
-    return list(bulk.select_among(connection, _LOCKED_CURSORS, entry_cursors.c.subscriber, names))
+    bulk.insert_rows(connection, numbering_cursors, [(name, 0, "") for name in names if name not in existing])
+    return list(bulk.select_among(connection, _LOCKED_CURSORS, numbering_cursors.c.subscriber, names))
 
 
 def _number(
@@ -228,10 +230,10 @@ def _number(
 
 def _last_match(connection: Connection, subscriber: str, id: str) -> tuple[int, str | None]:
     query = (
-        select(subscription_entries.c.number, notifications.c.time)
-        .join_from(subscription_entries, notifications, ENTRY_NOTIFICATION)
-        .where(subscription_entries.c.subscriber == subscriber, subscription_entries.c.subscription == id)
-        .order_by(subscription_entries.c.number.desc())
+        select(numbered_notifications.c.number, notifications.c.time)
+        .join_from(numbered_notifications, notifications, ENTRY_NOTIFICATION)
+        .where(numbered_notifications.c.subscriber == subscriber, numbered_notifications.c.subscription == id)
+        .order_by(numbered_notifications.c.number.desc())
         .limit(1)
     )
     row = connection.execute(query).one_or_none()

@@ -14,9 +14,9 @@ from tidings.events.schema.rows import SchemaRow, from_rows, to_rows
 from tidings.reference_data.declarations import Reference
 from tidings.store import bulk, counters
 from tidings.store.database import Database
-from tidings.store.tables import reference_tables, schema_rows, taxonomies
+from tidings.store.tables import event_schema, reference_tables, taxonomies
 
-_SCHEMA_COLUMNS = tuple(schema_rows.c[name] for name in ("section", "name", "part", "detail", "position"))
+_SCHEMA_COLUMNS = tuple(event_schema.c[name] for name in ("section", "name", "part", "detail", "position"))
 
 
 class _Versioned:
@@ -59,7 +59,7 @@ class EventSchemas(_Versioned):
 
 
 def _load_schema(connection: Connection) -> EventSchema:
-    rows = connection.execute(select(*_SCHEMA_COLUMNS).order_by(schema_rows.c.place))
+    rows = connection.execute(select(*_SCHEMA_COLUMNS).order_by(event_schema.c.number))
     return from_rows(SchemaRow(*row) for row in rows)
 
 
@@ -67,18 +67,18 @@ def _extend_schema(connection: Connection, addition: SchemaParts) -> ExtensionRe
     version = counters.lock(connection, "schema")
     extended = extend(_load_schema(connection), addition)
     if extended.changes:
-        connection.execute(delete(schema_rows))
+        connection.execute(delete(event_schema))
         rows = [
-            (place, row.section, row.name, row.part, row.detail, row.position)
-            for place, row in enumerate(to_rows(extended.schema))
+            (number, row.section, row.name, row.part, row.detail, row.position)
+            for number, row in enumerate(to_rows(extended.schema))
         ]
-        bulk.insert_rows(connection, schema_rows, rows)
+        bulk.insert_rows(connection, event_schema, rows)
         counters.advance(connection, "schema", version + 1)
     return extended
 
 
 _REFERENCE_COLUMNS = tuple(
-    reference_tables.c[name] for name in ("name", "file", "key", "place", "fields", "version")
+    reference_tables.c[name] for name in ("name", "file", "key", "path", "fields", "version")
 )
 
 
@@ -92,8 +92,8 @@ class ReferenceTables(_Versioned):
         with self._database.read() as connection:
             rows = connection.execute(select(*_REFERENCE_COLUMNS).order_by(reference_tables.c.name)).all()
         return tuple(
-            Reference(name, file, key, place, tuple(json.loads(fields)), version)
-            for name, file, key, place, fields, version in rows
+            Reference(name, file, key, path, tuple(json.loads(fields)), version)
+            for name, file, key, path, fields, version in rows
         )
 
     def add(self, reference: Reference) -> Reference:

@@ -11,6 +11,7 @@ from tidings.delivery.sql.cursors import DeliveryCursors
 from tidings.delivery.sql.dead_deliveries import DeadDeliveries
 from tidings.delivery.sql.destination_store import DestinationStore, SubscriberPreferences
 from tidings.delivery.sql.pending import PendingEntries
+from tidings.errors import StoreError
 from tidings.feeds.sql.feed_addresses import FeedAddresses
 from tidings.feeds.sql.hub_store import HubStore
 from tidings.feeds.sql.polled_feeds import PolledFeeds
@@ -25,15 +26,17 @@ from tidings.store import counters
 from tidings.store.acknowledgements import Acknowledgements, Heads
 from tidings.store.audiences import Audiences
 from tidings.store.clock_recovery import ClockRecovery
-from tidings.store.database import Database, open_database
+from tidings.store.database import Database, open_database, sqlite_path
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc_now
 from tidings.store.journal import Journal
-from tidings.store.migrations import check_version, migrate
+from tidings.store.migrations import check_version, migrate, read_version
+from tidings.store.notification_log import NotificationLog
 from tidings.store.notifications import Notifications
 from tidings.store.numbered_notifications import NumberedNotifications
 from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
 from tidings.store.subscriptions.registry import Subscriptions
+from tidings.store.subscriptions.snapshot import SubscriptionSnapshots
 from tidings.store.subscriptions.suspension import BudgetOverruns, PausedSubscriptions
 from tidings.store.subscriptions.view import SubscriptionView
 from tidings.store.telemetry import TimeSeries, Traces
@@ -47,10 +50,12 @@ class Store(Closeable):
         self.database, self._trying = database, Lock()
         self.journal = Journal(database, clock)
         self.subscriptions = Subscriptions(database)
+        self.subscription_snapshots = SubscriptionSnapshots(database)
         self.paused = PausedSubscriptions(database, clock)
         self.subscription_view = SubscriptionView(database)
         self.notifications = Notifications(database, clock)
         self.numbered_notifications = NumberedNotifications(database, self.notifications, clock)
+        self.notification_log = NotificationLog(database, self.notifications)
         self.acknowledgements = Acknowledgements(database, clock)
         self.heads = Heads(database)
         self.object_notifications = ObjectNotifications(database, clock)
@@ -119,3 +124,27 @@ def open_store(url: str, clock: Clock = utc_now, migrates: bool = True) -> Store
     else:
         check_version(database)
     return Store(database, clock)
+
+
+def open_existing_store(url: str, migrates: bool = True) -> Store:
+    """Open a store like `open_store`, but raise if there is none at this address, and create nothing."""
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        raise _absent_error(str(path))
+    database = open_database(url)
+    if not read_version(database):
+        database.close()
+        raise _absent_error(database.name)
+    if migrates:
+        migrate(database)
+    else:
+        check_version(database)
+    return Store(database)
+
+
+def _absent_error(where: str) -> StoreError:
+    return StoreError(
+        "there is no store at this address",
+        where=where,
+        hint="a relative path begins at the folder of the process; a SQLite store is a file of one machine",
+    )

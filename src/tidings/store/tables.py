@@ -124,12 +124,24 @@ notifications = Table(
     sqlite_with_rowid=False,
 )
 
-# Deferred notifications, complete except for their sequence numbers; `place` is the order of the matches.
-held = Table(
-    "held",
+# Positions of notifications, for readers of all subscribers: a row has those of one subscriber after a sequence number,
+# up to another one, and the position of the last of them.
+notification_ranges = Table(
+    "notification_ranges",
+    metadata,
+    Column("position", Whole, primary_key=True, autoincrement=False),
+    Column("subscriber", Name, nullable=False),
+    Column("after_sequence", Whole, nullable=False),
+    Column("last_sequence", Whole, nullable=False),
+)
+Index("notification_ranges_of", notification_ranges.c.subscriber, notification_ranges.c.last_sequence)
+
+# Deferred notifications, complete except for their sequence numbers; `position` is the order of the matches.
+deferred_notifications = Table(
+    "deferred_notifications",
     metadata,
     Column("subscriber", Name, nullable=False),
-    Column("place", Whole, nullable=False),
+    Column("position", Whole, nullable=False),
     Column("id", Name, nullable=False, unique=True),
     Column("subscription", Name, nullable=False),
     Column("publication", Name, nullable=False),
@@ -137,13 +149,13 @@ held = Table(
     Column("because", Text, nullable=False),
     Column("bindings", Text, nullable=True),
     Column("time", Text, nullable=False),
-    PrimaryKeyConstraint("subscriber", "subscription", "place"),
+    PrimaryKeyConstraint("subscriber", "subscription", "position"),
     sqlite_with_rowid=False,
 )
 
 # One row for each subscription with deferred notifications. Instants are compared as text: all have the same length.
-promises = Table(
-    "promises",
+deferral_deadlines = Table(
+    "deferral_deadlines",
     metadata,
     Column("subscriber", Name, primary_key=True),
     Column("subscription", Name, primary_key=True),
@@ -175,10 +187,11 @@ dead_letters = Table(
     Column("subscription", Name, nullable=True),
 )
 
-schema_rows = Table(
-    "schema_rows",
+# The event schema as rows, in the order of `number`; `position` is the place of a part within its section and name.
+event_schema = Table(
+    "event_schema",
     metadata,
-    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
     Column("section", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("part", Text, nullable=False),
@@ -186,14 +199,14 @@ schema_rows = Table(
     Column("position", Integer, nullable=False),
 )
 
-# `references` is a keyword of SQL.
+# `references` is a keyword of SQL. `path` is the attribute or path in publications that the key is compared with.
 reference_tables = Table(
     "reference_tables",
     metadata,
     Column("name", Name, primary_key=True),
     Column("file", Text, nullable=False),
     Column("key", Text, nullable=False),
-    Column("place", Text, nullable=False),
+    Column("path", Text, nullable=False),
     Column("fields", Text, nullable=False),
     Column("version", Whole, nullable=False),
 )
@@ -208,8 +221,8 @@ taxonomies = Table(
 )
 
 # The last sequence number of each subscriber whose notifications are numbered.
-entry_cursors = Table(
-    "feed_cursors",
+numbering_cursors = Table(
+    "numbering_cursors",
     metadata,
     Column("subscriber", Name, primary_key=True),
     Column("sequence", Whole, nullable=False),
@@ -217,10 +230,10 @@ entry_cursors = Table(
     sqlite_with_rowid=False,
 )
 
-# Entries: each notification with its number within its subscription. Numbers count from one without gaps, so a page of
-# a feed or of an archive is a range of numbers.
-subscription_entries = Table(
-    "feed_entries",
+# Each notification with its number within its subscription, for feeds and deliveries. Numbers count from one without
+# gaps, so a page of a feed or of an archive is a range of numbers.
+numbered_notifications = Table(
+    "numbered_notifications",
     metadata,
     Column("subscriber", Name, primary_key=True),
     Column("subscription", Name, primary_key=True),

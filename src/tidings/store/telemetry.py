@@ -88,14 +88,14 @@ SECONDS = 10
 """Length of the interval that one row covers."""
 RETENTION = timedelta(days=2)
 
-measures = Table(
-    "measures",
+time_series = Table(
+    "time_series",
     metadata,
     Column("moment", Whole, nullable=False),
     Column("name", Name, nullable=False),
     Column("count", Whole, nullable=False),
     Column("total", Float(53), nullable=False),
-    Column("most", Float(53), nullable=False),
+    Column("maximum", Float(53), nullable=False),
     PrimaryKeyConstraint("moment", "name"),
     sqlite_with_rowid=False,
 )
@@ -125,7 +125,7 @@ class TimeSeries:
         """Add values; rows older than `kept` are deleted, once per interval."""
         moment = int(self._clock().timestamp()) // SECONDS * SECONDS
         rows = [
-            {"moment": moment, "name": name, "count": 1, "total": float(value), "most": float(value)}
+            {"moment": moment, "name": name, "count": 1, "total": float(value), "maximum": float(value)}
             for name, value in sorted(values.items())
         ]
 
@@ -133,7 +133,7 @@ class TimeSeries:
             _add(connection, rows)
             if moment != self._forgot:
                 connection.execute(
-                    delete(measures).where(measures.c.moment < moment - int(kept.total_seconds()))
+                    delete(time_series).where(time_series.c.moment < moment - int(kept.total_seconds()))
                 )
 
         self._database.transact(write)
@@ -143,13 +143,17 @@ class TimeSeries:
         self, since: datetime, step: int = SECONDS, names: Collection[str] | None = None
     ) -> list[TimeSeriesPoint]:
         """Read all points since a time, in steps of `step` seconds, oldest first."""
-        beginning = measures.c.moment - measures.c.moment % step
-        columns = (func.sum(measures.c.count), func.sum(measures.c.total), func.max(measures.c.most))
-        wanted = select(measures.c.name, beginning.label("at"), *columns)
-        wanted = wanted.where(measures.c.moment >= int(since.timestamp()))
+        beginning = time_series.c.moment - time_series.c.moment % step
+        columns = (
+            func.sum(time_series.c.count),
+            func.sum(time_series.c.total),
+            func.max(time_series.c.maximum),
+        )
+        wanted = select(time_series.c.name, beginning.label("at"), *columns)
+        wanted = wanted.where(time_series.c.moment >= int(since.timestamp()))
         if names is not None:
-            wanted = wanted.where(measures.c.name.in_(list(names)))
-        grouped = wanted.group_by(measures.c.name, beginning).order_by("at", measures.c.name)
+            wanted = wanted.where(time_series.c.name.in_(list(names)))
+        grouped = wanted.group_by(time_series.c.name, beginning).order_by("at", time_series.c.name)
         with self._database.read() as connection:
             rows = connection.execute(grouped).all()
         return [
@@ -159,11 +163,11 @@ class TimeSeries:
 
     def latest(self, names: Collection[str]) -> dict[str, TimeSeriesPoint]:
         """Return the last point of each series; points in the future, from a clock set back later, are ignored."""
-        newest = select(measures.c.name, func.max(measures.c.moment).label("moment"))
-        newest = newest.where(measures.c.moment <= int(self._clock().timestamp()) + SECONDS)
-        newest_of = newest.where(measures.c.name.in_(list(names))).group_by(measures.c.name).subquery()
-        wanted = select(measures).join(
-            newest_of, (measures.c.name == newest_of.c.name) & (measures.c.moment == newest_of.c.moment)
+        newest = select(time_series.c.name, func.max(time_series.c.moment).label("moment"))
+        newest = newest.where(time_series.c.moment <= int(self._clock().timestamp()) + SECONDS)
+        newest_of = newest.where(time_series.c.name.in_(list(names))).group_by(time_series.c.name).subquery()
+        wanted = select(time_series).join(
+            newest_of, (time_series.c.name == newest_of.c.name) & (time_series.c.moment == newest_of.c.moment)
         )
         with self._database.read() as connection:
             rows = connection.execute(wanted).all()
@@ -175,11 +179,11 @@ class TimeSeries:
 
 def _add(connection: Connection, rows: list[dict[str, object]]) -> None:
     """Add rows in the order of names, so that concurrent writers lock rows in the same order."""
-    statement = _INSERT[connection.dialect.name](measures)
+    statement = _INSERT[connection.dialect.name](time_series)
     new = statement.excluded
     sums = {
-        "count": measures.c.count + new.count,
-        "total": measures.c.total + new.total,
-        "most": case((new.most > measures.c.most, new.most), else_=measures.c.most),
+        "count": time_series.c.count + new.count,
+        "total": time_series.c.total + new.total,
+        "maximum": case((new.maximum > time_series.c.maximum, new.maximum), else_=time_series.c.maximum),
     }
     connection.execute(statement.on_conflict_do_update(index_elements=["moment", "name"], set_=sums), rows)

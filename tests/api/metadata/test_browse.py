@@ -1,4 +1,4 @@
-"""Looking around over HTTP: JSON for machines, pages for people, and whatever metadata says stays text."""
+"""Metadata over HTTP: JSON for programs, HTML pages for people, and values that are escaped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def router_for(store: Store, trust: TrustPolicy) -> APIRouter:
-    """The JSON endpoints, the pages, and what pages load."""
+    """Build the JSON endpoints, the pages, and the static files that the pages load."""
     router = APIRouter()
     parts = (
         build_provider_api(store, trust).router,
@@ -51,7 +51,7 @@ def client(store: Store) -> Iterator[httpx.Client]:
 
 
 class Reader(HTMLParser):
-    """What a browser would see: links, all tags, and the text of `pre`."""
+    """Parser that collects what a browser shows: links, all tags, and the text of `pre`."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -78,23 +78,27 @@ class Reader(HTMLParser):
             self.copied[-1] += data
 
 
-def test_for_machines(client: httpx.Client) -> None:
+def test_browse_json_lists_classes_instances_and_referrers(client: httpx.Client) -> None:
     classes = client.get("/metadata/classes").json()["classes"]
     assert classes[1] == {"class": "Provider", "parents": ["Thing"], "resources": 3, "own": 0}
     first = client.get("/metadata/classes/Provider", params={"limit": 2}).json()
     assert [each["uri"] for each in first["instances"]] == [HOST, f"{OTHER}#both"]
     second = client.get("/metadata/classes/Provider", params={"limit": 2, "after": first["next"]}).json()
     assert (second["instances"], second["next"]) == ([{"uri": DATA, "class": "DataProvider"}], None)
-    seen = client.get("/metadata/resource", params={"uri": INFO, "limit": 1}).json()
-    assert (seen["uri"], seen["values"], len(seen["referrers"])) == (INFO, {"memory": [92]}, 1)
-    rest = client.get("/metadata/resource", params={"uri": INFO, "after": seen["next"]}).json()
-    assert [(each["uri"], each["reference"], each["leads"]) for each in rest["referrers"]] == [
+    first_page = client.get("/metadata/resource", params={"uri": INFO, "limit": 1}).json()
+    assert (first_page["uri"], first_page["values"], len(first_page["referrers"])) == (
+        INFO,
+        {"memory": [92]},
+        1,
+    )
+    second_page = client.get("/metadata/resource", params={"uri": INFO, "after": first_page["next"]}).json()
+    assert [(each["uri"], each["reference"], each["leads"]) for each in second_page["referrers"]] == [
         (DATA, "weak", False)
     ]
 
 
 @pytest.mark.parametrize(
-    ("address", "status", "told"),
+    ("address", "status", "message"),
     [
         ("/classes/Provder", 404, "did you mean 'Provider'?"),
         (f"/resource?uri={DOC}%23hots", 404, f"did you mean '{HOST}'?"),
@@ -105,40 +109,42 @@ def test_for_machines(client: httpx.Client) -> None:
         (f"/resource?uri={DOC}%23host&after=x", 422, "not a cursor of a page"),
     ],
 )
-def test_what_is_wrong_is_said(client: httpx.Client, address: str, status: int, told: str) -> None:
+def test_browse_invalid_request_is_rejected_as_json_and_page(
+    client: httpx.Client, address: str, status: int, message: str
+) -> None:
     answer = client.get(f"/metadata{address}")
-    assert (answer.status_code, told in answer.json()["message"]) == (status, True)
+    assert (answer.status_code, message in answer.json()["message"]) == (status, True)
     page = client.get("/browse" + address.replace("/classes/", "/class/"))
     assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
     assert "/browse" in Reader(page.text).links
 
 
-def test_from_page_to_page(client: httpx.Client) -> None:
-    """Everything that is there is reached from the first page by links alone, and every page is one."""
-    waiting, seen = ["/browse"], set[str]()
-    while waiting:
-        address = waiting.pop()
-        if address in seen:
+def test_browse_pages_link_to_every_resource(client: httpx.Client) -> None:
+    """All pages and resources are reachable by links from the first page, and each page is well-formed."""
+    pending, visited = ["/browse"], set[str]()
+    while pending:
+        address = pending.pop()
+        if address in visited:
             continue
-        seen.add(address)
+        visited.add(address)
         answer = client.get(address)
         assert (answer.status_code, "none" in address) in ((200, False), (404, True))
         if answer.headers["content-type"].startswith("text/html"):
             assert "script" not in answer.headers["content-security-policy"]
-            found = Reader(answer.text)
-            assert not found.tags & {"script", "style", "img", "b"}
-            waiting += found.links
-    resources = {str(httpx.URL(address).params["uri"]) for address in seen if "/resource" in address}
+            page = Reader(answer.text)
+            assert not page.tags & {"script", "style", "img", "b"}
+            pending += page.links
+    resources = {str(httpx.URL(address).params["uri"]) for address in visited if "/resource" in address}
     assert resources == {HOST, INFO, DATA, f"{OTHER}#both", f"{DOC}#none"}
     assert {
         "/browse",
         "/console/static/console.css",
         "/browse/class/Both",
         "/browse/class/Information",
-    } < seen
+    } < visited
 
 
-def test_long_lists_are_pages(client: httpx.Client) -> None:
+def test_browse_long_list_is_paginated(client: httpx.Client) -> None:
     page = client.get("/browse/class/Provider?limit=2").text
     (following,) = [each for each in Reader(page).links if "after=" in each]
     rest = Reader(client.get(following).text).links
@@ -153,7 +159,7 @@ def test_metadata_values_are_shown_as_text(client: httpx.Client) -> None:
     assert evil.status_code == 404 and "<script>" not in evil.text
 
 
-def test_suggested_rule_matches_the_shown_resources(client: httpx.Client, store: Store) -> None:
+def test_browse_suggested_rule_matches_shown_resources(client: httpx.Client, store: Store) -> None:
     for address, expected in (
         (f"/browse/resource?uri={DOC}%23host", {HOST}),
         ("/browse/class/DataProvider", {DATA, f"{OTHER}#both"}),
@@ -165,7 +171,7 @@ def test_suggested_rule_matches_the_shown_resources(client: httpx.Client, store:
         assert re.fullmatch(r"tidings provider pick \S+ --as NAME", command)
 
 
-def test_without_a_schema_and_without_resources(store: Store) -> None:
+def test_browse_without_schema_or_resources_states_so(store: Store) -> None:
     with served(router_for(store, TrustPolicy(None))) as address:
         assert httpx.get(f"{address}/metadata/classes").status_code == 409
         assert "no schema for metadata yet" in httpx.get(f"{address}/browse").text
@@ -173,7 +179,7 @@ def test_without_a_schema_and_without_resources(store: Store) -> None:
         assert "No resources." in httpx.get(f"{address}/browse/class/X").text
 
 
-def test_with_a_token(store: Store) -> None:
+def test_browse_with_service_token_requires_it(store: Store) -> None:
     fill(Provider(store))
     with served(router_for(store, TrustPolicy("secret"))) as address:
         assert httpx.get(f"{address}/metadata/classes").status_code == 401
@@ -185,12 +191,12 @@ def test_with_a_token(store: Store) -> None:
         assert httpx.get(f"{address}/metadata/classes", headers=bearer).status_code == 200
 
 
-def test_administrators_need_no_other_token(store: Store) -> None:
+def test_browse_administrator_token_is_accepted(store: Store) -> None:
     fill(Provider(store))
     access = Access(store)
     root, ana = access.make("root", ["administer"]), access.make("phone", ["subscribe"], "ana")
     with served(router_for(store, TrustPolicy("secret", access=access))) as address:
-        for given, status in ((root.secret, 200), (ana.secret, 403), ("tdg_other", 401), ("secret", 200)):
-            assert httpx.get(f"{address}/browse", auth=("anybody", given)).status_code == status
-            bearer = {"Authorization": f"Bearer {given}"}
+        for secret, status in ((root.secret, 200), (ana.secret, 403), ("tdg_other", 401), ("secret", 200)):
+            assert httpx.get(f"{address}/browse", auth=("anybody", secret)).status_code == status
+            bearer = {"Authorization": f"Bearer {secret}"}
             assert httpx.get(f"{address}/metadata/classes", headers=bearer).status_code == status

@@ -1,4 +1,4 @@
-"""A provider over HTTP, on a real server: documents, the schema, and what repositories ask for."""
+"""A provider over HTTP, on a real server: documents, the schema, rules and the log."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def client(empty: httpx.Client) -> httpx.Client:
     return with_schema(empty)
 
 
-def rules(client: httpx.Client, **texts: str) -> httpx.Response:
+def put_rules(client: httpx.Client, **texts: str) -> httpx.Response:
     return client.put(f"{MINE}/rules", json=texts)
 
 
-def test_a_document_is_registered_and_removed(client: httpx.Client) -> None:
-    rules(client, large=LARGE)
+def test_document_register_change_and_delete_report_changes_and_moves(client: httpx.Client) -> None:
+    put_rules(client, large=LARGE)
     move = {"rule": "passau/large", "uri": f"{DOC}#host"}
     counts = {"new": 0, "changed": 0, "deleted": 0, "unchanged": 0}
     assert register(client).json() == {
@@ -72,10 +72,10 @@ def test_a_document_is_registered_and_removed(client: httpx.Client) -> None:
         "moves": [move | {"kind": "left"}],
     }
     assert client.get("/metadata/documents").json() == [{"uri": DOC, "resources": 2}]
-    gone = client.delete("/metadata/documents", params={"uri": DOC}).json()
-    assert gone == {"uri": DOC, "position": 4, "changes": counts | {"deleted": 2}, "moves": []}
-    again = client.delete("/metadata/documents", params={"uri": DOC})
-    assert (again.status_code, again.json()["error"]) == (404, "Absent")
+    removal = client.delete("/metadata/documents", params={"uri": DOC}).json()
+    assert removal == {"uri": DOC, "position": 4, "changes": counts | {"deleted": 2}, "moves": []}
+    repeated = client.delete("/metadata/documents", params={"uri": DOC})
+    assert (repeated.status_code, repeated.json()["error"]) == (404, "NotFound")
     assert client.get("/metadata/status").json()["head"] == 4
     assert client.get("/metadata/documents").json() == []
 
@@ -86,11 +86,11 @@ def test_metadata_schema_is_returned_as_loaded(client: httpx.Client) -> None:
     assert answer.headers["content-type"].startswith("text/turtle")
 
 
-def test_the_status(client: httpx.Client, store: Store) -> None:
+def test_metadata_status_counts_documents_resources_and_rules(client: httpx.Client, store: Store) -> None:
     register(client)
-    rules(client, large=LARGE)
-    found = client.get("/metadata/status").json()
-    assert found == {
+    put_rules(client, large=LARGE)
+    status = client.get("/metadata/status").json()
+    assert status == {
         "provider": Provider(store).id,
         "position": 2,
         "head": 2,
@@ -104,9 +104,9 @@ def test_the_status(client: httpx.Client, store: Store) -> None:
     }
 
 
-def test_two_repositories_may_call_their_rules_the_same(client: httpx.Client) -> None:
+def test_rules_of_two_repositories_may_share_names(client: httpx.Client) -> None:
     other = "/metadata/repositories/munich"
-    rules(client, mine=LARGE)
+    put_rules(client, mine=LARGE)
     client.put(f"{other}/rules", json={"mine": "search ServerInformation s register s"})
     register(client)
     assert client.get(f"{MINE}/state").json()["members"] == {"mine": [f"{DOC}#host"]}
@@ -114,15 +114,15 @@ def test_two_repositories_may_call_their_rules_the_same(client: httpx.Client) ->
     assert client.get(f"{other}/rules").json() == {"mine": "search ServerInformation s register s"}
 
 
-def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
+def test_put_rules_removes_missing_rules(client: httpx.Client) -> None:
     register(client)
-    rules(client, large=LARGE, all="search CycleProvider c register c")
-    rules(client, all="search CycleProvider c register c")
+    put_rules(client, large=LARGE, all="search CycleProvider c register c")
+    put_rules(client, all="search CycleProvider c register c")
     assert client.get(f"{MINE}/state").json()["members"] == {"all": [f"{DOC}#host"]}
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "more", "status", "told"),
+    ("method", "path", "more", "status", "message"),
     [
         ("GET", f"{MINE}/changes?after=-1", {}, 400, "after"),
         ("GET", f"{MINE}/changes?after=x", {}, 400, "after"),
@@ -153,21 +153,21 @@ def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
     ],
 )
 def test_metadata_errors_are_problem_details(
-    client: httpx.Client, method: str, path: str, more: dict, status: int, told: str
+    client: httpx.Client, method: str, path: str, more: dict, status: int, message: str
 ) -> None:
     answer = client.request(method, path, **more)
     assert answer.status_code == status, answer.text
-    assert told in answer.json()["message"] and answer.json()["error"]
+    assert message in answer.json()["message"] and answer.json()["error"]
     assert client.get("/metadata/status").json()["position"] == 1
 
 
-def test_a_body_is_limited(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_body_over_limit_is_rejected(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_routes, "MAX_DOCUMENT_BYTES", 100)
     assert register(client).status_code == 413
 
 
-def test_incomplete_metadata_body_is_refused() -> None:
-    """It is no failure of the server, which would be in the log with all its calls."""
+def test_read_body_incomplete_is_rejected() -> None:
+    """A client error, not a server failure, which would be logged with a traceback."""
     parts = iter(({"type": "http.request", "body": b"@pre", "more_body": True}, {"type": "http.disconnect"}))
 
     async def receive() -> dict:
@@ -178,25 +178,25 @@ def test_incomplete_metadata_body_is_refused() -> None:
     assert refused.value.status == 400
 
 
-def test_before_there_is_a_schema(empty: httpx.Client) -> None:
+def test_metadata_without_schema_rejects_documents_and_rules(empty: httpx.Client) -> None:
     assert empty.get("/metadata/schema").status_code == 404
     assert register(empty).status_code == 409
-    assert rules(empty, large=LARGE).status_code == 409
+    assert put_rules(empty, large=LARGE).status_code == 409
     assert empty.get(f"{MINE}/state").json()["members"] == {}
 
 
-def test_metadata_without_the_token_answers_401(store: Store) -> None:
+def test_metadata_without_token_answers_401(store: Store) -> None:
     with provided(store, token="secret") as client:
         assert client.get("/metadata/status").status_code == 401
         assert client.get("/metadata/status", headers={"Authorization": "Bearer secret"}).status_code == 200
 
 
-def test_a_page_of_another_site_is_sent_away(client: httpx.Client) -> None:
-    """A browser asks this machine under the name of that site."""
+def test_metadata_foreign_host_header_answers_401(client: httpx.Client) -> None:
+    """DNS rebinding: a browser sends requests to this machine under the name of another site."""
     assert client.get("/metadata/status", headers={"Host": "evil.example"}).status_code == 401
 
 
-def test_the_log_is_read_page_by_page(client: httpx.Client, store: Store) -> None:
+def test_metadata_log_is_paginated(client: httpx.Client, store: Store) -> None:
     register(client)
     client.delete("/metadata/documents", params={"uri": DOC})
     page = page_from_json(client.get("/metadata/log", params={"limit": 2}).json())
@@ -209,7 +209,7 @@ def test_the_log_is_read_page_by_page(client: httpx.Client, store: Store) -> Non
     assert client.get("/metadata/log?after=3").json()["entries"] == []
 
 
-def test_a_page_of_the_log_has_not_too_many_bytes(client: httpx.Client, store: Store) -> None:
+def test_replication_page_is_bounded_by_bytes(client: httpx.Client, store: Store) -> None:
     for _ in range(3):
         register(client)
     size = len(HOST.read_bytes())
@@ -217,21 +217,21 @@ def test_a_page_of_the_log_has_not_too_many_bytes(client: httpx.Client, store: S
     assert [each.position for each in store.replication.page(1, 10, 1).entries] == [2]
 
 
-def test_a_log_that_begins_later(client: httpx.Client, store: Store) -> None:
+def test_metadata_log_trimmed_cursor_answers_410(client: httpx.Client, store: Store) -> None:
     register(client)
     store.metadata.log.trim(1)
-    gone = client.get("/metadata/log")
-    assert gone.status_code == 410 and gone.json()["hint"] == "start with a snapshot"
+    answer = client.get("/metadata/log")
+    assert answer.status_code == 410 and answer.json()["hint"] == "start with a snapshot"
     assert client.get("/metadata/log?after=1").json()["first"] == 2
 
 
-def test_the_log_is_waited_for(client: httpx.Client) -> None:
+def test_metadata_log_wait_returns_new_entry(client: httpx.Client) -> None:
     with ThreadPoolExecutor() as pool:
-        asked = pool.submit(client.get, "/metadata/log", params={"after": 1, "wait": 30})
+        response = pool.submit(client.get, "/metadata/log", params={"after": 1, "wait": 30})
         register(client)
-        assert [each["position"] for each in asked.result().json()["entries"]] == [2]
+        assert [each["position"] for each in response.result().json()["entries"]] == [2]
 
 
-@pytest.mark.parametrize("asked", ["after=-1", "limit=0", "limit=1001", "wait=31", "wait=inf"])
-def test_metadata_log_with_invalid_parameters_answers_400(client: httpx.Client, asked: str) -> None:
-    assert client.get(f"/metadata/log?{asked}").status_code == 400
+@pytest.mark.parametrize("query", ["after=-1", "limit=0", "limit=1001", "wait=31", "wait=inf"])
+def test_metadata_log_with_invalid_parameters_answers_400(client: httpx.Client, query: str) -> None:
+    assert client.get(f"/metadata/log?{query}").status_code == 400

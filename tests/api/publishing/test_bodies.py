@@ -1,4 +1,4 @@
-"""Bodies that are too long, compressed, cut off or that never come."""
+"""Request bodies that are too long, compressed, cut off, or never sent."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.api.publishing.posting import CONTEXT, post
+from tests.api.publishing.publish_request import CONTEXT, post
 from tests.support.servers.api_server import Service
 from tidings.api import request_body
 
 
-def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
-    """Nobody says how long it is: it is refused as soon as it is too long, and all that came is let go."""
+def test_publish_body_over_limit_is_rejected_and_memory_released(service: Service) -> None:
+    """A body without Content-Length is rejected as soon as it exceeds the limit, and its memory is released."""
     endless = (b"x" * 10_000 for _ in range(1_000))
     with pytest.raises((httpx.HTTPStatusError, httpx.TransportError)) as refused:
         answer = service.shop.post(
@@ -29,8 +29,8 @@ def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
         assert post(service, "x" * 190_000, "application/json").status_code == 422, "nothing is left of them"
 
 
-def test_encoded_body_is_refused(service: Service) -> None:
-    """What is compressed would be published so, if its kind is nobody's business: it is refused wherever a body is."""
+def test_request_with_content_encoding_is_rejected(service: Service) -> None:
+    """A compressed body of an unknown media type would be published as it is, so each endpoint rejects it."""
     squeezed, headers = gzip.compress(b"{}"), {"Content-Encoding": "gzip"}
     context = {name.replace("_", "-"): value for name, value in CONTEXT.items()} | headers
     ana = service.caller("ana")
@@ -45,7 +45,7 @@ def test_encoded_body_is_refused(service: Service) -> None:
     assert service.shop.post("/v1/publications", content=b"{}", headers=plain).status_code == 201
 
 
-def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:
+def test_publish_truncated_body_publishes_nothing(service: Service) -> None:
     head = service.tidings.store.journal.head()
     to = urlsplit(service.address)
     bearer = service.shop.headers["authorization"]
@@ -57,10 +57,8 @@ def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:
     assert post(service, '{"price": 7}', "application/json").json()["position"] == head + 1
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What came of it counts against what all bodies may hold: whoever stops sending would keep others out."""
+def test_publish_stalled_body_answers_408(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Received bytes count against the memory for all bodies, so a client that stops sending would block others."""
     monkeypatch.setattr(request_body, "BODY_SECONDS", 0.05)
     to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
     with socket.create_connection((to.hostname, to.port)) as connection:
@@ -75,10 +73,10 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 @pytest.mark.parametrize(
     ("length", "drop"), [("Content-Length: 100000", b" "), ("Transfer-Encoding: chunked", b"1\r\n \r\n")]
 )
-def test_slow_body_is_refused(
+def test_publish_slow_body_answers_408(
     service: Service, monkeypatch: pytest.MonkeyPatch, length: str, drop: bytes
 ) -> None:
-    """No pause is long, and yet the body would take days."""
+    """No pause is long, yet the whole body would take days."""
     monkeypatch.setattr(request_body, "BODY_SECONDS", 0.5)
     to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
     with socket.create_connection((to.hostname, to.port)) as connection:

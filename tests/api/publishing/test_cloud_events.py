@@ -1,4 +1,4 @@
-"""Publishing CloudEvents over HTTP: whole, with their attributes in headers, and many in a batch."""
+"""Publishing CloudEvents over HTTP: in structured mode, in binary mode, and in batches."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.api.publishing.posting import CONTEXT, EVENT, post
+from tests.api.publishing.publish_request import CONTEXT, EVENT, post
 from tests.support.servers.api_server import Service
 
 
-def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) -> None:
+def test_publish_cloud_event_keeps_its_id_in_both_modes(service: Service) -> None:
     structured = post(service, json.dumps(EVENT), "application/cloudevents+json")
     assert (structured.status_code, structured.json()["id"]) == (201, "ce-1")
     assert post(service, json.dumps(EVENT), "application/cloudevents+json").status_code == 200
     context = {"ce_specversion": "1.0", "ce_id": "ce-b", "ce_source": "/shop", "ce_type": "s%C3%A4le"}
     binary = post(service, '{"price": 5.00}', "application/json", **context)
     assert (binary.status_code, binary.json()["id"]) == (201, "ce-b")
-    kept = service.tidings.store.journal.find("ce-b")
-    assert kept and kept.media_type == "application/cloudevents+json"
-    assert json.loads(kept.body)["type"] == "säle" and b'"data":{"price": 5.00}' in kept.body
+    publication = service.tidings.store.journal.find("ce-b")
+    assert publication and publication.media_type == "application/cloudevents+json"
+    assert json.loads(publication.body)["type"] == "säle" and b'"data":{"price": 5.00}' in publication.body
     assert post(service, '{"price": 5.00}', "application/json", **context).status_code == 200
     assert post(service, '{"price": 6}', "application/json", **context).status_code == 409
     document = post(service, "<a/>", "application/xml", **(context | {"ce_id": "ce-x"}))
@@ -38,15 +38,17 @@ def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) ->
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
-def test_cloud_event_is_detected_in_all_modes(service: Service, kind: str) -> None:
-    """It has a `specversion`, that is enough: its id is the publication's, and it is accepted once."""
+def test_publish_json_with_specversion_is_cloud_event(service: Service, kind: str) -> None:
+    """An event with a `specversion` is a CloudEvent: its id becomes the id of the publication, which is accepted
+    once.
+    """
     event = EVENT | {"id": f"as {kind}"}
     first, again = (_outcome(post(service, json.dumps(event), kind)) for _ in range(2))
     assert (first["id"], first["new"], again["new"]) == (event["id"], True, False)
     whole = post(service, json.dumps(event), "application/cloudevents+json")
     assert (whole.status_code, whole.json()["new"]) == (200, False)
     other = _outcome(post(service, json.dumps(event | {"type": "other"}), kind))
-    assert (other["status"], other["error"]) == (409, "IdTaken")
+    assert (other["status"], other["error"]) == (409, "IdConflict")
     escaped = json.dumps(event | {"id": f"escaped {kind}"}).replace("specversion", "\\u0073pecversion")
     assert _outcome(post(service, escaped, kind))["id"] == f"escaped {kind}"
     looks_like_one = {"id": "7", "cloudevent": {"specversion": "1.0", "id": "7"}}
@@ -54,16 +56,16 @@ def test_cloud_event_is_detected_in_all_modes(service: Service, kind: str) -> No
 
 
 def _outcome(answer: httpx.Response) -> dict[str, Any]:
-    """What became of the one that was sent."""
-    told = answer.json()
-    [outcome] = told.get("outcomes", [told])
-    found: dict[str, Any] = outcome.get("problem", outcome)
-    return found
+    """Return the outcome of the only publication of a request."""
+    payload = answer.json()
+    [outcome] = payload.get("outcomes", [payload])
+    details: dict[str, Any] = outcome.get("problem", outcome)
+    return details
 
 
-def test_id_parameter_overrides_the_cloud_event_id(service: Service) -> None:
-    said = post(service, json.dumps(EVENT), "application/json", id="said")
-    assert said.json()["id"] == "said"
+def test_publish_id_parameter_overrides_cloud_event_id(service: Service) -> None:
+    overridden = post(service, json.dumps(EVENT), "application/json", id="said")
+    assert overridden.json()["id"] == "said"
     lines = [EVENT | {"lot": "lot-ce"}, EVENT | {"id": "no lot"}]
     body = "\n".join(json.dumps(line) for line in lines)
     named = service.shop.post(
@@ -75,8 +77,8 @@ def test_id_parameter_overrides_the_cloud_event_id(service: Service) -> None:
     assert [one["id"] for one in named.json()["outcomes"]] == ["lot-ce", "no lot"]
 
 
-def test_cloud_event_mode_follows_the_media_type(service: Service) -> None:
-    """One that is whole may say them in headers, too; lines in the binary mode are the data of one event."""
+def test_publish_cloud_event_mode_follows_media_type(service: Service) -> None:
+    """Structured mode ignores `ce-` headers; JSON Lines in binary mode are the data of one event."""
     whole = post(service, json.dumps(EVENT | {"id": "ce-w"}), "application/cloudevents+json", **CONTEXT)
     assert (whole.status_code, whole.json()["id"]) == (201, "ce-w")
     batch = json.dumps([EVENT | {"id": "ce-v"}])
@@ -84,8 +86,8 @@ def test_cloud_event_mode_follows_the_media_type(service: Service) -> None:
     assert [one["id"] for one in several.json()["outcomes"]] == ["ce-v"]
     lines = post(service, '{"a": 1}\n{"a": 2}\n', "application/x-ndjson", **CONTEXT)
     assert (lines.status_code, lines.json()["id"]) == (201, "ce-h")
-    kept = service.tidings.store.journal.find("ce-h")
-    assert kept and json.loads(kept.body)["datacontenttype"] == "application/x-ndjson"
+    publication = service.tidings.store.journal.find("ce-h")
+    assert publication and json.loads(publication.body)["datacontenttype"] == "application/x-ndjson"
     none = post(service, json.dumps({"id": "ce-n", "source": "/shop"}), "application/cloudevents+json")
     assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
 
@@ -102,27 +104,31 @@ def test_cloud_event_mode_follows_the_media_type(service: Service) -> None:
         (b"\xfc", None),
     ],
 )
-def test_headers_of_cloud_events(service: Service, value: bytes, subject: str | None) -> None:
-    """What the HTTP binding says of their values: quotes are taken off, percents decoded once, UTF-8 or nothing."""
+def test_publish_cloud_event_header_values_are_decoded(
+    service: Service, value: bytes, subject: str | None
+) -> None:
+    """As the HTTP binding defines: quotes are removed, percents decoded once, and invalid UTF-8 is rejected."""
     id = value.hex()
     headers = [(b"ce-subject", value), (b"ce-id", id.encode()), (b"content-type", b"application/json")]
     headers += [(b"ce-specversion", b"1.0"), (b"ce-source", b"/shop"), (b"ce-type", b"sale")]
     answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
-    kept = service.tidings.store.journal.find(id)
+    publication = service.tidings.store.journal.find(id)
     if subject is None:
-        assert (answer.status_code, answer.json()["where"], kept) == (422, "ce-subject", None)
+        assert (answer.status_code, answer.json()["where"], publication) == (422, "ce-subject", None)
     else:
-        assert answer.status_code == 201 and kept and json.loads(kept.body)["subject"] == subject
+        assert (
+            answer.status_code == 201 and publication and json.loads(publication.body)["subject"] == subject
+        )
 
 
-def test_repeated_cloud_event_header_is_refused(service: Service) -> None:
+def test_publish_repeated_cloud_event_header_is_rejected(service: Service) -> None:
     headers = [("ce-specversion", "1.0"), ("ce-source", "/shop"), ("ce-type", "sale")]
     headers += [("ce-id", "one"), ("ce-id", "other")]
     answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
     assert (answer.status_code, answer.json()["where"]) == (422, "ce-id")
 
 
-def test_a_batch_of_cloud_events(service: Service) -> None:
+def test_publish_cloud_event_batch_has_one_outcome_per_event(service: Service) -> None:
     batch = [EVENT | {"id": f"b-{n}"} for n in range(3)] + [{"id": "no event"}]
     kind = "application/cloudevents-batch+json"
     answer = post(service, json.dumps(batch), kind)
@@ -145,17 +151,17 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
         ("application/octet-stream", "ab", {"data_base64": "YWI="}),
     ],
 )
-def test_text_is_the_same_in_both_modes(
+def test_publish_text_data_is_stored_alike_in_both_modes(
     service: Service, kind: str, body: str | bytes, paths: dict[str, str]
 ) -> None:
-    """SDKs for Go, JavaScript and Python send text in the structured mode as a string, that for Java in Base64: what
-    asks for `data` finds it there, and in the binary mode, too.
+    """SDKs for Go, JavaScript and Python send text in structured mode as a string, the SDK for Java as Base64. A
+    path to `data` finds it in both, and in binary mode.
     """
     id = f"text as {kind} {body!r}"
     context = {"ce_specversion": "1.0", "ce_id": quote(id), "ce_source": "/shop", "ce_type": "note"}
     assert post(service, body, kind, **context).status_code == 201
-    kept = service.tidings.store.journal.find(id)
-    assert kept and json.loads(kept.body) == paths | {
+    publication = service.tidings.store.journal.find(id)
+    assert publication and json.loads(publication.body) == paths | {
         "specversion": "1.0",
         "id": id,
         "source": "/shop",
@@ -164,13 +170,13 @@ def test_text_is_the_same_in_both_modes(
     }
 
 
-def test_sources_may_all_count_from_one(service: Service) -> None:
-    """An id is unique within its source: no event is refused because another source has used it."""
+def test_publish_same_event_id_of_several_sources_gives_distinct_ids(service: Service) -> None:
+    """An id is unique within its source, so an event is not rejected because another source used its id."""
     one, other, third = (EVENT | {"id": "c-1", "source": source} for source in ("/one", "/other", "/third"))
     batch, kind = "application/cloudevents-batch+json", "application/cloudevents+json"
-    told = post(service, json.dumps([one, other]), batch).json()
-    ids = [outcome["id"] for outcome in told["outcomes"]]
-    assert (told["published"], told["refused"], ids[0]) == (2, 0, "c-1")
+    payload = post(service, json.dumps([one, other]), batch).json()
+    ids = [outcome["id"] for outcome in payload["outcomes"]]
+    assert (payload["published"], payload["refused"], ids[0]) == (2, 0, "c-1")
     assert ids[1].startswith("c-1~") and ids[1] != "c-1~"
     again = [post(service, json.dumps(event, separators=(",", ":")), kind) for event in (one, other)]
     assert [(answer.status_code, answer.json()["id"]) for answer in again] == [(200, id) for id in ids]
@@ -184,5 +190,5 @@ def test_sources_may_all_count_from_one(service: Service) -> None:
     assert post(service, json.dumps(other), kind, id="c-1").status_code == 409, (
         "an id that is given is that one"
     )
-    kept = service.tidings.store.journal.find(ids[1])
-    assert kept and json.loads(kept.body)["source"] == "/other"
+    publication = service.tidings.store.journal.find(ids[1])
+    assert publication and json.loads(publication.body)["source"] == "/other"

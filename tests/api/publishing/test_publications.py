@@ -1,4 +1,4 @@
-"""Publishing over HTTP, on a real server: every kind, once each, and what is refused."""
+"""Publishing over HTTP, on a real server: all kinds, idempotency, and rejected requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.api.publishing.posting import EVENT, post
+from tests.api.publishing.publish_request import EVENT, post
 from tests.support.guesses import Guesses
 from tests.support.paths import ROOT
 from tests.support.servers.api_server import Service, served_api
@@ -32,17 +32,17 @@ LOOKS_LIKE_LINES = (
 )
 
 
-def test_one_is_durable_and_once(service: Service) -> None:
+def test_publish_same_id_again_is_idempotent(service: Service) -> None:
     answer = post(service, '{"price": 5}', "application/json", id="once")
     assert answer.status_code == 201
     position = answer.json()["position"]
     assert answer.json() == {"id": "once", "position": position, "new": True}
-    found = service.tidings.store.journal.find("once")
-    assert found and found.position == position
+    publication = service.tidings.store.journal.find("once")
+    assert publication and publication.position == position
     again = post(service, '{"price": 5}', "application/json", Idempotency_Key='"once"')
     assert (again.status_code, again.json()) == (200, {"id": "once", "position": position, "new": False})
     other = post(service, '{"price": 6}', "application/json", id="once")
-    assert (other.status_code, other.json()["error"]) == (409, "IdTaken")
+    assert (other.status_code, other.json()["error"]) == (409, "IdConflict")
     assert other.headers["content-type"] == "application/problem+json"
     read = service.shop.get(answer.headers["location"]).json()
     assert (
@@ -71,11 +71,14 @@ def test_one_is_durable_and_once(service: Service) -> None:
         ("application/ld+json", '{"@id": "http://e.org/a", "http://e.org/p": "x"}'),
     ],
 )
-def test_every_kind_alone(service: Service, kind: str, body: str) -> None:
+def test_publish_every_media_type_stores_body_unchanged(service: Service, kind: str, body: str) -> None:
     answer = post(service, body, kind)
     assert answer.status_code == 201, answer.text
-    kept = service.tidings.store.journal.find(answer.json()["id"])
-    assert kept and (kept.media_type, kept.body) == (kind.partition(";")[0], body.encode())
+    publication = service.tidings.store.journal.find(answer.json()["id"])
+    assert publication and (publication.media_type, publication.body) == (
+        kind.partition(";")[0],
+        body.encode(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,23 +89,25 @@ def test_every_kind_alone(service: Service, kind: str, body: str) -> None:
         ("application/rss+xml", RSS, 2),
     ],
 )
-def test_file_with_several_graphs_publishes_each(service: Service, kind: str, body: str, count: int) -> None:
+def test_publish_file_with_several_graphs_publishes_each(
+    service: Service, kind: str, body: str, count: int
+) -> None:
     first = post(service, body, kind, id=kind)
     again = post(service, body, kind, id=kind)
     assert (first.status_code, again.status_code) == (201, 200)
-    told = first.json().get("publications") or [first.json()]
-    assert [one["id"] for one in told] == [f"{kind}-{n}" for n in range(1, count + 1)]
+    payload = first.json().get("publications") or [first.json()]
+    assert [one["id"] for one in payload] == [f"{kind}-{n}" for n in range(1, count + 1)]
     assert service.tidings.store.journal.find(f"{kind}-1").media_type == "application/n-triples"  # type: ignore[union-attr]
 
 
-def test_a_base_for_relative_addresses(service: Service) -> None:
+def test_publish_base_parameter_resolves_relative_iris(service: Service) -> None:
     answer = post(service, "<a> <p> 'x' .", "text/turtle", base="http://e.org/")
-    kept = service.tidings.store.journal.find(answer.json()["id"])
-    assert kept and kept.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
+    publication = service.tidings.store.journal.find(answer.json()["id"])
+    assert publication and publication.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
 
 
-def test_publication_id_that_is_invalid_or_repeated_is_refused(service: Service) -> None:
-    """All bytes that are no UTF-8 would be one id, and of two ids the last would count: something would be lost."""
+def test_publish_invalid_or_repeated_id_is_rejected(service: Service) -> None:
+    """Ids with invalid UTF-8 would all be one id, and of two ids the last would win: publications would be lost."""
     for query in (b"id=%ff", b"id=%ED%A0%80", b"id=a&id=b", b"id=a&id=a", b"base=%C0%A0"):
         where = httpx.URL(f"{service.address}/v1/publications").copy_with(query=query)
         answer = service.shop.post(where, content=b"{}", headers={"Content-Type": "application/json"})
@@ -117,17 +122,17 @@ def test_publication_id_that_is_invalid_or_repeated_is_refused(service: Service)
     assert service.tidings.store.journal.find("a") is None
 
 
-def test_bulk_publish_outcomes_are_independent(service: Service) -> None:
+def test_publish_lines_outcomes_are_independent(service: Service) -> None:
     lines = b'{"lot": "l-1", "a": 1}\n\n{"lot": "l-2", broken\n{"lot": "l-1", "a": 1}\n'
     lines += b'{"lot": "l-1", "a": 2}\n{"a": NaN}\n'
     answer = post(service, lines, "application/x-ndjson", id_field="lot")
     assert answer.status_code == 207
-    told = answer.json()
-    assert (told["published"], told["known"], told["refused"]) == (1, 1, 3)
-    assert [one["line"] for one in told["outcomes"]] == [1, 3, 4, 5, 6]
-    assert told["outcomes"][0]["id"] == "l-1" and told["outcomes"][0]["new"]
-    assert [one["problem"]["status"] for one in told["outcomes"] if "problem" in one] == [422, 409, 422]
-    assert told["outcomes"][1]["problem"]["place"]["column"]
+    payload = answer.json()
+    assert (payload["published"], payload["known"], payload["refused"]) == (1, 1, 3)
+    assert [one["line"] for one in payload["outcomes"]] == [1, 3, 4, 5, 6]
+    assert payload["outcomes"][0]["id"] == "l-1" and payload["outcomes"][0]["new"]
+    assert [one["problem"]["status"] for one in payload["outcomes"] if "problem" in one] == [422, 409, 422]
+    assert payload["outcomes"][1]["problem"]["place"]["column"]
     headers = {"Content-Type": "application/jsonl", "Accept": "application/x-ndjson"}
     streamed = service.shop.post("/v1/publications", content=b'{"a": 1}\n{"a": 2}', headers=headers)
     assert streamed.status_code == 201
@@ -170,7 +175,7 @@ def test_bulk_publish_outcomes_are_independent(service: Service) -> None:
         ("", '{"a": 1}\n{"a": 2}\n', 415, LOOKS_LIKE_LINES),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_publish_invalid_body_is_rejected(
     service: Service, kind: str, body: bytes | str, status: int, what: str
 ) -> None:
     answer = post(service, body, kind)
@@ -179,11 +184,11 @@ def test_what_is_wrong_is_said(
     assert what in answer.json()["message"]
 
 
-def test_empty_graph_is_a_publication(service: Service) -> None:
+def test_publish_empty_graph_is_accepted(service: Service) -> None:
     assert post(service, "@prefix e: <http://e.example/> . # nothing", "text/turtle").status_code == 201
 
 
-def test_concurrent_publishers_of_one_id(service: Service) -> None:
+def test_publish_same_id_concurrently_accepts_one_body(service: Service) -> None:
     def publish(number: int) -> tuple[int, int]:
         body = json.dumps({"price": number % 2})
         answer = post(service, body, "application/json", id="race")
@@ -191,9 +196,9 @@ def test_concurrent_publishers_of_one_id(service: Service) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         outcomes = list(threads.map(publish, range(40)))
-    kept = service.tidings.store.journal.find("race")
-    assert kept is not None
-    won = json.loads(kept.body)["price"]
+    publication = service.tidings.store.journal.find("race")
+    assert publication is not None
+    won = json.loads(publication.body)["price"]
     assert [status for status, price in outcomes if price == won].count(201) == 1
     assert {status for status, price in outcomes if price == won} == {200, 201}
     assert {status for status, price in outcomes if price != won} == {409}
@@ -201,7 +206,7 @@ def test_concurrent_publishers_of_one_id(service: Service) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.text(min_size=1, max_size=40), st.dictionaries(st.text(max_size=5), st.integers(0, 9), max_size=2))
-def test_the_same_id_and_body_are_one_publication(service: Service, id: str, event: dict[str, int]) -> None:
+def test_publish_any_id_and_body_is_idempotent(service: Service, id: str, event: dict[str, int]) -> None:
     id = f"h-{id}-{sorted(event.items())}"
     first = post(service, json.dumps(event), "application/json", id=id)
     if first.status_code == 400:
@@ -217,17 +222,17 @@ def test_the_same_id_and_body_are_one_publication(service: Service, id: str, eve
     assert service.shop.get(first.headers.get("location", again.headers["location"])).json()["body"] == event
 
 
-def test_publications_need_the_publish_scope(service: Service) -> None:
-    ana, nobody = service.caller("ana"), httpx.Client(base_url=service.address, trust_env=False)
+def test_publish_without_publish_scope_is_forbidden(service: Service) -> None:
+    ana, anonymous = service.caller("ana"), httpx.Client(base_url=service.address, trust_env=False)
     event = {"content": b"{}", "headers": {"Content-Type": "application/json"}}
     assert ana.post("/v1/publications", **event).status_code == 403
-    assert nobody.post("/v1/publications", **event).status_code == 401
+    assert anonymous.post("/v1/publications", **event).status_code == 401
     assert service.root.post("/v1/publications", **event).status_code == 201
     assert ana.get("/v1/publications").status_code == 403
     assert service.shop.get("/v1/publications/none").status_code == 404
 
 
-def test_the_last_ones_page_by_page(service: Service) -> None:
+def test_publications_list_is_paginated_newest_first(service: Service) -> None:
     for number in range(5):
         post(service, json.dumps({"n": number}), "application/json", id=f"page-{number}")
     post(service, json.dumps({"n": "x" * 100_000}), "application/json", id="page-large")
@@ -241,7 +246,7 @@ def test_the_last_ones_page_by_page(service: Service) -> None:
     assert service.root.get("/v1/publications", params={"limit": 0}).status_code == 400
 
 
-def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
+def test_publish_event_violating_schema_is_rejected_with_rule(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings:
         furniture = ROOT / "examples" / "furniture.yaml"
         tidings.extend_schema(furniture.read_text())
@@ -251,10 +256,10 @@ def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
             assert answer.json()["rule"] == "R2"
 
 
-def test_of_many_that_are_refused_the_first_have_hints(
+def test_publish_many_invalid_lines_only_first_have_hints(
     tmp_path: Path, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is small is looked at between two others first, where nothing is guessed: it is looked at again."""
+    """Small bodies are validated in a group commit first, where no hints are computed, and then again alone."""
     monkeypatch.setattr(suggest, "MOST", 10)
     with Tidings(tmp_path) as tidings:
         tidings.extend_schema(
@@ -266,14 +271,14 @@ def test_of_many_that_are_refused_the_first_have_hints(
             for count in (1, 20, 400):
                 lines = '{"event_type": "chair", "prise": 5}\n' * count
                 guesses.compared = 0
-                told = post(service, lines, "application/jsonl").json()["outcomes"]
-                hints = [one["problem"].get("hint") for one in told]
+                payload = post(service, lines, "application/jsonl").json()["outcomes"]
+                hints = [one["problem"].get("hint") for one in payload]
                 assert hints == (["did you mean 'prize'?"] * 5 + [None] * count)[:count]
                 assert guesses.compared == min(10, 2 * count)
 
 
-def test_new_schema_applies_to_later_publications(tmp_path: Path) -> None:
-    """Also if another process has extended it, and whether or not the service has looked at it before."""
+def test_publish_after_schema_change_uses_new_schema(tmp_path: Path) -> None:
+    """Also if another process extended the schema, and whether or not the service had read the old one."""
     chair, word = '{"event_type": "chair", "price": 5}', '{"event_type": "chair", "price": "cheap"}'
     with Tidings(tmp_path) as tidings, Tidings(tmp_path) as other, served_api(tidings) as service:
         for body in (chair, word):
@@ -292,8 +297,8 @@ def test_new_schema_applies_to_later_publications(tmp_path: Path) -> None:
         assert post(service, table, "application/json").status_code == 201
 
 
-def test_a_token_that_is_revoked_publishes_nothing_more(service: Service) -> None:
-    """Though it was good a moment ago, and whatever it comes with."""
+def test_publish_with_revoked_token_answers_401_for_any_body(service: Service) -> None:
+    """Although the token was valid a moment ago, and whatever the body."""
     head = service.tidings.store.journal.head
     bodies = [
         (b'{"a": 1}', "application/json"),
@@ -320,16 +325,16 @@ def test_a_token_that_is_revoked_publishes_nothing_more(service: Service) -> Non
 
 
 @pytest.mark.parametrize(("kind", "body"), [("application/json", b"{}"), ("application/jsonl", b"{}\n{}")])
-def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(
+def test_publish_after_concurrent_token_revocation_answers_401(
     service: Service, kind: str, body: bytes
 ) -> None:
-    """While others go on publishing, and share transactions with it."""
+    """While others go on publishing in the same transactions."""
     name, headers, is_revoked = f"busy with {kind}", {"Content-Type": kind}, Event()
     shop = service.caller(name, "publish")
     [token] = [one for one in service.tidings.store.tokens.list() if one.name == name]
 
     def publish(client: httpx.Client) -> list[tuple[bool, int]]:
-        """Whether the token was revoked before each was sent, and what was answered."""
+        """For each request: whether the token was revoked before it was sent, and the status."""
         answers: list[tuple[bool, int]] = []
         while len(answers) < 30 and 401 not in [status for _, status in answers]:
             before = is_revoked.is_set()
@@ -350,48 +355,50 @@ def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(
         assert [status for _, status in done.result()] == [201] * 30
 
 
-def test_bulk_publications_have_consecutive_positions(service: Service) -> None:
-    """Their positions follow each other, in the transactions that they share with others, and each is told its own."""
+def test_publish_lines_concurrently_get_consecutive_positions(service: Service) -> None:
+    """Positions of one request are consecutive, also in transactions that it shares, and each outcome has its own."""
     lines = {"Content-Type": "application/jsonl"}
 
     def publish(sender: int) -> list[list[tuple[str, int]]]:
-        answers = []
+        batches = []
         for turn in range(10):
             ids = [f"together-{sender}-{turn}-{n}" for n in range(5)]
             body = "\n".join(json.dumps({"id": id, "sender": sender}) for id in ids)
             url = "/v1/publications?id_field=id"
             answer = service.shop.post(url, content=body.encode(), headers=lines)
             assert answer.status_code == 201 and answer.json()["published"] == 5
-            told = [(one["id"], one["position"]) for one in answer.json()["outcomes"]]
-            assert [id for id, _ in told] == ids
-            answers.append(told)
-        return answers
+            positions = [(one["id"], one["position"]) for one in answer.json()["outcomes"]]
+            assert [id for id, _ in positions] == ids
+            batches.append(positions)
+        return batches
 
     with ThreadPoolExecutor(4) as threads:
-        done = [answer for answers in threads.map(publish, range(4)) for answer in answers]
-    for told in done:
-        first = told[0][1]
-        assert [position for _, position in told] == list(range(first, first + 5))
-        for id, position in told:
-            found = service.tidings.store.journal.find(id)
-            assert found is not None and found.position == position
+        answers = [answer for batches in threads.map(publish, range(4)) for answer in batches]
+    for positions in answers:
+        first = positions[0][1]
+        assert [position for _, position in positions] == list(range(first, first + 5))
+        for id, position in positions:
+            publication = service.tidings.store.journal.find(id)
+            assert publication is not None and publication.position == position
 
 
 @pytest.mark.parametrize(
-    ("where", "named"),
+    ("where", "arguments"),
     [
         ("id", {"id": "x" * 501}),
         ("audience", {"audience": "x" * 501}),
         ("idempotency-key", {"Idempotency_Key": "x" * 503}),
     ],
 )
-def test_a_parameter_that_is_too_long(service: Service, where: str, named: dict[str, str]) -> None:
-    answer = post(service, "{}", "application/json", **named)
+def test_publish_parameter_too_long_is_rejected(
+    service: Service, where: str, arguments: dict[str, str]
+) -> None:
+    answer = post(service, "{}", "application/json", **arguments)
     assert (answer.status_code, answer.json()["where"]) == (400, where)
     assert "characters" in answer.json()["accepted"]
 
 
-def test_labelled_publication_is_visible_with_a_grant_only(service: Service) -> None:
+def test_labelled_publication_is_visible_with_grant_only(service: Service) -> None:
     root, audiences = service.root, service.tidings.store.audiences
     json_event = "application/json"
     post(service, '{"deal": 1}', json_event, id="label-1", audience="board")
@@ -408,14 +415,14 @@ def test_labelled_publication_is_visible_with_a_grant_only(service: Service) -> 
     assert not {one["id"] for one in listed} & set(ids)
     two = post(service, "{}", json_event, ce_id="two", **context, audience="staff")
     assert two.status_code == 422
-    ana, asked = service.caller("ana"), {"text": "deal >= 1", "last": 10}
-    assert ana.post("/v1/preview", json=asked).json()["matches"] == []
+    ana, request = service.caller("ana"), {"text": "deal >= 1", "last": 10}
+    assert ana.post("/v1/preview", json=request).json()["matches"] == []
     audiences.grant("ana", "board")
-    seen = ana.post("/v1/preview", json=asked).json()["matches"]
-    assert [one["publication"]["id"] for one in seen] == ["label-4", "label-2", "label-1"]
+    matches = ana.post("/v1/preview", json=request).json()["matches"]
+    assert [one["publication"]["id"] for one in matches] == ["label-4", "label-2", "label-1"]
 
 
-def test_publications_field_id_is_the_publication_id_only_if_it_is_named(service: Service) -> None:
+def test_publish_id_field_sets_id_only_if_requested(service: Service) -> None:
     body = '{"id": "field-1", "price": 5}'
     plain = [post(service, body, "application/json").json() for _ in range(2)]
     assert [one["new"] for one in plain] == [True, True] and "field-1" not in {one["id"] for one in plain}

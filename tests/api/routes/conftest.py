@@ -1,4 +1,4 @@
-"""One application for all tests here: to fill it takes a second, and no test may change what is in it."""
+"""One application for all tests of this folder: it takes a second to fill, and no test may change its data."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         clients = {
             name: httpx.Client(base_url=at.url, headers=bearing(each)) for name, each in secrets.items()
         }
-        found = list(walk(create_app(at.context).routes))
+        routed = list(walk(create_app(at.context).routes))
         routes = [
             Route(method, path, names_of(route), getattr(route, "takes", None), is_json(route))
-            for path, route in found
+            for path, route in routed
             for method in methods_of(route)
         ]
-        sockets = [path for path, route in found if not methods_of(route)]
+        sockets = [path for path, route in routed if not methods_of(route)]
         yield Place(
-            at, routes, sockets, ids, **clients, nobody=httpx.Client(base_url=at.url), secrets=secrets
+            at, routes, sockets, ids, **clients, anonymous=httpx.Client(base_url=at.url), secrets=secrets
         )
         for client in clients.values():
             client.close()

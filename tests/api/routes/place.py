@@ -1,4 +1,4 @@
-"""The application with something of bo's everywhere that things can be, and clients with tokens of all kinds."""
+"""An application with data of subscriber bo in every table, and clients with all kinds of tokens."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow, format_instant, utc_now
 
 SECRET = "seen-by-bo-alone"
-"""Stands in everything that is bo's."""
+"""Part of everything that belongs to bo."""
 
 
 @dataclass
 class Place:
-    """The application with what is bo's in it, and clients with tokens of all kinds."""
+    """The application with data of bo, and clients with all kinds of tokens."""
 
     served: Served
     routes: Sequence[Route]
@@ -32,12 +32,12 @@ class Place:
     bo: httpx.Client
     shop: httpx.Client
     root: httpx.Client
-    nobody: httpx.Client
+    anonymous: httpx.Client
     secrets: dict[str, str] = field(default_factory=dict)
 
     @property
     def guarded(self) -> list[Route]:
-        """The routes that want a token."""
+        """The routes that require a token."""
         return [route for route in self.routes if route.path not in OPEN]
 
 
@@ -46,7 +46,7 @@ def bearing(secret: str) -> dict[str, str]:
 
 
 def fill(at: Served) -> list[str]:
-    """Put something of bo's everywhere, and give all ids and numbers that it has."""
+    """Store data of bo in every table, and return all ids and numbers of it."""
     tidings = at.context.tidings
     store = tidings.store
     subscription = tidings.subscribe("bo", f"{SECRET.replace('-', '_')} = '{SECRET}'", id="s-of-bo").id
@@ -59,12 +59,12 @@ def fill(at: Served) -> list[str]:
     store.notifications.commit_batch("test", 0, [MatchRow("p-of-bo", subscription, "bo", because)] * 2)
     store.notifications.commit_batch("test", 1, [MatchRow("p-for-all", "s-of-ana", "ana")])
     store.dead_letters.add("journal", [DeadLetter("p-of-bo", f"no {SECRET}", {}, 1, SECRET.encode())])
-    made = open_destinations(store, build_delivery_policy(at.context.settings))
-    hook = made.add("bo", "webhook", f"https://example.org/{SECRET}")
+    opened = open_destinations(store, build_delivery_policy(at.context.settings))
+    hook = opened.add("bo", "webhook", f"https://example.org/{SECRET}")
     letter = DeadDelivery(
         hook.id, subscription, "bo", "example.org", 1, 1, False, "n-1", SECRET, 3, format_instant(utc_now())
     )
     number = store.database.transact(lambda c: add_dead_delivery(c, letter))
-    made.close()
+    opened.close()
     tidings.feeds_at(at.url).listed("bo")
     return [subscription, hook.id, str(number), "p-of-bo", "1", "bo", "t-2"]

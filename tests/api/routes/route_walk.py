@@ -1,7 +1,7 @@
-"""All ways to ask the whole application, read from the application: one that is added later is tried, too.
+"""All routes of the application, read from the application itself.
 
-Whoever adds one that is open on purpose says so in `OPEN`, with the reason. All the others answer 401 without a token,
-and 401 or 403 with a token that is for something else.
+A new route is tested without further work. A route that is public on purpose is listed in `OPEN` with the reason.
+All others answer 401 without a token, and 401 or 403 with a token of another scope.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ OPEN = {
     "/feeds/{name}": "its address is the secret",
     "/feeds/{token}/archive/{number}": "its address is the secret",
     "/opml/{token}": "its address is the secret",
-    "/hub": "whoever knows the address of a feed may follow it; callbacks are asked back",
+    "/hub": "anyone with the address of a feed may follow it; callbacks are verified",
     "/RPC2": "content systems ping without a token; its other methods want one (test_pings.py)",
     "/websub/{word}": "hubs call back; the word is the secret",
-    "/console/login": "where one shows a token",
+    "/console/login": "the login form",
     "/console/logout": "forgets the cookie",
     "/console/static/{name}": "scripts and styles, the same everywhere",
     "/console/{rest:path}": "there is no such page",
@@ -37,8 +37,8 @@ OPEN = {
 
 
 ANY_TOKEN = {
-    "/console": "leads to the first page that a token is for",
-    "/console/browse": "what publications and metadata look like is for everybody with a token",
+    "/console": "redirects to the first page that the scope of the token allows",
+    "/console/browse": "any token may see the shape of publications and metadata",
     "/console/browse/schema": "the same",
     "/console/browse/taxonomies": "the same",
     "/console/browse/references": "the same",
@@ -48,7 +48,7 @@ ANY_TOKEN = {
     "/console/browse/model": "the same",
     "/console/browse/rules": "the same",
 }
-"""Routes for whoever has a token, whatever it is for, and why."""
+"""Routes that accept a token of any scope, and why."""
 
 
 PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
@@ -59,8 +59,8 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True)
 class Route:
-    """A way to ask: a method and a path with parameters; the names that its query may have, if not any; and the media
-    type that leads there, where another route has the same path.
+    """A method and a path with parameters; the names of its query parameters, if restricted; and its media type,
+    where another route has the same path.
     """
 
     method: str
@@ -68,22 +68,22 @@ class Route:
     names: frozenset[str] | None = None
     takes: str | None = None
     is_json: bool = False
-    """Whether a model is made of its body."""
+    """Whether its body is parsed into a model."""
 
     def at(self, *values: str) -> str:
-        """The path with these parameters, the last one for all that remain."""
-        given = [*values, *[values[-1]] * 9] if values else []
-        return PARAMETER.sub(lambda _: given.pop(0), self.path)
+        """Return the path with these parameters; the last one also fills the rest."""
+        remaining = [*values, *[values[-1]] * 9] if values else []
+        return PARAMETER.sub(lambda _: remaining.pop(0), self.path)
 
-    def query(self, given: dict[str, str]) -> str:
-        """What of this it takes, as a query."""
+    def query(self, values: dict[str, str]) -> str:
+        """Return those of the parameters that the route accepts, as a query string."""
         return urlencode(
-            {name: value for name, value in given.items() if self.names is None or name in self.names}
+            {name: value for name, value in values.items() if self.names is None or name in self.names}
         )
 
 
 def walk(routes: Sequence[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each route with its whole path, those of included routers, too."""
+    """Yield each route with its whole path, including those of included routers."""
     for route in routes:
         if hasattr(route, "original_router"):
             yield from walk(route.original_router.routes, prefix + route.include_context.prefix)
@@ -110,7 +110,7 @@ def is_json(route: Any) -> bool:
 
 
 def ask(client: httpx.Client, route: Route, path: str, **more: Any) -> httpx.Response:
-    """An answer. What streams is not read to its end: there is none."""
+    """Send a request and return the answer. Event streams have no end, so they are not read."""
     if route.takes:
         more["headers"] = {"Content-Type": route.takes} | more.get("headers", {})
     with client.stream(route.method, path, **more) as answer:
@@ -120,5 +120,5 @@ def ask(client: httpx.Client, route: Route, path: str, **more: Any) -> httpx.Res
 
 
 def leads_to_login(answer: httpx.Response) -> bool:
-    """What a page does, for a browser."""
+    """Whether a page redirects to the login page."""
     return answer.status_code == 303 and answer.headers["location"].startswith("/console/login")

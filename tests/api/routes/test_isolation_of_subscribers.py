@@ -1,6 +1,4 @@
-"""Nobody gets at what is somebody else's by any route: ana asks for all that is bo's, by every id and every parameter,
-and must not find a trace.
-"""
+"""Isolation of subscribers: ana requests the data of bo by every route, id and parameter, and must not find a trace."""
 
 from __future__ import annotations
 
@@ -42,27 +40,27 @@ BODIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_resources_of_other_subscribers_answer_404(place: Place) -> None:
-    """By any id, any parameter and any body: not to read it, and not to change it."""
+def test_routes_neither_disclose_nor_change_data_of_other_subscribers(place: Place) -> None:
+    """By any id, parameter and body."""
     before = state(place)
     with ThreadPoolExecutor(8) as several:
         pairs = product(place.guarded, (place.ana, place.shop))
-        list(several.map(lambda pair: try_all(*pair, place.ids), pairs))
+        list(several.map(lambda pair: check_route(*pair, place.ids), pairs))
     assert state(place) == before
 
 
-def try_all(route: Route, client: httpx.Client, ids: Sequence[str]) -> None:
+def check_route(route: Route, client: httpx.Client, ids: Sequence[str]) -> None:
     if ask(client, route, route.at("1")).status_code in REFUSED:
         return
-    for path, more in attempts(route, ids):
+    for path, more in requests_for(route, ids):
         answer = ask(client, route, path, **more)
         assert answer.status_code < 500, (route, path, more)
         if answer.is_stream_consumed:
             assert SECRET not in answer.text, (route, path, more)
 
 
-def attempts(route: Route, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All ways to ask for what is bo's by a route."""
+def requests_for(route: Route, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield all requests by which a route could give access to data of bo."""
     paths = {route.at(id, ids[2]) for id in ids}
     if route.method in ("GET", "HEAD", "DELETE"):
         yield from product(paths, ({},))
@@ -73,7 +71,7 @@ def attempts(route: Route, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, 
 
 
 def state(place: Place) -> dict[str, Any]:
-    """All that is bo's."""
+    """Return all stored data of bo."""
     store = place.served.context.tidings.store
     return {
         "subscriptions": store.subscriptions.list("bo"),
@@ -88,33 +86,33 @@ def state(place: Place) -> dict[str, Any]:
     }
 
 
-def test_bulk_lines_for_other_subscribers_are_refused(place: Place) -> None:
-    """Each line is looked at: one's own, somebody else's, and an id that is somebody else's."""
+def test_subscribe_lines_for_other_subscribers_are_rejected(place: Place) -> None:
+    """Each line is checked: one of the caller, one of another subscriber, and one with an id of another subscriber."""
     lines = b'{"text": "z = 1", "id": "a-1"}\n{"text": "z = 1", "subscriber": "bo"}\n{"text": "z = 1", "id": "s-of-bo"}'
-    told = place.ana.post(
+    answer = place.ana.post(
         "/v1/subscriptions", content=lines, headers={"Content-Type": "application/x-ndjson"}
     )
-    assert [one.get("problem", {}).get("status") for one in told.json()["outcomes"]] == [None, 403, 409]
-    assert SECRET not in told.text
+    assert [one.get("problem", {}).get("status") for one in answer.json()["outcomes"]] == [None, 403, 409]
+    assert SECRET not in answer.text
     assert place.ana.delete("/v1/subscriptions/a-1").status_code == 204
 
 
 RULE = "search CycleProvider c register c where c.serverPort > 80"
 
 
-def test_conflict_does_not_disclose_the_owner(place: Place) -> None:
-    """Ids share one name space, so that one is taken cannot be hidden; all else can: a subscription that lives, one
-    that is paused and a rule are answered in the same words.
+def test_subscribe_id_conflict_does_not_disclose_owner(place: Place) -> None:
+    """Subscribers share one namespace of ids, so a conflict cannot be hidden. An active subscription, a paused one
+    and a rule give the same answer.
     """
     Provider(place.served.context.tidings.store).load_schema(SCHEMA.body, SCHEMA.media_type)
     ids = ("s-1-of-b", "s-2-of-b", "s-3-of-b")
-    for id, wanted in zip(ids, WANTED, strict=True):
-        assert place.bo.post("/v1/subscriptions", json=wanted | {"id": id}).status_code == 201
-    for id, wanted in product(ids, WANTED):
-        answer = place.ana.post("/v1/subscriptions", json=wanted | {"id": id})
-        told = answer.json()
-        assert (answer.status_code, told["what"]) == (409, f"the id '{id}' is taken"), (id, wanted)
-        assert (told["hint"], told["pointer"]) == ("choose another one, or leave it out", "/id")
+    for id, request in zip(ids, WANTED, strict=True):
+        assert place.bo.post("/v1/subscriptions", json=request | {"id": id}).status_code == 201
+    for id, request in product(ids, WANTED):
+        answer = place.ana.post("/v1/subscriptions", json=request | {"id": id})
+        problem = answer.json()
+        assert (answer.status_code, problem["what"]) == (409, f"the id '{id}' is taken"), (id, request)
+        assert (problem["hint"], problem["pointer"]) == ("choose another one, or leave it out", "/id")
         assert '"bo"' not in answer.text
     for id in ids:
         assert place.bo.delete(f"/v1/subscriptions/{id}").status_code == 204
@@ -123,14 +121,14 @@ def test_conflict_does_not_disclose_the_owner(place: Place) -> None:
 WANTED = ({"text": "a = 1"}, {"text": "a = 1", "state": "paused"}, {"text": RULE, "language": "rules"})
 
 
-def test_an_id_of_a_labelled_publication_says_no_position(place: Place) -> None:
-    """Only those who were granted the label see it, the position, too."""
+def test_publish_id_of_labelled_publication_discloses_no_position(place: Place) -> None:
+    """Only subscribers with the label see the publication, and its position."""
     answer = place.shop.post("/v1/publications", params={"id": "p-of-bo"}, json={"a": 1})
     assert (answer.status_code, answer.json().get("where")) == (409, None)
 
 
-def test_resources_are_visible_to_their_owner(place: Place) -> None:
-    """Otherwise the tests above would find nothing because there is nothing."""
+def test_routes_give_owner_access_to_own_data(place: Place) -> None:
+    """Shows that the tests above do not pass for lack of data."""
     assert SECRET in place.bo.get("/v1/subscriptions/s-of-bo").text
     assert SECRET in place.bo.get("/v1/notifications?after=0").text
     assert SECRET in place.bo.get("/v1/destinations").text
@@ -143,8 +141,8 @@ def test_resources_are_visible_to_their_owner(place: Place) -> None:
     assert place.ana.get("/v1/subscriptions/s-of-nobody").status_code == 404
 
 
-def test_ids_of_other_subscribers_look_like_unknown_ids(place: Place) -> None:
-    """The same status and the same words, but for the id itself."""
+def test_route_id_of_other_subscriber_answers_like_unknown_id(place: Place) -> None:
+    """The same status and the same body, but for the id itself."""
     routes = [route for route in place.guarded if "{" in route.path]
     for route in routes:
         for id in place.ids[:2]:

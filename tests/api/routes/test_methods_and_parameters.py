@@ -1,4 +1,4 @@
-"""Every route of the whole application: whoever asks otherwise than one can is told how one can."""
+"""Every route of the whole application: wrong methods, parameters and media types get a helpful answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.api.routes.place import Place
 from tests.api.routes.route_walk import ask
 
 
-def test_parameters_that_no_route_reads_are_refused(place: Place) -> None:
-    """Below /v1 each route says which it has; who may not ask at all is told that first."""
+def test_route_unknown_parameter_is_rejected_after_authentication(place: Place) -> None:
+    """Each route below /v1 declares its parameters; a missing token is reported first."""
     routes = [route for route in place.guarded if route.path.startswith("/v1/")]
     assert len(routes) > 25
     for route in routes:
@@ -22,9 +22,9 @@ def test_parameters_that_no_route_reads_are_refused(place: Place) -> None:
         )
         if route.method != "HEAD":
             assert answer.json()["what"] == "there is no parameter 'surprise'", route
-        assert ask(place.nobody, route, path).status_code == 401, route
+        assert ask(place.anonymous, route, path).status_code == 401, route
     for open_to_readers in ("/v1/openapi.json", "/v1/asyncapi.json", "/healthz", "/problems"):
-        assert place.nobody.get(f"{open_to_readers}?surprise=1").status_code == 200
+        assert place.anonymous.get(f"{open_to_readers}?surprise=1").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -46,52 +46,53 @@ def test_parameters_that_no_route_reads_are_refused(place: Place) -> None:
         ("/v1/publications/p-of-bo?limit=1", "limit", None, None),
     ],
 )
-def test_a_mistyped_parameter_is_named_with_those_that_there_are(
+def test_route_mistyped_parameter_error_lists_accepted_names(
     place: Place, path: str, name: str, accepted: str | None, hint: str | None
 ) -> None:
-    told = place.root.get(path).json()
-    assert (told["error"], told["what"]) == ("InputError", f"there is no parameter '{name}'")
-    assert (told.get("accepted"), told.get("hint")) == (accepted, hint)
+    problem = place.root.get(path).json()
+    assert (problem["error"], problem["what"]) == ("InputError", f"there is no parameter '{name}'")
+    assert (problem.get("accepted"), problem.get("hint")) == (accepted, hint)
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", ""])
-def test_json_without_its_media_type_answers_415_with_a_hint(place: Place, kind: str) -> None:
-    """What curl says of a body unless it is told otherwise, on each route below /v1 that makes something of JSON."""
+def test_route_json_without_media_type_answers_415_with_hint(place: Place, kind: str) -> None:
+    """With the default media type of curl, and others, on each route below /v1 that parses JSON."""
     routes = [route for route in place.guarded if route.is_json]
     assert len(routes) > 8
     for route in routes:
         answer = ask(place.root, route, route.at("1"), content=b'{"a": 1}', headers={"Content-Type": kind})
-        told = answer.json()
-        assert (answer.status_code, told["where"], told["received"]) == (
+        problem = answer.json()
+        assert (answer.status_code, problem["where"], problem["received"]) == (
             415,
             "Content-Type",
             kind or "nothing",
         ), route
-        assert (told["accepted"], told["hint"]) == ("application/json", "Content-Type: application/json"), (
-            route
-        )
+        assert (problem["accepted"], problem["hint"]) == (
+            "application/json",
+            "Content-Type: application/json",
+        ), route
     many = b'{"text": "a = 1"}\n{"text": "a = 2"}\n'
     lines = place.ana.post("/v1/subscriptions", content=many, headers={"Content-Type": kind})
     assert lines.status_code == 415 and "application/x-ndjson" in lines.json()["hint"]
 
 
-def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
-    assert place.nobody.get("/v1").json()["error"] == "Absent"
-    nothing, method = place.nobody.get("/v1/nothing"), place.nobody.delete("/v1/publications")
-    elsewhere = place.nobody.get("/nothing")
-    assert (nothing.status_code, nothing.json()["error"]) == (404, "Absent")
-    assert nothing.json()["instance"] == "/v1/nothing" and "openapi" in nothing.json()["hint"]
+def test_unknown_path_or_method_answers_problem_details(place: Place) -> None:
+    assert place.anonymous.get("/v1").json()["error"] == "NotFound"
+    unknown, method = place.anonymous.get("/v1/nothing"), place.anonymous.delete("/v1/publications")
+    elsewhere = place.anonymous.get("/nothing")
+    assert (unknown.status_code, unknown.json()["error"]) == (404, "NotFound")
+    assert unknown.json()["instance"] == "/v1/nothing" and "openapi" in unknown.json()["hint"]
     assert (method.status_code, method.json()["received"]) == (405, "DELETE")
     assert method.json()["accepted"] == method.headers["allow"] == "HEAD, GET, POST"
     assert (elsewhere.status_code, elsewhere.json()["instance"]) == (404, "/nothing")
-    wrong = (nothing, method, elsewhere, place.nobody.delete("/healthz"))
+    wrong = (unknown, method, elsewhere, place.anonymous.delete("/healthz"))
     assert {each.headers["content-type"] for each in wrong} == {"application/problem+json"}
 
 
-def test_plain_request_to_the_websocket_answers_426(place: Place) -> None:
-    """An address of a WebSocket that is asked for as a page, and a WebSocket that is opened where there is none."""
+def test_websocket_plain_request_answers_426(place: Place) -> None:
+    """And a WebSocket request to an ordinary path is rejected."""
     for path in place.sockets:
-        answer = place.nobody.get(path, params={"after": 1})
+        answer = place.anonymous.get(path, params={"after": 1})
         assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket"), path
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["what"] == "this address is for WebSockets"
@@ -102,19 +103,19 @@ def test_plain_request_to_the_websocket_answers_426(place: Place) -> None:
         assert refused.value.response.status_code == 403  # with 404, uvicorn 0.54 logs an error at each
 
 
-def test_wrong_method_answers_405_with_all_methods(place: Place) -> None:
-    """What `Allow` says is what the application has, wherever another method is tried."""
-    told: dict[str, set[str]] = {}
+def test_route_wrong_method_answers_405_with_allowed_methods(place: Place) -> None:
+    """`Allow` lists the methods of the application, whatever other method is used."""
+    methods_by_path: dict[str, set[str]] = {}
     for route in place.routes:
-        told.setdefault(route.at("s-of-bo", "1"), set()).add(route.method)
-    for path, methods in told.items():
-        answer = place.nobody.request("BREW", path)
+        methods_by_path.setdefault(route.at("s-of-bo", "1"), set()).add(route.method)
+    for path, methods in methods_by_path.items():
+        answer = place.anonymous.request("BREW", path)
         assert answer.status_code == 405, path
         allowed = set(answer.headers["allow"].split(", "))
         assert methods <= allowed and ("HEAD" in allowed) == ("GET" in allowed), path
 
 
-def test_head_answers_as_get_without_a_body(place: Place) -> None:
+def test_head_answers_like_get_without_body(place: Place) -> None:
     for path in (
         "/healthz",
         "/v1/openapi.json",

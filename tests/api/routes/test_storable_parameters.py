@@ -1,6 +1,7 @@
-"""Every parameter of every route, with characters and numbers that no database can hold, on SQLite and PostgreSQL.
+"""Every parameter of every route, with characters and numbers that a database cannot store.
 
-The routes, their parameters and the XML-RPC methods are read from the application: one that is added later is tried.
+On SQLite and PostgreSQL. The routes, their parameters and the XML-RPC methods are read from the application, so
+that a new one is tested, too.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ UNSTORABLE = TEXTS[:2]
 def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     is_postgresql = request.param == "postgresql"
     store = request.getfixturevalue("postgres_places").empty() if is_postgresql else None
-    with served(tmp_path_factory.mktemp("home"), store=store) as made:
-        fill(made)
-        yield made
+    with served(tmp_path_factory.mktemp("home"), store=store) as running:
+        fill(running)
+        yield running
 
 
 @pytest.fixture
@@ -55,13 +56,13 @@ class Parameter:
     name: str
     kind: str
     needed: tuple[str, ...]
-    """What else has to be in the query."""
+    """The other required query parameters."""
 
     def send(self, client: httpx.Client, value: str) -> httpx.Response:
-        """An answer; of one that streams, the head."""
+        """Send a request and return the answer; of a stream only the head."""
         raw = quote(value.encode("utf-8", "surrogatepass"), safe="")
         path = PARAMETER.sub(
-            lambda found: raw if (self.kind, self.name) == ("path", found[1]) else "1", self.path
+            lambda match: raw if (self.kind, self.name) == ("path", match[1]) else "1", self.path
         )
         query = [f"{name}=1" for name in self.needed if name != self.name]
         headers = {}
@@ -79,37 +80,41 @@ class Parameter:
 
 
 def parameters_of(at: Served) -> list[Parameter]:
-    """The parameters of all routes in paths, queries and headers."""
-    found = []
+    """Return the path, query and header parameters of all routes."""
+    parameters = []
     kinds = {params.Path: "path", params.Query: "query", params.Header: "header"}
     for path, route in walk(create_app(at.context).routes):
         if not hasattr(route, "dependant"):
             continue
         flat = get_flat_params(route.dependant)
         needed = tuple(
-            one.alias
-            for one in flat
-            if isinstance(one.field_info, params.Query) and one.field_info.is_required()
+            parameter.alias
+            for parameter in flat
+            if isinstance(parameter.field_info, params.Query) and parameter.field_info.is_required()
         )
         for method in methods_of(route):
-            for one in flat:
-                kind = next((name for cls, name in kinds.items() if isinstance(one.field_info, cls)), None)
+            for parameter in flat:
+                kind = next(
+                    (name for cls, name in kinds.items() if isinstance(parameter.field_info, cls)), None
+                )
                 if kind is not None and method != "HEAD":
-                    found.append(Parameter(method, path, one.alias, kind, needed))
-    return found
+                    parameters.append(Parameter(method, path, parameter.alias, kind, needed))
+    return parameters
 
 
-def test_parameter_with_unstorable_value_is_refused_as_the_callers_mistake(
-    at: Served, client: httpx.Client
-) -> None:
-    found = parameters_of(at)
-    assert len(found) > 80 and {one.kind for one in found} == {"path", "query", "header"}
+def test_route_parameter_unstorable_value_is_client_error(at: Served, client: httpx.Client) -> None:
+    parameters = parameters_of(at)
+    assert len(parameters) > 80 and {parameter.kind for parameter in parameters} == {
+        "path",
+        "query",
+        "header",
+    }
     wrong = []
-    for one in found:
+    for parameter in parameters:
         for value in (*NUMBERS, *TEXTS):
-            status = one.send(client, value).status_code
-            if status >= 500 or (status < 300 and value in UNSTORABLE and one.kind != "header"):
-                wrong.append((one.method, one.path, one.name, value[:30], status))
+            status = parameter.send(client, value).status_code
+            if status >= 500 or (status < 300 and value in UNSTORABLE and parameter.kind != "header"):
+                wrong.append((parameter.method, parameter.path, parameter.name, value[:30], status))
     assert not wrong, "\n".join(map(str, wrong))
 
 
@@ -135,24 +140,22 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}
     },
 }
-"""A body that is taken, for each route with JSON that a model is made of."""
+"""An accepted body for each route that parses JSON into a model."""
 
 
-def replaced(value: Any, by: Any) -> Iterator[Any]:
-    """The value with each of its members, at any depth, in turn replaced by another value."""
+def with_replaced_members(value: Any, by: Any) -> Iterator[Any]:
+    """Yield copies of the value in which each member, at any depth, is replaced in turn."""
     if not isinstance(value, dict):
         yield by
         return
     for name, inner in value.items():
-        yield from (value | {name: each} for each in replaced(inner, by))
+        yield from (value | {name: each} for each in with_replaced_members(inner, by))
 
 
-def test_body_member_with_unstorable_value_is_refused_as_the_callers_mistake(
-    at: Served, client: httpx.Client
-) -> None:
+def test_route_body_member_unstorable_value_is_client_error(at: Served, client: httpx.Client) -> None:
     hook = at.context.tidings.store.destinations.list("bo")[0].id
     described = client.get("/v1/openapi.json").json()["paths"]
-    taking = {
+    expected = {
         (method.upper(), path)
         for path, operations in described.items()
         for method, operation in operations.items()
@@ -160,7 +163,7 @@ def test_body_member_with_unstorable_value_is_refused_as_the_callers_mistake(
     }
     tried = {(method, path.partition("?")[0]) for method, path in BODIES}
     tried = {(method, path.replace("s-of-ana", "{id}").replace("HOOK", "{id}")) for method, path in tried}
-    assert taking - tried == {("POST", "/v1/publications")}, "each is tried here"
+    assert expected - tried == {("POST", "/v1/publications")}, "each is tried here"
     wrong = []
     headers = {"Content-Type": "application/json"}
     for (method, path), body in BODIES.items():
@@ -168,18 +171,18 @@ def test_body_member_with_unstorable_value_is_refused_as_the_callers_mistake(
         taken = client.request(method, address, json=body)
         assert taken.status_code < 300, (method, path, taken.text)
         for value in (2**63, 10**400, 1e308, *TEXTS):
-            for each in replaced(body, value):
-                sent = json.dumps(each).encode()
+            for changed in with_replaced_members(body, value):
+                sent = json.dumps(changed).encode()
                 status = client.request(method, address, content=sent, headers=headers).status_code
                 if status >= 500 or (status < 300 and value in UNSTORABLE):
-                    wrong.append((method, path, str(each)[:80], status))
+                    wrong.append((method, path, str(changed)[:80], status))
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def test_publication_named_with_unstorable_characters_is_refused_as_the_callers_mistake(
+def test_publish_unstorable_name_is_client_error(
     client: httpx.Client,
 ) -> None:
-    """Its own body may have any characters: it is kept as bytes."""
+    """The body itself may have any characters: it is stored as bytes."""
     headers = {"Content-Type": "application/json"}
     event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": 1}
     wrong = []
@@ -193,7 +196,7 @@ def test_publication_named_with_unstorable_characters_is_refused_as_the_callers_
         kind = {"Content-Type": "application/jsonl"}
         answer = client.post("/v1/publications?id_field=name", content=lines, headers=kind)
         wrong.append(("id_field", value[:9], answer.status_code))
-    assert [one for one in wrong if one[2] >= 500] == []
+    assert [parameter for parameter in wrong if parameter[2] >= 500] == []
 
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -206,9 +209,16 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 
 
 def call(at: Served, method: str, arguments: tuple[Any, ...]) -> tuple[int, Any]:
-    """The status, and what is returned or the fault. The client of Python refuses integers of more than 31 bits."""
-    numbers = {one: 1_000_000_000 + n for n, one in enumerate(arguments) if type(one) is int}
-    body = dumps(tuple(numbers.get(one, one) if type(one) is int else one for one in arguments), method)
+    """Call an XML-RPC method, and return the status and the result or fault. Python's client rejects integers over
+    31 bits.
+    """
+    numbers = {argument: 1_000_000_000 + n for n, argument in enumerate(arguments) if type(argument) is int}
+    body = dumps(
+        tuple(
+            numbers.get(argument, argument) if type(argument) is int else argument for argument in arguments
+        ),
+        method,
+    )
     for number, stand_in in numbers.items():
         body = body.replace(f"<int>{stand_in}</int>", f"<i8>{number}</i8>")
     headers = {"Content-Type": "text/xml", **bearing(at.token)}
@@ -223,7 +233,7 @@ def call(at: Served, method: str, arguments: tuple[Any, ...]) -> tuple[int, Any]
         return 200, fault
 
 
-def test_xml_rpc_argument_that_is_unstorable_is_a_fault(at: Served) -> None:
+def test_xml_rpc_unstorable_argument_is_fault(at: Served) -> None:
     service = XmlRpcService(at.context.tidings, at.context.hub.feeds.places)
     assert service.methods.keys() == ARGUMENTS.keys(), "each is tried here"
     for method, arguments in ARGUMENTS.items():
@@ -231,23 +241,21 @@ def test_xml_rpc_argument_that_is_unstorable_is_a_fault(at: Served) -> None:
         for place, kind in enumerate(map(type, arguments)):
             values = [*map(int, NUMBERS)] if kind is int else [*UNSTORABLE, "x" * 3_000]
             for value in values:
-                given = (*arguments[:place], value, *arguments[place + 1 :])
-                status, told = call(at, method, given)
+                changed = (*arguments[:place], value, *arguments[place + 1 :])
+                status, result = call(at, method, changed)
                 assert status == 200, (method, value)
                 is_text = isinstance(value, str) and value not in UNSTORABLE
-                assert is_text or isinstance(told, Fault), (method, value, told)
+                assert is_text or isinstance(result, Fault), (method, value, result)
 
 
-def test_xml_rpc_ping_with_odd_addresses_is_answered(at: Served) -> None:
+def test_xml_rpc_ping_with_invalid_address_reports_error(at: Served) -> None:
     rpc = ServerProxy(f"{at.url}/RPC2")
     for value in ("\ufffd", "x" * 3_000, "http://[", "9" * 400):
         assert rpc.weblogUpdates.ping(value, value)["flerror"] is True
 
 
 @pytest.mark.parametrize("value", NUMBERS)
-def test_notification_cursor_that_is_unstorable_is_refused(
-    at: Served, client: httpx.Client, value: str
-) -> None:
+def test_notifications_unstorable_cursor_is_rejected(at: Served, client: httpx.Client, value: str) -> None:
     with client.stream(
         "GET", "/v1/notifications/stream?subscriber=ana", headers={"Last-Event-ID": value}
     ) as answer:
@@ -262,7 +270,7 @@ def test_notification_cursor_that_is_unstorable_is_refused(
 
 
 @pytest.mark.parametrize("value", [2**63, 2**64, -1, "\x00"])
-def test_acknowledgement_over_a_socket_that_is_unstorable_is_refused(at: Served, value: int | str) -> None:
+def test_websocket_unstorable_acknowledgement_is_rejected(at: Served, value: int | str) -> None:
     address = at.url.replace("http", "ws", 1) + "/v1/notifications/ws?subscriber=nobody&after=0"
     with connect(address, additional_headers=bearing(at.token), proxy=None) as socket:
         socket.send(json.dumps({"ack": value}))

@@ -1,4 +1,4 @@
-"""Many subscriptions over HTTP, one a line, on a real server: each is answered as it would be alone."""
+"""Many subscriptions over HTTP as JSON Lines, on a real server: each line gets the answer of a single request."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ LINES = {"Content-Type": "application/x-ndjson"}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     limits = Limits(subscriptions=20, request=2_000, body=100_000, bulk=40, clauses=16, burst=1_000)
-    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as made:
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as running:
         provider = Provider(tidings.store)
         provider.load_schema(SCHEMA.read_bytes(), "text/turtle")
         provider.register(DOC, HOST.read_bytes(), "application/rdf+xml")
-        yield made
+        yield running
 
 
 def send(client: httpx.Client, *lines: Any, **more: str) -> httpx.Response:
-    """Values as lines; what is a text or bytes already is sent as it is."""
-    written = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in lines]
+    """Post values as JSON Lines; bytes are sent as they are."""
+    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     return client.post("/v1/subscriptions", content=b"\n".join(written), headers=LINES | more)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
-def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind: str) -> None:
+def test_subscribe_lines_with_other_media_type_are_rejected_with_hint(service: Service, kind: str) -> None:
     ana, headers = service.caller("ana"), {"Content-Type": kind} if kind else {}
     for lines in (b'{"text": "a = 1"}\n{"text": "a = 2"}\n', b'\n{"text": "a = 1"}\r\n\r\n{"text": '):
-        told = ana.post("/v1/subscriptions", content=lines, headers=headers).json()
-        assert told["status"] == (400 if kind == "application/json" else 415)
-        assert told["hint"] == (
+        problem = ana.post("/v1/subscriptions", content=lines, headers=headers).json()
+        assert problem["status"] == (400 if kind == "application/json" else 415)
+        assert problem["hint"] == (
             "this looks like JSON Lines; send several as JSON Lines, one on each line, "
             "with Content-Type: application/x-ndjson"
         )
-        assert told["hint"] in told["message"]
+        assert problem["hint"] in problem["message"]
     for other in (
         b'{"text":\n"a = 1"}}',
         b'{"text": "a = 1"}}',
@@ -65,48 +65,48 @@ def test_json_lines_sent_as_json_are_refused_with_a_hint(service: Service, kind:
         assert "lines" not in hint, other
 
 
-def test_too_large_subscription_request_has_a_hint_at_lines(service: Service) -> None:
-    told = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
-    assert (told["status"], told["accepted"]) == (413, "2,000 bytes")
+def test_subscribe_too_large_request_hints_at_json_lines(service: Service) -> None:
+    problem = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
+    assert (problem["status"], problem["accepted"]) == (413, "2,000 bytes")
     assert (
-        told["hint"]
+        problem["hint"]
         == "send several as JSON Lines, one on each line, with Content-Type: application/x-ndjson"
     )
 
 
-def test_an_outcome_for_each_line(service: Service) -> None:
-    ana, kept = service.caller("ana"), service.tidings.store.subscriptions
-    version = kept.version()
+def test_subscribe_lines_have_one_outcome_per_line(service: Service) -> None:
+    ana, subscriptions = service.caller("ana"), service.tidings.store.subscriptions
+    version = subscriptions.version()
     lines = ({"text": "price < 1", "id": "one"}, b"", {"text": "price <"}, {"text": "price < 2"})
     some = send(ana, *lines)
     assert some.status_code == 207
-    told = some.json()
-    assert (told["subscribed"], told["known"], told["refused"]) == (2, 0, 1)
-    assert [one["line"] for one in told["outcomes"]] == [1, 3, 4], "an empty line counts, and is none"
-    assert told["outcomes"][0] == {"line": 1, "id": "one", "new": True}
-    problem = told["outcomes"][1]["problem"]
+    payload = some.json()
+    assert (payload["subscribed"], payload["known"], payload["refused"]) == (2, 0, 1)
+    assert [one["line"] for one in payload["outcomes"]] == [1, 3, 4], "an empty line counts, and is none"
+    assert payload["outcomes"][0] == {"line": 1, "id": "one", "new": True}
+    problem = payload["outcomes"][1]["problem"]
     assert (problem["status"], problem["error"], problem["pointer"]) == (422, "SyntaxProblem", "/text")
     assert problem["place"] == {"line": 1, "column": 8, "length": 1}
-    assert kept.version() == version + 1, "one version for the stream"
-    made = told["outcomes"][2]["id"]
-    assert ana.get(f"/v1/subscriptions/{made}").json()["text"] == "price < 2"
+    assert subscriptions.version() == version + 1, "one version for the stream"
+    created = payload["outcomes"][2]["id"]
+    assert ana.get(f"/v1/subscriptions/{created}").json()["text"] == "price < 2"
     again = send(ana, {"text": "price < 1", "id": "one"}, {"text": "price < 1", "id": "one"})
     assert (again.status_code, again.json()["known"]) == (200, 2)
     taken = send(ana, {"text": "price < 3", "id": "one"}).json()["outcomes"][0]["problem"]
-    assert (taken["status"], taken["error"], taken["pointer"]) == (409, "IdTaken", "/id")
+    assert (taken["status"], taken["error"], taken["pointer"]) == (409, "IdConflict", "/id")
     none = send(ana, b"\n \n")
     assert (none.status_code, none.json()["outcomes"]) == (200, [])
 
 
-def test_all_languages_in_one_body(service: Service) -> None:
-    """Rules, too, which may search those on earlier lines; an id stands for one thing, whatever it is written in."""
+def test_subscribe_lines_may_mix_languages(service: Service) -> None:
+    """Including rules, which may search rules of earlier lines; an id is unique across languages."""
     bo = service.caller("bo")
-    above = "search memory m register m where m.serverPort > 5"
+    dependent = "search memory m register m where m.serverPort > 5"
     lines = (
         {"text": RULE, "language": "rules", "id": "memory", "within": "1 hour"},
         {"text": XPATH, "language": "xpath", "id": "x"},
         {"text": "search Nothing n register n", "language": "rules"},
-        {"text": above, "language": "rules", "within": "1 hour"},
+        {"text": dependent, "language": "rules", "within": "1 hour"},
         {"text": GQL, "language": "gql", "within": "10 minutes", "id": "g"},
         {"text": RULE, "language": "rules"},
         {"text": "a = 1", "id": "memory"},
@@ -114,13 +114,13 @@ def test_all_languages_in_one_body(service: Service) -> None:
         {"text": RULE, "language": "rules", "id": "memory", "within": "1 hour"},
         {"text": "a = 1", "language": "prose"},
     )
-    told = send(bo, *lines).json()["outcomes"]
-    assert [each.get("new") for each in told] == [
+    outcomes = send(bo, *lines).json()["outcomes"]
+    assert [each.get("new") for each in outcomes] == [
         *(True, True, None, True, True, True),
         *(None, None, False, None),
     ]
-    errors = [each["problem"]["error"] for each in told if "problem" in each]
-    assert errors == ["CheckProblem", "IdTaken", "IdTaken", "InputError"]
+    errors = [each["problem"]["error"] for each in outcomes if "problem" in each]
+    assert errors == ["CheckProblem", "IdConflict", "IdConflict", "InputError"]
     read = bo.get("/v1/subscriptions/g").json()
     assert (read["language"], read["text"], read["within"]) == ("gql", GQL, "10 minutes")
     assert bo.get("/v1/subscriptions/memory").json()["language"] == "rules"
@@ -130,13 +130,13 @@ def test_all_languages_in_one_body(service: Service) -> None:
     assert (paused["status"], "is paused" in paused["what"]) == (409, True)
 
 
-def test_id_of_a_paused_rule_stays_taken(service: Service) -> None:
-    """Whoever asks for it, alone or among others; and what is wrong with an id is told of the id."""
+def test_subscribe_id_of_paused_rule_stays_taken(service: Service) -> None:
+    """For single requests and for lines; an error about an id points to the id."""
     mo, ny = service.caller("mo"), service.caller("ny")
     rule = {"text": RULE, "language": "rules", "id": "mo-1"}
     assert mo.post("/v1/subscriptions", json=rule).status_code == 201
     taken = ny.post("/v1/subscriptions", json=rule | {"text": f"{RULE}5"}).json()
-    assert (taken["error"], taken["pointer"]) == ("IdTaken", "/id")
+    assert (taken["error"], taken["pointer"]) == ("IdConflict", "/id")
     mo.post("/v1/subscriptions/mo-1/pause")
     for other in (ny, mo):
         alone = other.post("/v1/subscriptions", json=rule | {"text": f"{RULE}5"})
@@ -181,20 +181,20 @@ WRONG: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_bulk_errors_equal_those_of_single_requests(service: Service) -> None:
+def test_subscribe_lines_errors_equal_those_of_single_requests(service: Service) -> None:
     cy = service.caller("cy")
     together = send(cy, *WRONG).json()["outcomes"]
-    for asked, told in zip(WRONG, together, strict=True):
-        alone = cy.post("/v1/subscriptions", json=asked)
-        assert alone.status_code == told["problem"]["status"], asked
-        assert alone.json() == told["problem"] | {"instance": "/v1/subscriptions"}, asked
+    for request, outcome in zip(WRONG, together, strict=True):
+        alone = cy.post("/v1/subscriptions", json=request)
+        assert alone.status_code == outcome["problem"]["status"], request
+        assert alone.json() == outcome["problem"] | {"instance": "/v1/subscriptions"}, request
     assert cy.get("/v1/subscriptions").json()["subscriptions"] == []
 
 
-def test_lines_that_are_no_objects(service: Service) -> None:
+def test_subscribe_lines_not_objects_are_rejected(service: Service) -> None:
     lines = (b"{", b" [", b'"price < 1"', b'{"text": NaN}', b'{"text": "a = 1", "text": "a = 2"}', b"\xff")
-    told = send(service.caller("cy"), *lines).json()
-    problems = [each["problem"] for each in told["outcomes"]]
+    payload = send(service.caller("cy"), *lines).json()
+    problems = [each["problem"] for each in payload["outcomes"]]
     errors = [each["error"] for each in problems]
     assert errors == ["DecodeProblem", "InputError", "InputError", *["DecodeProblem"] * 3]
     assert problems[1]["received"] == "an array"
@@ -202,7 +202,7 @@ def test_lines_that_are_no_objects(service: Service) -> None:
     assert [each["accepted"] for each in problems[1:3]] == ["a JSON object"] * 2
 
 
-def test_bulk_lines_for_another_subscriber_need_an_administrator(service: Service) -> None:
+def test_subscribe_lines_for_other_subscriber_require_administrator(service: Service) -> None:
     di, root = service.caller("di"), service.root
     own = send(di, {"text": "a = 1", "id": "di-1", "subscriber": "di"}, {"text": "a = 2", "subscriber": "ed"})
     assert [each.get("problem", {}).get("status") for each in own.json()["outcomes"]] == [None, 403]
@@ -222,11 +222,11 @@ def test_bulk_lines_for_another_subscriber_need_an_administrator(service: Servic
     ]
     assert [one.id for one in service.tidings.subscriptions("fy")] == ["fy-1"]
     assert send(service.shop, {"text": "a = 1"}).status_code == 403
-    with httpx.Client(base_url=service.address, trust_env=False) as nobody:
-        assert send(nobody, {"text": "a = 1"}).status_code == 401
+    with httpx.Client(base_url=service.address, trust_env=False) as anonymous:
+        assert send(anonymous, {"text": "a = 1"}).status_code == 401
 
 
-def test_bulk_subscribe_with_a_token_revoked_during_upload_is_refused(service: Service) -> None:
+def test_subscribe_lines_token_revoked_during_upload_is_rejected(service: Service) -> None:
     late = service.caller("late")
     [token] = [one for one in service.tidings.store.tokens.list() if one.name == "late"]
 
@@ -240,26 +240,30 @@ def test_bulk_subscribe_with_a_token_revoked_during_upload_is_refused(service: S
     assert service.tidings.subscriptions("late") == []
 
 
-def test_a_subscriber_has_as_many_as_the_limit_says(service: Service) -> None:
-    """Paused ones and rules are counted, what is refused and what is there already is not; others have their own."""
+def test_subscribe_lines_over_limit_per_subscriber_are_rejected(service: Service) -> None:
+    """Paused ones and rules count, rejected and existing ones do not; each subscriber has a separate limit."""
     gu, root = service.caller("gu"), service.root
     first = [{"text": f"a = {n}", "id": f"gu-{n}"} for n in range(17)]
     rules = [{"text": RULE, "language": "rules", "id": f"gu-r{n}"} for n in range(4)]
     bad = {"text": "search", "language": "rules"}
     assert send(gu, *first).json()["subscribed"] == 17
     gu.post("/v1/subscriptions/gu-0/pause")
-    told = send(gu, first[1], bad, *rules).json()
-    assert (told["subscribed"], told["known"], told["refused"]) == (3, 1, 2)
-    over = told["outcomes"][-1]["problem"]
-    assert (over["status"], over["error"], over["accepted"]) == (422, "OverLimit", "20 for each subscriber")
+    payload = send(gu, first[1], bad, *rules).json()
+    assert (payload["subscribed"], payload["known"], payload["refused"]) == (3, 1, 2)
+    over = payload["outcomes"][-1]["problem"]
+    assert (over["status"], over["error"], over["accepted"]) == (
+        422,
+        "LimitExceeded",
+        "20 for each subscriber",
+    )
     more = [{"text": "b = 1", "subscriber": name} for name in ("gu", "hy", "gu")]
     assert [each.get("new") for each in send(root, *more).json()["outcomes"]] == [None, True, None]
     gu.delete("/v1/subscriptions/gu-3")
     assert [each.get("new") for each in send(gu, *more[:1], *more[:1]).json()["outcomes"]] == [True, None]
-    assert gu.post("/v1/subscriptions", json={"text": "a = 1"}).json()["error"] == "OverLimit"
+    assert gu.post("/v1/subscriptions", json={"text": "a = 1"}).json()["error"] == "LimitExceeded"
 
 
-def test_limits_of_a_body(service: Service) -> None:
+def test_subscribe_lines_body_over_limit_is_rejected(service: Service) -> None:
     iv = service.caller("iv")
     many = send(iv, *[b"{}"] * 42)
     assert (many.status_code, many.json()["accepted"]) == (413, "40")
@@ -272,47 +276,45 @@ def test_limits_of_a_body(service: Service) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/jsonl", "application/x-jsonlines; charset=utf-8"])
-def test_other_names_of_lines_and_answers_in_lines(service: Service, kind: str) -> None:
+def test_subscribe_lines_media_type_aliases_answer_in_lines(service: Service, kind: str) -> None:
     sent = {"Content-Type": kind, "Accept": "application/x-ndjson"}
-    told = send(service.caller("jo"), {"text": "a = 1", "id": "jo"}, {"text": "a ="}, **sent)
-    assert (told.status_code, told.headers["content-type"]) == (207, "application/x-ndjson")
-    first, second = map(json.loads, told.text.splitlines())
+    answer = send(service.caller("jo"), {"text": "a = 1", "id": "jo"}, {"text": "a ="}, **sent)
+    assert (answer.status_code, answer.headers["content-type"]) == (207, "application/x-ndjson")
+    first, second = map(json.loads, answer.text.splitlines())
     assert first["id"] == "jo" and second["problem"]["error"] == "SyntaxProblem"
 
 
-def test_an_answer_that_is_longer_than_memory_is_meant_for(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_subscribe_lines_large_answer_is_spooled(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "IN_MEMORY", 100)
     monkeypatch.setattr(bulk, "PIECE", 64)
-    told = send(service.caller("ko"), *[{"text": f"a = {n} and"} for n in range(20)])
-    assert [each["line"] for each in told.json()["outcomes"]] == [*range(1, 21)]
-    assert int(told.headers["content-length"]) == len(told.content) > 5_000
+    answer = send(service.caller("ko"), *[{"text": f"a = {n} and"} for n in range(20)])
+    assert [each["line"] for each in answer.json()["outcomes"]] == [*range(1, 21)]
+    assert int(answer.headers["content-length"]) == len(answer.content) > 5_000
 
 
-def test_bulk_subscribe_after_a_store_failure_keeps_committed_batches(
+def test_subscribe_lines_after_store_failure_keep_committed_batches(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole is answered with 503 then, and whoever sends it again, with ids, has each once."""
+    """The request answers 503; a client that sends it again, with ids, creates each subscription once."""
     monkeypatch.setattr(bulk_subscribe, "SUBSCRIBE_CHUNK", 2)
     store, li = service.tidings.store, service.caller("li")
     offer, lines = store.subscriptions.offer, [{"text": f"a = {n}", "id": f"li-{n}"} for n in range(5)]
     left = [offer, offer]
 
-    def failing(*given: Any) -> Any:
+    def failing(*arguments: Any) -> Any:
         if not left:
             raise StoreError("it is gone")
-        return left.pop()(*given)
+        return left.pop()(*arguments)
 
     with monkeypatch.context() as broken:
         broken.setattr(store.subscriptions, "offer", failing)
         assert send(li, *lines).status_code == 503
     assert store.subscriptions.count("li") == 4
-    told = send(li, *lines).json()
-    assert (told["subscribed"], told["known"]) == (1, 4)
+    payload = send(li, *lines).json()
+    assert (payload["subscribed"], payload["known"]) == (1, 4)
 
 
-def test_the_description_has_both_ways(service: Service) -> None:
+def test_openapi_describes_single_and_bulk_subscribe(service: Service) -> None:
     operation = service.root.get("/v1/openapi.json").json()["paths"]["/v1/subscriptions"]["post"]
     assert {"application/json", "application/x-ndjson"} <= operation["requestBody"]["content"].keys()
     assert {"200", "201", "207", "409", "413"} <= operation["responses"].keys()
@@ -322,30 +324,34 @@ def test_the_description_has_both_ways(service: Service) -> None:
     assert members["properties"].keys() == MAX_LENGTHS.keys()
 
 
-def test_subscription_created_paused_alone_and_in_bulk_is_paused(service: Service) -> None:
-    di, one = service.caller("di"), {"text": "a = 1", "state": "paused"}
-    alone = di.post("/v1/subscriptions", json=one)
+def test_subscribe_with_state_paused_alone_and_in_lines_is_paused(service: Service) -> None:
+    di, request = service.caller("di"), {"text": "a = 1", "state": "paused"}
+    alone = di.post("/v1/subscriptions", json=request)
     assert (alone.status_code, alone.json()["state"]) == (201, "paused")
-    told = send(
-        di, one | {"id": "p-1"}, one | {"state": "active", "id": "p-2"}, one | {"state": None}, one
+    payload = send(
+        di,
+        request | {"id": "p-1"},
+        request | {"state": "active", "id": "p-2"},
+        request | {"state": None},
+        request,
     ).json()
-    assert told["subscribed"] == 4
+    assert payload["subscribed"] == 4
     listed = di.get("/v1/subscriptions", params={"state": "paused"}).json()["subscriptions"]
-    assert {each["id"] for each in listed} == {alone.json()["id"], "p-1", told["outcomes"][3]["id"]}
-    again = di.post("/v1/subscriptions", json=one | {"id": "p-1"})
+    assert {each["id"] for each in listed} == {alone.json()["id"], "p-1", payload["outcomes"][3]["id"]}
+    again = di.post("/v1/subscriptions", json=request | {"id": "p-1"})
     assert (again.status_code, again.json()["state"]) == (200, "paused")
-    wrong = di.post("/v1/subscriptions", json=one | {"state": "asleep"}).json()
-    [line] = send(di, one | {"state": "asleep"}).json()["outcomes"]
+    wrong = di.post("/v1/subscriptions", json=request | {"state": "asleep"}).json()
+    [line] = send(di, request | {"state": "asleep"}).json()["outcomes"]
     for problem in (wrong, line["problem"]):
         assert (problem["pointer"], problem["accepted"]) == ("/state", "'active' or 'paused'")
-    other = di.post("/v1/subscriptions", json=one | {"id": "p-2"})
-    assert (other.status_code, other.json()["error"]) == (409, "IdTaken")
+    other = di.post("/v1/subscriptions", json=request | {"id": "p-2"})
+    assert (other.status_code, other.json()["error"]) == (409, "IdConflict")
 
 
-def test_of_many_that_are_refused_the_first_have_hints(
+def test_subscribe_many_invalid_lines_only_first_have_hints(
     service: Service, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has this machine guess without end what a hundred thousand slips may have meant."""
+    """The work for hints is bounded, whatever the number of mistakes."""
     monkeypatch.setattr(suggest, "MOST", 100)
     slips = [{"text": f"price < {n} adn b = 1"} for n in range(20)]
     mistyped = [
@@ -353,11 +359,11 @@ def test_of_many_that_are_refused_the_first_have_hints(
         {"language": "xpth", "text": "//a"},
         {"language": "xpath", "text": "//a[contans(b, 1)]"},
     ]
-    told = send(service.caller("ana"), *slips, *mistyped, *slips[:17]).json()
-    assert (told["refused"], guesses.explained) == (40, 4)
-    problems = [one["problem"] for one in told["outcomes"]]
+    payload = send(service.caller("ana"), *slips, *mistyped, *slips[:17]).json()
+    assert (payload["refused"], guesses.explained) == (40, 4)
+    problems = [one["problem"] for one in payload["outcomes"]]
     assert [one.get("hint") for one in problems[:4]] == ["did you mean 'and'?"] * 4
-    assert problems[20]["hint"] == "did you mean 'text'?", "lines are read before texts are looked at"
+    assert problems[20]["hint"] == "did you mean 'text'?", "lines are parsed before texts are checked"
     assert not any("did you mean" in one["message"] for one in problems[4:20] + problems[21:])
     assert {one["place"]["column"] for one in problems if one["error"] == "SyntaxProblem"} == {11, 12}
     assert guesses.compared <= 100
@@ -365,7 +371,7 @@ def test_of_many_that_are_refused_the_first_have_hints(
     assert again["hint"] == "did you mean 'text'?", "each request has its own"
 
 
-def test_lines_are_answered_with_the_warnings_about_their_texts(service: Service) -> None:
+def test_subscribe_lines_outcomes_have_warnings(service: Service) -> None:
     ana = service.caller("ana")
     impossible, possible = {"text": "/a and /b", "language": "xpath"}, {"text": XPATH, "language": "xpath"}
     first, second = send(ana, impossible, possible).json()["outcomes"]

@@ -1,4 +1,4 @@
-"""`/v1/destinations` and `/v1/preferences` on a real server, and deliveries of what they say."""
+"""`/v1/destinations` and `/v1/preferences` on a real server, and deliveries to those destinations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from fastapi import APIRouter
 from standardwebhooks.webhooks import Webhook
 
-from tests.delivery.delivering_store import RULES, Delivering, delivering
+from tests.delivery.delivery_setup import RULES, DeliverySetup, open_delivery
 from tests.support.servers.http_server import served
 from tests.support.servers.notification_server import bearing
 from tests.support.servers.site import Request, Response, Site, a_site
@@ -26,9 +26,9 @@ from tidings.store.database import sqlite_url
 
 @dataclass
 class Place:
-    """A server, and a client for each of those who ask."""
+    """A server, and a client for each caller."""
 
-    at: Delivering
+    at: DeliverySetup
     ana: httpx.Client
     bo: httpx.Client
     administrator: httpx.Client
@@ -36,13 +36,13 @@ class Place:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with a_site() as made:
-        yield made
+    with a_site() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with delivering(sqlite_url(tmp_path_factory.mktemp("home") / "store.db"), RULES) as at:
+    with open_delivery(sqlite_url(tmp_path_factory.mktemp("home") / "store.db"), RULES) as at:
         at.subscribe("ana", "s-1")
         at.subscribe("bo", "s-2")
         access = Access(at.store)
@@ -65,16 +65,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture
 def hook(place: Place, site: Site) -> Iterator[dict[str, Any]]:
-    """A webhook of ana's."""
+    """A webhook of ana."""
     site.requests.clear()
     site.pages["/"] = Response(204)
-    made = place.ana.post("/v1/destinations", json={"kind": "webhook", "target": site.url("/?key=k")})
-    assert made.status_code == 201, made.text
-    yield made.json()
-    place.ana.delete(f"/v1/destinations/{made.json()['id']}")
+    created = place.ana.post("/v1/destinations", json={"kind": "webhook", "target": site.url("/?key=k")})
+    assert created.status_code == 201, created.text
+    yield created.json()
+    place.ana.delete(f"/v1/destinations/{created.json()['id']}")
 
 
-def test_made_read_changed_and_removed(place: Place, site: Site, hook: dict[str, Any]) -> None:
+def test_destination_create_read_change_and_delete(place: Place, site: Site, hook: dict[str, Any]) -> None:
     assert hook["secret"].startswith("whsec_") and hook["target"] == site.url("/?...")
     path = f"/v1/destinations/{hook['id']}"
     read = place.ana.get(path).json()
@@ -94,7 +94,7 @@ def test_made_read_changed_and_removed(place: Place, site: Site, hook: dict[str,
     assert place.ana.get(path).status_code == 404
 
 
-def test_pages_of_destinations(place: Place, site: Site, hook: dict[str, Any]) -> None:
+def test_destinations_list_is_paginated(place: Place, site: Site, hook: dict[str, Any]) -> None:
     body = {"kind": "webhook", "target": site.url("/"), "subscription": "s-1"}
     other = place.ana.post("/v1/destinations", json=body).json()
     first = place.ana.get("/v1/destinations", params={"limit": 1}).json()
@@ -105,7 +105,9 @@ def test_pages_of_destinations(place: Place, site: Site, hook: dict[str, Any]) -
     place.ana.delete(f"/v1/destinations/{other['id']}")
 
 
-def test_a_sample_and_a_new_secret(place: Place, site: Site, hook: dict[str, Any]) -> None:
+def test_destination_test_is_signed_with_both_secrets_after_rotation(
+    place: Place, site: Site, hook: dict[str, Any]
+) -> None:
     path = f"/v1/destinations/{hook['id']}"
     tested = place.ana.post(f"{path}/test").json()
     assert (tested["taken"], tested["status"], tested["problem"]) == (True, 204, None)
@@ -120,12 +122,14 @@ def test_a_sample_and_a_new_secret(place: Place, site: Site, hook: dict[str, Any
     assert place.ana.post(f"{path}/test").json()["problem"] == "status 500"
 
 
-def test_slow_receivers_do_not_delay_reads(place: Place, site: Site, hook: dict[str, Any]) -> None:
-    """More samples than there are threads: each waits for its receiver."""
-    gone = Event()
+def test_destination_test_with_slow_receivers_does_not_delay_reads(
+    place: Place, site: Site, hook: dict[str, Any]
+) -> None:
+    """More test deliveries than threads, each waiting for its receiver."""
+    released = Event()
 
     def hangs(_: Request) -> Response:
-        gone.wait()
+        released.wait()
         return Response(204)
 
     site.pages["/"] = hangs
@@ -134,16 +138,18 @@ def test_slow_receivers_do_not_delay_reads(place: Place, site: Site, hook: dict[
         site.wait_for(WRITE_THREADS)
         assert place.bo.get("/v1/destinations").status_code == 200
         assert not any(sample.done() for sample in samples)
-        gone.set()
+        released.set()
         assert {sample.result().status_code for sample in samples} == {200}
 
 
-def test_delivered_failed_dead_and_replayed(place: Place, site: Site, hook: dict[str, Any]) -> None:
+def test_destination_failed_deliveries_become_dead_letters_and_are_replayed(
+    place: Place, site: Site, hook: dict[str, Any]
+) -> None:
     path = f"/v1/destinations/{hook['id']}"
-    place.at.tell("ana", "s-1", "p-1")
+    place.at.notify("ana", "s-1", "p-1")
     place.at.steps()
     site.pages["/"] = Response(500)
-    place.at.tell("ana", "s-1", "p-2", "p-3")
+    place.at.notify("ana", "s-1", "p-2", "p-3")
     for _ in range(18):
         place.at.steps()
         place.at.clock.go(72_001)
@@ -164,11 +170,11 @@ def test_delivered_failed_dead_and_replayed(place: Place, site: Site, hook: dict
     assert place.ana.get(path).json()["dead_letters"] == 0
 
 
-def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) -> None:
+def test_destination_of_other_subscriber_answers_404(place: Place, hook: dict[str, Any]) -> None:
     path = f"/v1/destinations/{hook['id']}"
     posts = ["pause", "resume", "rotate", "drop-old-secret", "test", "letters/replay", "letters/1/replay"]
-    asked = [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/letters")]
-    for method, rest in [*asked, *(("POST", f"/{each}") for each in posts)]:
+    requests = [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/letters")]
+    for method, rest in [*requests, *(("POST", f"/{each}") for each in posts)]:
         body = {"json": {}} if method == "PATCH" else {}
         theirs = place.bo.request(method, path + rest, **body)
         absent = place.bo.request(method, "/v1/destinations/d-none" + rest, **body)
@@ -179,8 +185,8 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
     assert place.bo.get("/v1/destinations", params={"subscriber": "ana"}).status_code == 403
     other = {"kind": "webhook", "target": "http://127.0.0.1/", "subscription": "s-1"}
     assert place.bo.post("/v1/destinations", json=other).status_code == 404
-    found = place.administrator.get("/v1/destinations", params={"subscriber": "ana"}).json()
-    assert [one["id"] for one in found["destinations"]] == [hook["id"]]
+    listed = place.administrator.get("/v1/destinations", params={"subscriber": "ana"}).json()
+    assert [one["id"] for one in listed["destinations"]] == [hook["id"]]
     assert place.administrator.get(path).status_code == 200
 
 
@@ -198,12 +204,14 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
         ({"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"}, "/target"),
     ],
 )
-def test_what_is_refused(place: Place, body: dict[str, Any], pointer: str) -> None:
+def test_destination_invalid_body_is_rejected_with_pointer(
+    place: Place, body: dict[str, Any], pointer: str
+) -> None:
     answer = place.ana.post("/v1/destinations", json=body)
     assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
-def test_changed_target_is_checked_as_a_new_one(place: Place, hook: dict[str, Any]) -> None:
+def test_destination_changed_target_is_validated(place: Place, hook: dict[str, Any]) -> None:
     nothing = place.ana.patch(f"/v1/destinations/{hook['id']}", json={})
     assert (nothing.status_code, nothing.json()["target"]) == (200, hook["target"])
     for body, pointer in (({"name": "\x00"}, "/name"), ({"target": "ftp://example.org"}, "/target")):
@@ -211,12 +219,12 @@ def test_changed_target_is_checked_as_a_new_one(place: Place, hook: dict[str, An
         assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
-def test_unstorable_cursor_or_id_is_refused(place: Place) -> None:
+def test_destinations_unstorable_cursor_or_id_is_rejected(place: Place) -> None:
     assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 400
     assert place.ana.get("/v1/destinations/%00").status_code == 400
 
 
-def test_preferences(place: Place) -> None:
+def test_preferences_set_read_and_validate_quiet_hours(place: Place) -> None:
     assert place.ana.get("/v1/preferences").json() == {"quiet_hours": None}
     hours = {"quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}}
     assert place.ana.put("/v1/preferences", json=hours).json() == hours

@@ -1,4 +1,6 @@
-"""Server-sent events: resumed by cursor, for many at once, until the server ends or the token does."""
+"""Server-sent events: resumed by cursor, for many clients at once, until the server shuts down or the token is
+revoked.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ LONG = 60.0
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with place_at(tmp_path_factory.mktemp("home")) as made:
-        yield made
+    with place_at(tmp_path_factory.mktemp("home")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +53,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def client(place: Place, name: str) -> Iterator[httpx.Client]:
-    with client_of(place, place.token(name)) as made:
-        yield made
+    with client_of(place, place.token(name)) as opened:
+        yield opened
 
 
 def test_stream_sends_stored_and_new_notifications(client: httpx.Client, place: Place, name: str) -> None:
@@ -82,7 +84,7 @@ def test_stream_resumes_after_last_event_cursor_or_acknowledgement(
         assert numbers(events_of(response), 3) == [3, 4, 5]
 
 
-def test_of_one_subscription_the_cursor_moves_all_the_same(
+def test_stream_of_one_subscription_moves_cursor_past_others(
     client: httpx.Client, place: Place, name: str
 ) -> None:
     place.tell(name, 1, "s-1")
@@ -103,12 +105,10 @@ def test_idle_stream_sends_heartbeats(client: httpx.Client, monkeypatch: pytest.
         assert [next(events), next(events)] == [Event(retry=2000), Event(comment="still here")]
 
 
-def test_a_token_that_is_revoked_ends_the_stream(
-    place: Place, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stream_ends_when_token_is_revoked(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
-    lost, kept = place.access.make("lost", ["subscribe"], name), place.token(name)
-    with client_of(place, lost.secret) as first, client_of(place, kept) as second:
+    revoked, valid = place.access.make("lost", ["subscribe"], name), place.token(name)
+    with client_of(place, revoked.secret) as first, client_of(place, valid) as second:
         with (
             first.stream("GET", "/v1/notifications/stream") as ends,
             second.stream("GET", "/v1/notifications/stream") as stays,
@@ -116,55 +116,55 @@ def test_a_token_that_is_revoked_ends_the_stream(
             events, others = events_of(ends), events_of(stays)
             place.tell(name)
             assert numbers(events, 1) == numbers(others, 1) == [1]
-            place.access.revoke(lost.token.id)
+            place.access.revoke(revoked.token.id)
             assert [event.comment for event in events] == ["the token is no longer valid"]
             place.tell(name)
             assert numbers(others, 1) == [2]
         assert first.get("/v1/notifications/stream").status_code == 401
 
 
-def test_hundreds_at_once_and_one_look_for_all(place: Place) -> None:
-    """A hundred subscribers with a stream each and one with two hundred: everybody gets everything once, and the store
-    is asked for what is new by one look, not by each of them.
+def test_stream_hundreds_of_clients_share_one_poller(place: Place) -> None:
+    """A hundred subscribers with a stream each and one with two hundred: each client gets each notification once,
+    and one poller reads the store for all of them.
     """
     names = [f"many-{number}" for number in range(100)]
     readers = [*names, *["shared"] * 200]
     tokens = {name: place.token(name) for name in {*readers}}
-    look_out = place.look_out
-    assert look_out is not None
+    fanout = place.look_out
+    assert fanout is not None
 
-    async def everybody() -> list[list[int]]:
+    async def read_all() -> list[list[int]]:
         ready = asyncio.Semaphore(0)
         tasks = [asyncio.create_task(read_raw(place.port, tokens[name], 3, ready)) for name in readers]
         for _ in readers:
             await ready.acquire()
-        while set(tokens) - set(look_out.last):  # everybody was looked at once
+        while set(tokens) - set(fanout.last):  # each subscriber was polled once
             await asyncio.sleep(0.01)
-        asked = look_out.pages.reads
+        reads_before = fanout.pages.reads
         for _ in range(3):
             await asyncio.to_thread(place.tell_all, [*names, "shared"])
-        found = await asyncio.gather(*tasks)
-        assert look_out.pages.reads - asked < len(names)
-        return found
+        received = await asyncio.gather(*tasks)
+        assert fanout.pages.reads - reads_before < len(names)
+        return received
 
-    assert asyncio.run(everybody()) == [[1, 2, 3]] * 300
-    while look_out.count:
+    assert asyncio.run(read_all()) == [[1, 2, 3]] * 300
+    while fanout.count:
         time.sleep(0.01)
 
 
 async def read_raw(port: int, secret: str, count: int, ready: asyncio.Semaphore) -> list[int]:
-    """So many ids of a stream, by a reader that costs little."""
+    """Read this many ids of a stream, with a reader that costs little."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(head_of(secret))
-    found: list[int] = []
-    while len(found) < count:
+    ids: list[int] = []
+    while len(ids) < count:
         line = await reader.readline()
         if line.startswith(b"retry"):
             ready.release()
         if line.startswith(b"id: "):
-            found.append(int(line[4:]))
+            ids.append(int(line[4:]))
     writer.close()
-    return found
+    return ids
 
 
 def head_of(secret: str) -> bytes:
@@ -172,20 +172,20 @@ def head_of(secret: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def test_slow_reader_is_bounded_and_delays_no_other(place: Place, name: str) -> None:
-    """It reads nothing of twelve megabytes: the server has a page of that in memory, and the others go on."""
+def test_stream_slow_client_is_bounded_and_delays_no_other(place: Place, name: str) -> None:
+    """It reads nothing of twelve megabytes: the server holds one page of it in memory, and others go on."""
     place.tell(name, 25, body=LARGE)
     secret = place.token(name)
-    look_out = place.look_out
-    assert look_out is not None
+    fanout = place.look_out
+    assert fanout is not None
     with slow_reader(place, secret):
-        while not (followers := look_out._followers.get(name)):
+        while not (followers := fanout._followers.get(name)):
             time.sleep(0.01)
         [follower] = followers
         with client_of(place, secret) as other, other.stream("GET", "/v1/notifications/stream") as response:
             assert numbers(events_of(response), 25) == list(range(1, 26))
         assert follower.cursor < 20
-    while look_out.count:
+    while fanout.count:
         time.sleep(0.01)
 
 
@@ -194,7 +194,7 @@ LARGE = b'"' + b"x" * 490_000 + b'"'
 
 @contextmanager
 def slow_reader(place: Place, secret: str) -> Iterator[None]:
-    """Somebody who asks for the stream and reads nothing."""
+    """Open the stream and read nothing."""
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.connect(("127.0.0.1", place.port))
@@ -203,33 +203,35 @@ def slow_reader(place: Place, secret: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("count", "length"), [(LINES + 100, 10), (30, 50_000)])
-def test_fanout_reads_at_most_a_page_per_subscriber(home: Place, name: str, count: int, length: int) -> None:
-    """A slow reader holds it while it is being sent, as it holds one that it asks for."""
+def test_fanout_reads_at_most_one_page_per_subscriber(
+    home: Place, name: str, count: int, length: int
+) -> None:
+    """A slow client holds this page while it is being sent, like a page that it requests."""
     home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
     page = NotificationFanout(home.store)._read_new({name: 0}, {name: count})[name]
     assert len(page.lines) <= LINES and page.size <= PAGE_BYTES
     assert [line.sequence for line in page.lines] == [*range(1, page.cursor + 1)]
 
 
-def test_a_reader_that_takes_nothing_is_let_go(
+def test_stream_stalled_client_is_disconnected(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.api.v1.notifications.STALL_SECONDS", 0.1)
     place.tell(name, 25, body=LARGE)
-    look_out = place.look_out
-    assert look_out is not None
+    fanout = place.look_out
+    assert fanout is not None
     with slow_reader(place, place.token(name)):
-        while name not in look_out.last:
+        while name not in fanout.last:
             time.sleep(0.01)
-        while look_out.count:
+        while fanout.count:
             time.sleep(0.01)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such option")
-def test_the_connection_of_a_reader_that_takes_nothing_ends(
+def test_stream_stalled_connection_is_closed_by_operating_system(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system ends it, long before the stream would be let go: to close it waits until what was written is taken."""
+    """TCP closes it long before the stream is given up: closing a stream waits until written data is acknowledged."""
     monkeypatch.setattr("tidings.api.server.SEND_TIMEOUT_SECONDS", 0.3)
     with place_at(tmp_path) as place, place.serve():
         place.tell(name, 25, body=LARGE)
@@ -241,14 +243,14 @@ def test_the_connection_of_a_reader_that_takes_nothing_ends(
                 time.sleep(0.01)
 
 
-def test_too_many_are_refused(tmp_path: Path) -> None:
+def test_stream_over_limit_answers_503(tmp_path: Path) -> None:
     with (
         place_at(tmp_path) as place,
         place.serve(most=1),
         client_of(place, place.token("ana")) as client,
         client.stream("GET", "/v1/notifications/stream") as first,
     ):
-        events = events_of(first)  # held: whoever lets go of it closes the stream
+        events = events_of(first)  # keep a reference: the stream is closed when it is collected
         next(events)
         refused = client.get("/v1/notifications/stream")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
@@ -256,11 +258,11 @@ def test_too_many_are_refused(tmp_path: Path) -> None:
         assert client.get("/v1/notifications").status_code == 200
 
 
-def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> None:
-    """Notifications are written all the time: the reader comes back with the last id it saw, and has each once."""
+def test_stream_resumes_without_loss_after_server_restarts(tmp_path: Path) -> None:
+    """Notifications are written all the time; the client resumes with its last id, and gets each once."""
     parts, each = 4, 50
     with place_at(tmp_path) as place:
-        secret, found, endings = place.token("ana"), list[int](), list[str]()
+        secret, received, endings = place.token("ana"), list[int](), list[str]()
         allowed = threading.Semaphore(0)
 
         def write() -> None:
@@ -269,12 +271,12 @@ def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> No
                 place.tell("ana")
 
         def read() -> None:
-            headers = bearing(secret, **({"Last-Event-ID": str(found[-1])} if found else {}))
+            headers = bearing(secret, **({"Last-Event-ID": str(received[-1])} if received else {}))
             address = f"{place.address}/v1/notifications/stream"
             with httpx.stream("GET", address, headers=headers, timeout=LONG, trust_env=False) as response:
                 for event in events_of(response):
                     if event.id is not None:
-                        found.append(event.id)
+                        received.append(event.id)
                     if event.comment:
                         endings.append(event.comment)
 
@@ -287,15 +289,15 @@ def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> No
                 reading = threading.Thread(target=read)
                 reading.start()
                 allowed.release(each)
-                while len(found) < (part + 1) * each - (each // 2 if part < parts - 1 else 0):
+                while len(received) < (part + 1) * each - (each // 2 if part < parts - 1 else 0):
                     time.sleep(0.005)
             reading.join()
         writing.join()
-    assert found == list(range(1, parts * each + 1))
+    assert received == list(range(1, parts * each + 1))
     assert endings == ["the server shuts down"] * parts
 
 
-def test_store_failure_of_a_follower_ends_its_stream(
+def test_stream_store_failure_of_one_client_ends_its_stream(
     client: httpx.Client, place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.tell(name)
@@ -308,7 +310,7 @@ def test_store_failure_of_a_follower_ends_its_stream(
         assert [event.comment for event in events_of(response)] == [None, "the store cannot be read now"]
 
 
-def test_a_store_that_cannot_be_read_for_a_moment_ends_no_stream(
+def test_stream_survives_temporary_store_failure(
     client: httpx.Client,
     place: Place,
     name: str,
@@ -330,8 +332,8 @@ def test_a_store_that_cannot_be_read_for_a_moment_ends_no_stream(
         assert numbers(events, 1) == [1]
 
 
-def test_on_postgresql(postgres_server: Server) -> None:
-    """The statements of the look-out are others there."""
+def test_stream_and_acknowledge_on_postgresql(postgres_server: Server) -> None:
+    """The fan-out has other SQL statements there."""
     with open_store(postgres_server.empty()) as store:
         place = Place(store, Access(store))
         with place.serve(), client_of(place, place.token("ana")) as client:

@@ -1,4 +1,4 @@
-"""A few small events come to the same by the short way, in a transaction that others share, as by the long way."""
+"""The fast path for few small events, in a shared transaction, gives the same results as the slow path."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ LINES, BATCH, JSON = "application/x-ndjson", "application/cloudevents-batch+json
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Service]]:
-    """Two that are alike; whoever wants the long way of one takes it."""
+    """Two equal services; the slow path is patched into one of them."""
     homes = [tmp_path_factory.mktemp(name) for name in ("short", "long")]
-    with Tidings(homes[0]) as one, Tidings(homes[1]) as other:
-        for each in (one, other):
-            each.extend_schema(SCHEMA)
+    with Tidings(homes[0]) as first, Tidings(homes[1]) as second:
+        for tidings in (first, second):
+            tidings.extend_schema(SCHEMA)
         limits = Limits(bulk=60, burst=10_000)
-        with served_api(one, limits) as short, served_api(other, limits) as long:
+        with served_api(first, limits) as short, served_api(second, limits) as long:
             yield short, long
 
 
 def event(choose: random.Random) -> dict[str, Any]:
-    """Few ids, so that they meet, and a word in the place of a number now and then."""
+    """Return an event with one of a few ids, so that ids collide, and sometimes a word in place of a number."""
     price = choose.choice([1, 2, 3, 3, 3, "cheap"])
     return {"event_type": "chair", "price": price, "lot": choose.choice(["a", "b", "c", "d", "", 7, None])}
 
 
 def line(choose: random.Random) -> bytes:
     if choose.random() < 0.85:
-        written = json.dumps(event_or_cloud_event(choose)).encode()
-        return choose.choice([written, written, b" %b\r" % written])
+        encoded = json.dumps(event_or_cloud_event(choose)).encode()
+        return choose.choice([encoded, encoded, b" %b\r" % encoded])
     return choose.choice([b"", b" ", b"{", b"[]", b"\xff", b'{"lot": "\\ud800"}', b'{"a": 1, "a": 2}'])
 
 
 def cloud_event(choose: random.Random) -> Any:
     if choose.random() < 0.05:
         return choose.choice([{"price": 1}, 5, None])
-    told = {"specversion": "1.0", "id": choose.choice("efg"), "source": "/shop", "type": "sale"}
+    attributes = {"specversion": "1.0", "id": choose.choice("efg"), "source": "/shop", "type": "sale"}
     label = {"audience": choose.choice(["staff", "board"])} if choose.random() < 0.2 else {}
-    return told | label | {"data": {"price": choose.choice([1, 1, 1, 2])}}
+    return attributes | label | {"data": {"price": choose.choice([1, 1, 1, 2])}}
 
 
 def event_or_cloud_event(choose: random.Random) -> Any:
-    """Those that are sent as events may be CloudEvents, which have ids of their own."""
+    """Return an event or a CloudEvent, which has an id of its own."""
     return cloud_event(choose) if choose.random() < 0.2 else event(choose)
 
 
-def drawn(choose: random.Random) -> dict[str, Any]:
-    """A request."""
+def random_request(choose: random.Random) -> dict[str, Any]:
+    """Return the arguments of a random request."""
     kind = choose.choice([LINES, LINES, LINES, BATCH, JSON])
     count = choose.choice([0, 1, 2, 3, 5])
     if kind == LINES:
@@ -78,38 +78,38 @@ def drawn(choose: random.Random) -> dict[str, Any]:
     return {"content": body, "headers": {"Content-Type": kind} | accepts, "params": query}
 
 
-def told(answer: httpx.Response) -> tuple[int, str, Any]:
-    """What was answered, but for the ids that were made."""
-    text = [json.loads(each) for each in answer.text.splitlines()]
-    for each in [one for outer in text for one in (outer, *outer.get("outcomes", ()))]:
-        if str(each.get("id", "")).startswith("p-"):
-            each["id"] = "made"
+def comparable(answer: httpx.Response) -> tuple[int, str, Any]:
+    """Return the answer without generated ids."""
+    text = [json.loads(outcome) for outcome in answer.text.splitlines()]
+    for outcome in [one for outer in text for one in (outer, *outer.get("outcomes", ()))]:
+        if str(outcome.get("id", "")).startswith("p-"):
+            outcome["id"] = "made"
     return answer.status_code, answer.headers["content-type"], text
 
 
-def both(
-    services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+def post_both_ways(
+    services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, request: dict[str, Any]
 ) -> httpx.Response:
-    """The answer to a request, which is the same by both ways."""
+    """Send a request by both paths, and return the answer, which is the same."""
     short, long = services
-    answer = short.shop.post("/v1/publications", **asked)
+    answer = short.shop.post("/v1/publications", **request)
     with monkeypatch.context() as patched:
         patched.setattr(ingest, "SMALL", -1)
-        otherwise = long.shop.post("/v1/publications", **asked)
-    assert told(answer) == told(otherwise), asked
+        otherwise = long.shop.post("/v1/publications", **request)
+    assert comparable(answer) == comparable(otherwise), request
     return answer
 
 
 @pytest.mark.parametrize("seed", [2_026])
-def test_both_ways_come_to_the_same(
+def test_ingest_fast_and_slow_path_agree(
     services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     choose = random.Random(seed)
-    statuses = {both(services, monkeypatch, drawn(choose)).status_code for _ in range(80)}
+    statuses = {post_both_ways(services, monkeypatch, random_request(choose)).status_code for _ in range(80)}
     assert statuses >= {200, 201, 207, 409, 422}
-    one, other = ([*each.tidings.store.journal.read(0)] for each in services)
-    assert [(each.media_type, each.body, each.audience) for each in one] == [
-        (each.media_type, each.body, each.audience) for each in other
+    fast, slow = ([*each.tidings.store.journal.read(0)] for each in services)
+    assert [(each.media_type, each.body, each.audience) for each in fast] == [
+        (each.media_type, each.body, each.audience) for each in slow
     ]
 
 
@@ -129,19 +129,19 @@ LETTERS = SMALL - len(LONG % b"")
         pytest.param(LONG % (b"x" * (LETTERS + 1)), False, id="larger than small"),
     ],
 )
-def test_how_small_and_how_few(
+def test_ingest_fast_path_is_used_for_few_small_events(
     services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, body: bytes, is_short: bool
 ) -> None:
-    ways = list[bool]()
-    at_once = IngestEndpoint._publish_fast
+    fast_path = list[bool]()
+    publish_fast = IngestEndpoint._publish_fast
 
-    async def watched(*given: Any) -> Any:
-        answer = await at_once(*given)
-        ways.append(answer is not None)
+    async def record_path(*arguments: Any) -> Any:
+        answer = await publish_fast(*arguments)
+        fast_path.append(answer is not None)
         return answer
 
-    asked = {"content": ONE, "headers": {"Content-Type": LINES}}
-    both(services, monkeypatch, asked)  # the schema is known from now on
-    monkeypatch.setattr(IngestEndpoint, "_publish_fast", watched)
-    both(services, monkeypatch, asked | {"content": body})
-    assert ways == [is_short, False]
+    request = {"content": ONE, "headers": {"Content-Type": LINES}}
+    post_both_ways(services, monkeypatch, request)  # the schema is known from now on
+    monkeypatch.setattr(IngestEndpoint, "_publish_fast", record_path)
+    post_both_ways(services, monkeypatch, request | {"content": body})
+    assert fast_path == [is_short, False]

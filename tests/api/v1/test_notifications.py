@@ -1,4 +1,4 @@
-"""Notifications over HTTP: pages by cursor, and acknowledging by cursor."""
+"""Notifications over HTTP: pages by cursor, and acknowledgement by cursor."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tidings.store.encoding import MatchRow
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with place_at(tmp_path_factory.mktemp("home")) as made, made.serve():
-        yield made
+    with place_at(tmp_path_factory.mktemp("home")) as opened, opened.serve():
+        yield opened
 
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A subscriber that no other test has."""
+    """A subscriber that no other test uses."""
     return request.node.name
 
 
 @pytest.fixture
 def client(place: Place, name: str) -> Iterator[httpx.Client]:
-    with client_of(place, place.token(name)) as made:
-        yield made
+    with client_of(place, place.token(name)) as opened:
+        yield opened
 
 
 def sequences(answer: httpx.Response) -> list[int]:
@@ -36,7 +36,7 @@ def sequences(answer: httpx.Response) -> list[int]:
     return [event["data"]["sequence"] for event in answer.json()["notifications"]]
 
 
-def test_page_after_page(client: httpx.Client, place: Place, name: str) -> None:
+def test_notifications_are_paginated_by_cursor(client: httpx.Client, place: Place, name: str) -> None:
     place.tell(name, 5)
     first = client.get("/v1/notifications", params={"limit": 2})
     assert sequences(first) == [1, 2]
@@ -53,22 +53,22 @@ def test_page_after_page(client: httpx.Client, place: Place, name: str) -> None:
     assert event["data"]["publication"]["body"] == {"price": 180}
 
 
-def test_of_one_subscription(
+def test_notifications_of_one_subscription_move_cursor_past_others(
     client: httpx.Client, place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.tell(name, 3, "s-1")
     place.tell(name, 30, "s-2")
     place.tell(name, 1, "s-1")
-    asked = {"subscription": f"s-1-{name}"}
-    every = client.get("/v1/notifications", params=asked)
-    assert (sequences(every), every.json()["cursor"]) == ([1, 2, 3, 34], 34)
-    assert sequences(client.get("/v1/notifications", params=asked | {"limit": 2, "after": 1})) == [2, 3]
+    params = {"subscription": f"s-1-{name}"}
+    all_pages = client.get("/v1/notifications", params=params)
+    assert (sequences(all_pages), all_pages.json()["cursor"]) == ([1, 2, 3, 34], 34)
+    assert sequences(client.get("/v1/notifications", params=params | {"limit": 2, "after": 1})) == [2, 3]
     monkeypatch.setattr("tidings.service.event_pages.SCAN", 10)
-    between = client.get("/v1/notifications", params=asked | {"after": 5})
+    between = client.get("/v1/notifications", params=params | {"after": 5})
     assert (sequences(between), between.json()["cursor"]) == ([], 15)
 
 
-def test_large_publications_make_short_pages(client: httpx.Client, place: Place, name: str) -> None:
+def test_notifications_page_is_bounded_by_bytes(client: httpx.Client, place: Place, name: str) -> None:
     body = b'"' + b"x" * 400_000 + b'"'
     place.tell(name, 25, body=body)
     page = client.get("/v1/notifications", params={"limit": 1000})
@@ -77,35 +77,37 @@ def test_large_publications_make_short_pages(client: httpx.Client, place: Place,
     assert sequences(client.get("/v1/notifications", params={"after": 9})) == list(range(10, 19))
 
 
-def test_waiting_for_the_first(client: httpx.Client, place: Place, name: str) -> None:
+def test_notifications_wait_returns_first_matching_notification(
+    client: httpx.Client, place: Place, name: str
+) -> None:
     assert sequences(client.get("/v1/notifications", params={"wait": 0.05})) == []
     place.tell(name, 2, "s-2")
     later = threading.Timer(0.1, place.tell, (name, 1, "s-1"))
     later.start()
-    asked = {"wait": 60, "subscription": f"s-1-{name}"}
-    assert sequences(client.get("/v1/notifications", params=asked)) == [3]
+    params = {"wait": 60, "subscription": f"s-1-{name}"}
+    assert sequences(client.get("/v1/notifications", params=params)) == [3]
     later.join()
 
 
 def test_due_deferred_notifications_are_released_on_read(
     client: httpx.Client, place: Place, name: str
 ) -> None:
-    """No stream runs here: reading is enough, and so is waiting."""
+    """No stream runs here: reading or waiting releases them."""
     id = place.store.subscriptions.add(Subscription("", name, "predicates", "price < 2", 1))
     place.store.notifications.commit_batch("held", 0, [MatchRow("p-held", id, name)])
-    assert place.store.notifications.held(name).count == 1
+    assert place.store.notifications.deferred(name).count == 1
     assert sequences(client.get("/v1/notifications", params={"wait": 60})) == [1]
 
 
-def test_acknowledging(client: httpx.Client, place: Place, name: str) -> None:
+def test_acknowledge_moves_cursor_forward_only(client: httpx.Client, place: Place, name: str) -> None:
     place.tell(name, 5)
     assert client.get("/v1/notifications/ack").json() == {"acknowledged": 0, "last": 5, "time": None}
-    done = client.put("/v1/notifications/ack", json={"upto": 3}).json()
-    assert (done["acknowledged"], done["last"]) == (3, 5)
+    acknowledged = client.put("/v1/notifications/ack", json={"upto": 3}).json()
+    assert (acknowledged["acknowledged"], acknowledged["last"]) == (3, 5)
     assert sequences(client.get("/v1/notifications")) == [4, 5]
     assert sequences(client.get("/v1/notifications", params={"after": 0})) == [1, 2, 3, 4, 5]
-    assert client.post("/v1/notifications/ack", json={"upto": 2}).json() == done
-    assert client.get("/v1/notifications/ack").json() == done
+    assert client.post("/v1/notifications/ack", json={"upto": 2}).json() == acknowledged
+    assert client.get("/v1/notifications/ack").json() == acknowledged
     assert client.get("/v1/notifications").json()["acknowledged"] == 3
 
 
@@ -122,7 +124,7 @@ def test_acknowledging(client: httpx.Client, place: Place, name: str) -> None:
         [1],
     ],
 )
-def test_acknowledge_refuses_invalid_numbers(client: httpx.Client, body: object) -> None:
+def test_acknowledge_invalid_body_is_rejected(client: httpx.Client, body: object) -> None:
     refused = client.put("/v1/notifications/ack", json=body)
     assert refused.status_code in (400, 422)
     assert refused.json()["error"] == "InputError"
@@ -130,15 +132,17 @@ def test_acknowledge_refuses_invalid_numbers(client: httpx.Client, body: object)
 
 
 @pytest.mark.parametrize(
-    "asked", [{"after": 1}, {"after": -1}, {"after": "x"}, {"limit": 0}, {"limit": 1001}, {"wait": 61}]
+    "params", [{"after": 1}, {"after": -1}, {"after": "x"}, {"limit": 0}, {"limit": 1001}, {"wait": 61}]
 )
-def test_notifications_refuse_invalid_parameters(client: httpx.Client, asked: dict[str, object]) -> None:
-    refused = client.get("/v1/notifications", params=asked)
+def test_notifications_invalid_parameters_are_rejected(
+    client: httpx.Client, params: dict[str, object]
+) -> None:
+    refused = client.get("/v1/notifications", params=params)
     assert refused.status_code in (400, 422)
     assert refused.json()["error"] == "InputError"
 
 
-def test_a_cursor_of_another_store_is_refused_and_says_why(
+def test_notifications_cursor_beyond_last_is_rejected_with_range(
     client: httpx.Client, place: Place, name: str
 ) -> None:
     place.tell(name, 2)
@@ -147,8 +151,8 @@ def test_a_cursor_of_another_store_is_refused_and_says_why(
         assert (refused.status_code, refused.json()["accepted"]) == (422, "0 to 2")
     again = client.get("/v1/notifications/stream", headers={"Last-Event-ID": "17"})
     assert again.status_code == 422
-    for said in ("n-17", "9" * 5_000):
-        strange = client.get("/v1/notifications/stream", headers={"Last-Event-ID": said})
+    for cursor in ("n-17", "9" * 5_000):
+        strange = client.get("/v1/notifications/stream", headers={"Last-Event-ID": cursor})
         assert strange.status_code == 422 and strange.json()["where"] == "Last-Event-ID"
 
 
@@ -156,7 +160,7 @@ PATHS = ("/v1/notifications", "/v1/notifications/stream", "/v1/notifications/ack
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_notifications_of_another_subscriber_are_refused(
+def test_notifications_of_other_subscriber_are_forbidden(
     client: httpx.Client, place: Place, name: str, path: str
 ) -> None:
     other = f"not {name}"
@@ -174,7 +178,7 @@ def test_notifications_of_another_subscriber_are_refused(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_may(place: Place, path: str) -> None:
+def test_notifications_without_subscribe_scope_are_rejected(place: Place, path: str) -> None:
     with httpx.Client(base_url=place.address, trust_env=False) as stranger:
         assert stranger.get(path).status_code == 401
         assert stranger.get(path, headers=bearing("tdg_nonsense")).status_code == 401
@@ -182,12 +186,14 @@ def test_who_may(place: Place, path: str) -> None:
         assert stranger.get(path, headers=bearing(shop)).status_code == 403
 
 
-def test_an_administrator_names_the_subscriber(place: Place, name: str) -> None:
+def test_notifications_administrator_must_name_subscriber(place: Place, name: str) -> None:
     place.tell(name, 2)
     with client_of(place, place.token(None, "administer")) as administrator:
         assert sequences(administrator.get("/v1/notifications", params={"subscriber": name})) == [1, 2]
-        done = administrator.put("/v1/notifications/ack", params={"subscriber": name}, json={"upto": 2})
-        assert done.json()["acknowledged"] == 2
+        acknowledged = administrator.put(
+            "/v1/notifications/ack", params={"subscriber": name}, json={"upto": 2}
+        )
+        assert acknowledged.json()["acknowledged"] == 2
         unnamed = administrator.get("/v1/notifications")
         assert (unnamed.status_code, unnamed.json()["where"]) == (422, "subscriber")
         assert administrator.get("/v1/notifications", params={"subscriber": "a\x00b"}).status_code == 400

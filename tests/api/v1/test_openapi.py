@@ -16,7 +16,7 @@ from tests.support.oracles.json_schema import problems
 from tests.support.servers.api_server import Service, served_api
 from tests.support.servers.notification_server import Place, client_of, events_of, place_at
 from tidings.api.v1.schemas import CloudEvent
-from tidings.service.submission import accepted_media_types
+from tidings.ingest.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 from tidings.store.encoding import MatchRow
 
@@ -34,14 +34,14 @@ PATHS = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings) as made:
-        yield made
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def document(service: Service) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{service.address}/v1/openapi.json", trust_env=False).json()
-    return found
+    body: dict[str, Any] = httpx.get(f"{service.address}/v1/openapi.json", trust_env=False).json()
+    return body
 
 
 def test_openapi_lists_all_paths(document: dict[str, Any]) -> None:
@@ -59,23 +59,23 @@ def test_openapi_lists_all_paths(document: dict[str, Any]) -> None:
             assert all(list(one["content"]) == ["application/problem+json"] for one in refusals.values())
 
 
-def test_every_reference_leads_somewhere_and_every_schema_is_used(document: dict[str, Any]) -> None:
+def test_openapi_references_resolve_and_schemas_are_used(document: dict[str, Any]) -> None:
     used = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
     assert used == document["components"]["schemas"].keys()
 
 
-def answered(document: dict[str, Any], response: httpx.Response, path: str) -> list[str]:
-    """What of an answer contradicts the document."""
+def contradictions(document: dict[str, Any], response: httpx.Response, path: str) -> list[str]:
+    """Return how an answer contradicts the document."""
     operation = document["paths"][path][response.request.method.lower()]
-    told = operation["responses"][str(response.status_code)]
-    if "content" not in told:
-        return [] if not response.content else ["no content is told of"]
+    described = operation["responses"][str(response.status_code)]
+    if "content" not in described:
+        return [] if not response.content else ["the document has no content"]
     kind = response.headers["content-type"].partition(";")[0]
-    return problems(response.json(), told["content"][kind]["schema"], document)
+    return problems(response.json(), described["content"][kind]["schema"], document)
 
 
-def test_responses_conform_to_the_openapi_document(service: Service, document: dict[str, Any]) -> None:
-    ana, shop, one = service.caller("ana"), service.shop, "/v1/subscriptions/{id}"
+def test_responses_conform_to_openapi_document(service: Service, document: dict[str, Any]) -> None:
+    ana, shop, subscription = service.caller("ana"), service.shop, "/v1/subscriptions/{id}"
     event, lines = {"Content-Type": "application/json"}, {"Content-Type": "application/jsonl"}
     publish = "/v1/publications"
     for response, path in (
@@ -101,18 +101,18 @@ def test_responses_conform_to_the_openapi_document(service: Service, document: d
         (ana.post("/v1/subscriptions", json={"text": "price <"}), "/v1/subscriptions"),
         (ana.post("/v1/subscriptions", json={}), "/v1/subscriptions"),
         (ana.get("/v1/subscriptions"), "/v1/subscriptions"),
-        (ana.get("/v1/subscriptions/s"), one),
-        (ana.get("/v1/subscriptions/t"), one),
-        (ana.put("/v1/subscriptions/s", json={"text": "price < 8"}), one),
-        (ana.patch("/v1/subscriptions/s", json={"within": "1 hour"}), one),
-        (ana.post("/v1/subscriptions/s/pause"), f"{one}/pause"),
-        (ana.post("/v1/subscriptions/s/resume"), f"{one}/resume"),
+        (ana.get("/v1/subscriptions/s"), subscription),
+        (ana.get("/v1/subscriptions/t"), subscription),
+        (ana.put("/v1/subscriptions/s", json={"text": "price < 8"}), subscription),
+        (ana.patch("/v1/subscriptions/s", json={"within": "1 hour"}), subscription),
+        (ana.post("/v1/subscriptions/s/pause"), f"{subscription}/pause"),
+        (ana.post("/v1/subscriptions/s/resume"), f"{subscription}/resume"),
         (ana.post("/v1/check", json={"text": "price < 9"}), "/v1/check"),
         (ana.post("/v1/preview", json={"text": "price < 9"}), "/v1/preview"),
         (shop.post("/v1/preview", json={"text": "price < 9"}), "/v1/preview"),
-        (ana.delete("/v1/subscriptions/s"), one),
+        (ana.delete("/v1/subscriptions/s"), subscription),
     ):
-        assert answered(document, response, path) == [], (
+        assert contradictions(document, response, path) == [], (
             f"{response.request.method} {path} {response.status_code}"
         )
 
@@ -135,13 +135,13 @@ SENT = {
 }
 
 
-def test_openapi_names_the_schemas_of_request_bodies(service: Service, document: dict[str, Any]) -> None:
-    """A body of which nothing is said has no type in a generated client, and one of several that have the same type
-    cannot be chosen: openapi-python-client 0.29 made a client that raised TypeError, whatever was published.
+def test_openapi_names_schemas_of_request_bodies(service: Service, document: dict[str, Any]) -> None:
+    """A body without a schema has no type in a generated client, and one of several bodies with the same type
+    cannot be chosen: openapi-python-client 0.29 generated a client that raised TypeError on every publish.
     """
-    told = document["paths"]["/v1/publications"]["post"]["requestBody"]["content"]
-    schemas = {kind: one["schema"] for kind, one in told.items() if "schema" in one}
-    examples = {kind: one["example"] for kind, one in told.items() if "example" in one}
+    content = document["paths"]["/v1/publications"]["post"]["requestBody"]["content"]
+    schemas = {kind: one["schema"] for kind, one in content.items() if "schema" in one}
+    examples = {kind: one["example"] for kind, one in content.items() if "example" in one}
     assert (
         schemas.keys() | examples.keys() == set(accepted_media_types())
         and not schemas.keys() & examples.keys()
@@ -157,70 +157,72 @@ def test_openapi_names_the_schemas_of_request_bodies(service: Service, document:
     assert lines["schema"] == {"type": "string"}
 
 
-def test_where_it_is_served_and_under_which_licence(service: Service, document: dict[str, Any]) -> None:
+def test_openapi_names_server_and_licence(service: Service, document: dict[str, Any]) -> None:
     assert document["servers"] == [{"url": service.address}]
     assert document["info"]["license"] == {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
 
-def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
+def test_openapi_of_whole_service_is_complete(tmp_path: Path) -> None:
     from tidings.api.app import create_app  # noqa: PLC0415
     from tidings.api.v1.openapi import build_openapi as made_of  # noqa: PLC0415
     from tidings.feeds.hub.hub import Hub  # noqa: PLC0415 - the whole service, once
     from tidings.service.context import ServiceContext  # noqa: PLC0415
 
     with Tidings(tmp_path) as tidings:
-        made = made_of(create_app(ServiceContext(tidings, Hub(tidings.feeds_at("http://127.0.0.1:1")))))
-    OpenAPI.model_validate(made)
-    assert PATHS.keys() <= made["paths"].keys()
-    assert all(path.startswith("/v1/") for path in made["paths"])
-    for path, operations in made["paths"].items():
+        document = made_of(create_app(ServiceContext(tidings, Hub(tidings.feeds_at("http://127.0.0.1:1")))))
+    OpenAPI.model_validate(document)
+    assert PATHS.keys() <= document["paths"].keys()
+    assert all(path.startswith("/v1/") for path in document["paths"])
+    for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            told = operation["responses"].keys()
-            assert "404" in told or "{" not in path, (method, path)
-            assert {"400", "408", "413", "415", "422"} <= told or "requestBody" not in operation, (
+            statuses = operation["responses"].keys()
+            assert "404" in statuses or "{" not in path, (method, path)
+            assert {"400", "408", "413", "415", "422"} <= statuses or "requestBody" not in operation, (
                 method,
                 path,
             )
-            assert {"400", "401", "403", "429", "503"} <= told, (method, path)
+            assert {"400", "401", "403", "429", "503"} <= statuses, (method, path)
             assert operation["description"], (method, path)
-    assert "404" in made["paths"]["/v1/audiences"]["delete"]["responses"]
-    used = {tag for path in made["paths"].values() for one in path.values() for tag in one["tags"]}
-    assert {tag["name"] for tag in made["tags"]} == used and all(tag["description"] for tag in made["tags"])
-    streamed = made["paths"]["/v1/notifications/stream"]["get"]["responses"]["200"]["content"]
+    assert "404" in document["paths"]["/v1/audiences"]["delete"]["responses"]
+    used = {tag for path in document["paths"].values() for one in path.values() for tag in one["tags"]}
+    assert {tag["name"] for tag in document["tags"]} == used and all(
+        tag["description"] for tag in document["tags"]
+    )
+    streamed = document["paths"]["/v1/notifications/stream"]["get"]["responses"]["200"]["content"]
     assert streamed == {"text/event-stream": {"schema": {"type": "string"}}}
-    identifiers = [one["operationId"] for path in made["paths"].values() for one in path.values()]
+    identifiers = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert len(set(identifiers)) == len(identifiers)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    with place_at(tmp_path) as made, made.serve():
-        yield made
+    with place_at(tmp_path) as opened, opened.serve():
+        yield opened
 
 
 @pytest.fixture
 def asyncapi(place: Place) -> dict[str, Any]:
     answer = httpx.get(f"{place.address}/v1/asyncapi.json", trust_env=False)
-    found: dict[str, Any] = answer.raise_for_status().json()
-    return found
+    body: dict[str, Any] = answer.raise_for_status().json()
+    return body
 
 
-def resolved(asyncapi: dict[str, Any], reference: dict[str, Any]) -> Any:
-    found: Any = asyncapi
+def resolve(asyncapi: dict[str, Any], reference: dict[str, Any]) -> Any:
+    target: Any = asyncapi
     for part in reference["$ref"].removeprefix("#/").split("/"):
-        found = found[part]
-    return resolved(asyncapi, found) if "$ref" in found else found
+        target = target[part]
+    return resolve(asyncapi, target) if "$ref" in target else target
 
 
 def references(part: Any) -> Iterator[dict[str, Any]]:
     if isinstance(part, dict):
         if "$ref" in part:
             yield part
-        for each in part.values():
-            yield from references(each)
+        for child in part.values():
+            yield from references(child)
     elif isinstance(part, list):
-        for each in part:
-            yield from references(each)
+        for child in part:
+            yield from references(child)
 
 
 def test_asyncapi_references_resolve(asyncapi: dict[str, Any], place: Place) -> None:
@@ -231,25 +233,25 @@ def test_asyncapi_references_resolve(asyncapi: dict[str, Any], place: Place) -> 
     addresses = [channel["address"] for channel in asyncapi["channels"].values()]
     assert addresses == ["/v1/notifications/stream", "/v1/notifications/ws"]
     for reference in references(asyncapi):
-        assert resolved(asyncapi, reference) is not None
+        assert resolve(asyncapi, reference) is not None
     for operation in asyncapi["operations"].values():
         assert operation["action"] in ("send", "receive")
-        channel = resolved(asyncapi, operation["channel"])
+        channel = resolve(asyncapi, operation["channel"])
         for message in operation["messages"]:
-            assert resolved(asyncapi, message) in [
-                resolved(asyncapi, one) for one in channel["messages"].values()
+            assert resolve(asyncapi, message) in [
+                resolve(asyncapi, one) for one in channel["messages"].values()
             ]
-            assert "payload" in resolved(asyncapi, message)
+            assert "payload" in resolve(asyncapi, message)
 
 
-def test_stream_messages_conform_to_the_asyncapi_document(asyncapi: dict[str, Any], place: Place) -> None:
+def test_stream_messages_conform_to_asyncapi_document(asyncapi: dict[str, Any], place: Place) -> None:
     place.tell("ana", 1)
     place.tell("ana", 1, body="no JSON é".encode("latin-1"))
     place.store.notifications.commit_batch(
         "objects", 0, [MatchRow("Script2", "school", "ana", kind="updated", bindings={"object": "Script:2"})]
     )
     [operation] = [one for name, one in asyncapi["operations"].items() if name == "streamNotifications"]
-    schema = resolved(asyncapi, resolved(asyncapi, operation["messages"][0])["payload"])
+    schema = resolve(asyncapi, resolve(asyncapi, operation["messages"][0])["payload"])
     with (
         client_of(place, place.token("ana")) as client,
         client.stream("GET", "/v1/notifications/stream") as answer,

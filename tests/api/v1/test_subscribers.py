@@ -1,4 +1,4 @@
-"""Labels over HTTP: administrators grant them, publications carry them, and whatever is read looks at them again."""
+"""Audience labels over HTTP: administrators grant them, publications carry them, and every read checks them again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ AUDIENCES = "/v1/audiences"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as running:
+        yield running
 
 
 def client(place: Served, *scopes: str, subscriber: str | None = None) -> httpx.Client:
@@ -27,7 +27,7 @@ def client(place: Served, *scopes: str, subscriber: str | None = None) -> httpx.
     return httpx.Client(base_url=place.url, headers={"Authorization": f"Bearer {secret}"}, trust_env=False)
 
 
-def test_granting_and_revoking(place: Served) -> None:
+def test_audience_grant_list_and_revoke(place: Served) -> None:
     with client(place, "administer") as root, client(place, "subscribe", subscriber="ana") as ana:
         granted = root.put(AUDIENCES, json={"label": "board", "subscriber": "ana"})
         assert (granted.status_code, granted.json()["label"]) == (200, "board")
@@ -36,12 +36,12 @@ def test_granting_and_revoking(place: Served) -> None:
         assert root.get(f"{AUDIENCES}?subscriber=bo").json() == {"grants": []}
         assert root.put(AUDIENCES, json={"label": "a\nb", "subscriber": "ana"}).status_code == 422
         assert ana.put(AUDIENCES, json={"label": "all", "subscriber": "ana"}).status_code == 403
-        gone = f"{AUDIENCES}?label=board&subscriber=ana"
-        assert (root.delete(gone).status_code, root.delete(gone).status_code) == (204, 404)
+        grant_url = f"{AUDIENCES}?label=board&subscriber=ana"
+        assert (root.delete(grant_url).status_code, root.delete(grant_url).status_code) == (204, 404)
 
 
-def test_everything_that_is_read_looks_again(place: Served) -> None:
-    """Pages, streams, the WebSocket's pages and previews; what was shown a moment ago is not kept."""
+def test_audience_revoked_withholds_publication_everywhere(place: Served) -> None:
+    """In pages, streams and previews; nothing is cached from a moment ago."""
     store = place.context.tidings.store
     with (
         client(place, "administer") as root,
@@ -72,26 +72,26 @@ def test_everything_that_is_read_looks_again(place: Served) -> None:
         )
         assert [one.audience for one in store.journal.read(0)] == ["board", "x", "y", None]
         store.notifications.commit_batch("test", 0, [MatchRow("merger", "s-1", "ana")])
-        assert read(ana)["data"]["publication"]["body"] == body
-        assert streamed(ana)["data"]["publication"]["body"] == body
-        wanted = {"text": "deal = 'Acme'", "language": "predicates"}
-        assert "merger" in ana.post("/v1/preview", json=wanted).text
+        assert read_notification(ana)["data"]["publication"]["body"] == body
+        assert read_streamed(ana)["data"]["publication"]["body"] == body
+        request = {"text": "deal = 'Acme'", "language": "predicates"}
+        assert "merger" in ana.post("/v1/preview", json=request).text
         root.delete(f"{AUDIENCES}?label=board&subscriber=ana")
-        for told in (read(ana), streamed(ana)):
-            assert (told["data"]["kind"], told["data"]["publication"]) == ("withheld", None)
-            assert "merger" not in json.dumps(told) and "Acme" not in json.dumps(told)
-        assert "merger" not in ana.post("/v1/preview", json=wanted).text
+        for event in (read_notification(ana), read_streamed(ana)):
+            assert (event["data"]["kind"], event["data"]["publication"]) == ("withheld", None)
+            assert "merger" not in json.dumps(event) and "Acme" not in json.dumps(event)
+        assert "merger" not in ana.post("/v1/preview", json=request).text
         assert shop.get("/v1/publications/merger").status_code == 404
         root.put(AUDIENCES, json={"label": "board", "subscriber": "ana"})
-        assert streamed(ana)["subject"] == "merger"
+        assert read_streamed(ana)["subject"] == "merger"
 
 
-def read(reader: httpx.Client) -> dict:  # type: ignore[type-arg]
-    [told] = reader.get("/v1/notifications?after=0").json()["notifications"]
-    return told
+def read_notification(reader: httpx.Client) -> dict:  # type: ignore[type-arg]
+    [event] = reader.get("/v1/notifications?after=0").json()["notifications"]
+    return event
 
 
-def streamed(reader: httpx.Client) -> dict:  # type: ignore[type-arg]
+def read_streamed(reader: httpx.Client) -> dict:  # type: ignore[type-arg]
     with reader.stream("GET", "/v1/notifications/stream?after=0") as answer:
         for line in answer.iter_lines():
             if line.startswith("data:"):

@@ -1,4 +1,4 @@
-"""Looking around on the command line: `provider browse` and `provider pick`."""
+"""Browsing metadata on the command line: `provider browse` and `provider pick`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def provider(tidings: Tidings):
     return lambda *words: tidings("provider", *words)
 
 
-def test_classes_as_a_tree(provider) -> None:
+def test_browse_without_argument_prints_class_tree(provider) -> None:
     assert provider("browse").stdout == (
         "Thing  3 resources, 0 its own\n"
         "  Provider  3 resources, 0 its own\n"
@@ -40,17 +40,17 @@ def test_classes_as_a_tree(provider) -> None:
     }
 
 
-def test_a_class_page_by_page(provider) -> None:
-    done = provider("browse", "Provider", "--limit", "2")
-    assert done.stdout == f"{HOST}  CycleProvider\n{OTHER}#both  Both\n"
-    assert done.stderr == f"more: tidings provider browse 'Provider' --after '{OTHER}#both'\n"
+def test_browse_class_is_paginated(provider) -> None:
+    result = provider("browse", "Provider", "--limit", "2")
+    assert result.stdout == f"{HOST}  CycleProvider\n{OTHER}#both  Both\n"
+    assert result.stderr == f"more: tidings provider browse 'Provider' --after '{OTHER}#both'\n"
     rest = provider("browse", "Provider", "--after", f"{OTHER}#both", "--json")
     assert (json.loads(rest.stdout), rest.stderr) == ({"uri": DATA, "class": "DataProvider"}, "")
     provider("remove", DOC)
     assert provider("browse", "Information").stderr == "no resources\n"
 
 
-def test_a_resource_in_both_directions(provider) -> None:
+def test_browse_resource_shows_references_and_referrers(provider) -> None:
     assert provider("browse", HOST).stdout == (
         f"{HOST}  CycleProvider\n"
         "  name  <b>pirates</b> & co\n"
@@ -61,24 +61,24 @@ def test_a_resource_in_both_directions(provider) -> None:
         f"  partners  weak  <-  {OTHER}#both  Both\n"
         f"  partners  weak  <-  {DATA}  DataProvider\n"
     )
-    assert f"{INFO}  Information  leads nowhere: another class" in provider("browse", DATA).stdout
+    assert f"{INFO}  Information  invalid target: another class" in provider("browse", DATA).stdout
     more = provider("browse", INFO, "--limit", "1").stderr
     assert more == f"more: tidings provider browse '{INFO}' --after 'information {HOST}'\n"
-    seen = json.loads(provider("browse", INFO, "--json").stdout)
-    assert (seen["values"], seen["document"], seen["next"]) == ({"memory": [92]}, DOC, None)
+    resource = json.loads(provider("browse", INFO, "--json").stdout)
+    assert (resource["values"], resource["document"], resource["next"]) == ({"memory": [92]}, DOC, None)
     first = {"property": "information", "uri": HOST, "class": "CycleProvider"}
-    assert seen["referrers"][0] == first | {"reference": "strong", "leads": True}
+    assert resource["referrers"][0] == first | {"reference": "strong", "leads": True}
 
 
-def test_a_picked_rule_is_written_and_added(provider) -> None:
+def test_pick_prints_or_adds_rule(provider) -> None:
     text = f"search CycleProvider c register c where c = <{HOST}>"
     assert provider("pick", HOST).stdout == f"{text}\n"
     assert json.loads(provider("pick", HOST, "--json").stdout) == {"name": "doc.ttl-host", "text": text}
     assert provider("rules").stdout == ""
     added = provider("pick", HOST, "--as", "ana")
     assert added.stdout == f"doc.ttl-host  entered  {HOST}\ndoc.ttl-host  1 resource\n"
-    named = provider("pick", "DataProvider", "--as", "ana", "--name", "data")
-    assert named.stdout.endswith("data  2 resources\n")
+    with_name = provider("pick", "DataProvider", "--as", "ana", "--name", "data")
+    assert with_name.stdout.endswith("data  2 resources\n")
     assert provider("rules").stdout == (
         f"data  ana  search DataProvider d register d\ndoc.ttl-host  ana  {text}\n"
     )
@@ -88,24 +88,24 @@ def test_a_picked_rule_is_written_and_added(provider) -> None:
 
 @pytest.mark.parametrize("command", ["browse", "pick"])
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [
         ("Provder", "there is no class 'Provder'"),
         (f"{DOC}#hots", f"did you mean '{HOST}'?"),
         ("urn:nobody", "there is no such resource"),
     ],
 )
-def test_what_is_not_there_is_said(provider, command: str, what: str, told: str) -> None:
-    done = provider(command, what)
-    assert (done.exit_code, done.stdout) == (2, "") and told in done.stderr
+def test_browse_and_pick_unknown_name_is_rejected(provider, command: str, what: str, message: str) -> None:
+    result = provider(command, what)
+    assert (result.exit_code, result.stdout) == (2, "") and message in result.stderr
 
 
-def test_wrong_options(provider) -> None:
+def test_browse_and_pick_invalid_options_are_rejected(provider) -> None:
     assert "--as NAME" in provider("pick", HOST, "--name", "x").stderr
     assert provider("browse", "Provider", "--limit", "0").exit_code == 2
     assert "not a cursor of a page" in provider("browse", HOST, "--after", "x").stderr
 
 
-def test_without_a_schema(tidings: Tidings) -> None:
-    done = tidings("provider", "browse")
-    assert done.exit_code == 4 and "no schema" in done.stderr
+def test_browse_without_schema_is_setup_error(tidings: Tidings) -> None:
+    result = tidings("provider", "browse")
+    assert result.exit_code == 4 and "no schema" in result.stderr

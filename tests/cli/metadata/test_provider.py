@@ -25,10 +25,10 @@ def lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_machines_are_told_the_same(provider) -> None:
+def test_provider_json_output_has_same_facts(provider) -> None:
     assert lines(provider("rule", "large", RULE, "--as", "ana", "--json").stdout) == []
-    done = provider("register", DOC, str(EXAMPLES / "host.rdf"), "--json")
-    assert lines(done.stdout) == [
+    result = provider("register", DOC, str(EXAMPLES / "host.rdf"), "--json")
+    assert lines(result.stdout) == [
         {"uri": DOC, "new": 2, "changed": 0, "deleted": 0, "unchanged": 0},
         {"rule": "large", "kind": "entered", "uri": f"{DOC}#info"},
     ]
@@ -39,24 +39,24 @@ def test_machines_are_told_the_same(provider) -> None:
     assert lines(provider("rules", "--json").stdout) == [{"name": "large", "owner": "ana", "text": RULE}]
 
 
-def test_rules_are_forgotten(provider) -> None:
+def test_remove_rule_removes_rule(provider) -> None:
     provider("rule", "large", RULE, "--as", "ana")
-    assert provider("forget", "large").stdout == "large  removed\n"
-    assert provider("forget", "large").exit_code == 3
+    assert provider("remove-rule", "large").stdout == "large  removed\n"
+    assert provider("remove-rule", "large").exit_code == 3
     assert "no rules" in provider("rules").stderr
 
 
-def test_names_of_rules(provider, tmp_path: Path) -> None:
-    """One that is taken, one that is nearly right, and which one of a file is meant."""
+def test_rule_names_taken_and_unknown_are_rejected(provider, tmp_path: Path) -> None:
+    """A taken name, a misspelled one, and the name of an invalid rule in a file."""
     provider("rule", "large", RULE, "--as", "ana")
-    assert "forget that one first" in provider("rule", "large", RULE, "--as", "ana").stderr
+    assert "tidings provider remove-rule" in provider("rule", "large", RULE, "--as", "ana").stderr
     assert "did you mean 'large'?" in provider("results", "larg").stderr
     (tmp_path / "rules.txt").write_text(f"good: {RULE}\nbad: search Servers s register s\n")
-    done = provider("rules", str(tmp_path / "rules.txt"), "--as", "ana")
-    assert done.exit_code == 2 and "error: rule 'bad': there is no class or rule 'Servers'" in done.stderr
+    result = provider("rules", str(tmp_path / "rules.txt"), "--as", "ana")
+    assert result.exit_code == 2 and "error: rule 'bad': there is no class or rule 'Servers'" in result.stderr
 
 
-def test_yes_and_no_are_written_as_in_rules(tidings: Tidings, tmp_path: Path) -> None:
+def test_results_print_booleans_as_in_rules(tidings: Tidings, tmp_path: Path) -> None:
     (tmp_path / "s.ttl").write_text(
         "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
         "<http://example.org/s#Book> a rdfs:Class ."
@@ -72,7 +72,7 @@ def test_yes_and_no_are_written_as_in_rules(tidings: Tidings, tmp_path: Path) ->
     assert tidings("provider", "results", "in").stdout == "http://example.org/b.ttl#b  Book  lent false\n"
 
 
-def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
+def test_provider_prints_dates_with_precision_of_schema(tidings: Tidings, tmp_path: Path) -> None:
     (tmp_path / "s.ttl").write_text(
         "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
         "@prefix xsd: <http://www.w3.org/2001/XMLSchema#> ."
@@ -95,8 +95,8 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
     read, lent = ["2026-01-02", "2026-01-03T04:05:06.000000Z"], ["2026-10-15T00:00:00.000000Z"]
     values = {"due": ["2026-11-15"], "read": read, "lent": lent}
     assert lines(tidings("provider", "results", "due", "--json").stdout)[0]["values"] == values
-    asked = tidings("query", "--at-provider", "--json", "search Book b where b.due = '2026-11-15'")
-    assert lines(asked.stdout)[0]["values"] == values
+    queried = tidings("query", "--at-provider", "--json", "search Book b where b.due = '2026-11-15'")
+    assert lines(queried.stdout)[0]["values"] == values
     select = "search Shelf s select s.has.due, s.has.read?, s.has.lent"
     [row] = lines(tidings("query", "--at-provider", "--json", select).stdout)
     assert list(row.values()) == ["2026-11-15", read, lent[0]]
@@ -104,7 +104,7 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("register", DOC, "nowhere.rdf"), "no file"),
         (("register", DOC, "host.csv"), "the media type of"),
@@ -120,41 +120,43 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
         (("schema", "--base", DOC, str(EXAMPLES / "host.rdf")), "tidings provider register URI FILE"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_kept(provider, words: tuple[str, ...], told: str) -> None:
-    done = provider(*words)
-    assert done.exit_code == 2 and told in done.output
+def test_provider_invalid_input_is_rejected_and_not_stored(
+    provider, words: tuple[str, ...], message: str
+) -> None:
+    result = provider(*words)
+    assert result.exit_code == 2 and message in result.output
     assert (provider("documents").stdout, provider("rules").stdout) == ("", "")
 
 
-def test_a_schema_with_relative_names(tidings: Tidings) -> None:
+def test_schema_base_resolves_relative_iris(tidings: Tidings) -> None:
     Path("s.ttl").write_text("<#Disk> a <http://www.w3.org/2000/01/rdf-schema#Class> .")
     assert tidings("provider", "schema", "s.ttl", "--base", DOC).stdout == "1 class, 0 properties\n"
     Path("d.ttl").write_text("<#d> a <#Disk> .")
     assert "1 new" in tidings("provider", "register", DOC, "d.ttl").stdout
 
 
-def test_removing_what_is_not_there(provider) -> None:
+def test_remove_unknown_document_is_rejected(provider) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"))
     before = provider("log").stdout
     for more in ((), ("--later",)):
-        done = provider("remove", "http://example.org/dok.rdf", *more)
-        assert done.exit_code == 2 and f"did you mean '{DOC}'?" in done.stderr
+        result = provider("remove", "http://example.org/dok.rdf", *more)
+        assert result.exit_code == 2 and f"did you mean '{DOC}'?" in result.stderr
         assert "tidings provider documents" in provider("remove", "urn:x:1", *more).stderr
     assert provider("log").stdout == before
 
 
-def test_removing_what_stands_in_the_log_only(provider) -> None:
+def test_remove_later_document_of_log_only(provider) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"), "--later")
     assert provider("remove", DOC, "--later").exit_code == 0
     assert provider("remove", DOC, "--later").exit_code == provider("remove", DOC).exit_code == 2
 
 
-def test_without_a_schema(tidings: Tidings) -> None:
-    done = tidings("provider", "register", DOC, str(EXAMPLES / "host.rdf"))
-    assert done.exit_code == 4 and "tidings provider schema FILE" in done.output
+def test_register_without_schema_is_setup_error(tidings: Tidings) -> None:
+    result = tidings("provider", "register", DOC, str(EXAMPLES / "host.rdf"))
+    assert result.exit_code == 4 and "tidings provider schema FILE" in result.output
 
 
-def test_many_documents_of_a_folder(provider, tmp_path: Path) -> None:
+def test_register_from_folder_registers_valid_documents(provider, tmp_path: Path) -> None:
     provider("rule", "large", RULE, "--as", "ana")
     folder = tmp_path / "docs"
     (folder / "in it").mkdir(parents=True)
@@ -164,31 +166,31 @@ def test_many_documents_of_a_folder(provider, tmp_path: Path) -> None:
         "<#a> a <http://example.org/servers#Nothing>, <http://example.org/servers#No> ."
     )
     (folder / "notes.txt").write_text("no document")
-    done = provider("register", "--from", str(folder), "--base", "http://example.org/")
-    assert (done.exit_code, done.stdout) == (3, "2 documents registered, 1 refused, 1 entered\n")
-    assert done.stderr.count("bad.ttl: not a class of the schema") == 2
-    told = lines(provider("documents", "--json").stdout)
-    assert [each["uri"] for each in told] == [
+    result = provider("register", "--from", str(folder), "--base", "http://example.org/")
+    assert (result.exit_code, result.stdout) == (3, "2 documents registered, 1 refused, 1 entered\n")
+    assert result.stderr.count("bad.ttl: not a class of the schema") == 2
+    documents = lines(provider("documents", "--json").stdout)
+    assert [each["uri"] for each in documents] == [
         "http://example.org/a.rdf",
         "http://example.org/in%20it/b.rdf",
     ]
 
 
-def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
+def test_register_later_appends_to_log_without_applying(provider, tmp_path: Path) -> None:
     document = {
         "uri": "http://example.org/l.ttl",
         "body": "<#i> a <http://example.org/servers#ServerInformation> .",
     }
-    given = [
+    entries = [
         json.dumps(document),
         '{"uri": 3}',
         "nonsense",
         json.dumps({**document, "uri": "http://example.org/l"}),
     ]
-    (tmp_path / "l.jsonl").write_text("\n".join(given))
-    done = provider("register", "--from", str(tmp_path / "l.jsonl"), "--later", "--json")
-    assert (done.exit_code, lines(done.stdout)) == (3, [{"uri": document["uri"], "position": 2}])
-    assert [each["document"].rpartition(" ")[2] for each in lines(done.stderr)] == ["2", "3", "4"]
+    (tmp_path / "l.jsonl").write_text("\n".join(entries))
+    result = provider("register", "--from", str(tmp_path / "l.jsonl"), "--later", "--json")
+    assert (result.exit_code, lines(result.stdout)) == (3, [{"uri": document["uri"], "position": 2}])
+    assert [each["document"].rpartition(" ")[2] for each in lines(result.stderr)] == ["2", "3", "4"]
     assert "position 3" in provider("register", DOC, str(EXAMPLES / "host.rdf"), "--later").stdout
     assert provider("documents", "--json").stdout == ""
     assert "position 4" in provider("remove", document["uri"], "--later").stdout
@@ -197,7 +199,7 @@ def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "the document is missing"),
         (("--from", "."), "--base"),
@@ -207,12 +209,12 @@ def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
         ((DOC, "host.rdf", "--base", "http://example.org/"), "--base is for"),
     ],
 )
-def test_what_is_asked_for_has_to_be_clear(provider, words: tuple[str, ...], told: str) -> None:
-    done = provider("register", *words)
-    assert done.exit_code == 2 and told in done.stderr
+def test_register_ambiguous_options_are_rejected(provider, words: tuple[str, ...], message: str) -> None:
+    result = provider("register", *words)
+    assert result.exit_code == 2 and message in result.stderr
 
 
-def test_the_log_is_shown_and_trimmed(provider, tmp_path) -> None:
+def test_log_is_printed_and_trimmed(provider, tmp_path) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"))
     shown = lines(provider("log", "--json").stdout)
     assert [(each["position"], each["what"], each["uri"]) for each in shown] == [
@@ -225,12 +227,12 @@ def test_the_log_is_shown_and_trimmed(provider, tmp_path) -> None:
     assert provider("log", "--after", "0").exit_code == 2
 
 
-def test_a_snapshot_makes_another_home_equal(provider, tidings: Tidings, tmp_path) -> None:
+def test_restore_of_snapshot_makes_equal_provider(provider, tidings: Tidings, tmp_path) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"))
     file, home = tmp_path / "metadata.jsonl", str(tmp_path / "second")
     file.write_text(provider("snapshot").stdout)
-    done = tidings("provider", "restore", str(file), "--home", home, "--json")
-    assert lines(done.stdout) == [{"position": 2, "documents": 1}]
+    result = tidings("provider", "restore", str(file), "--home", home, "--json")
+    assert lines(result.stdout) == [{"position": 2, "documents": 1}]
     shown = tidings("provider", "documents", "--home", home, "--json").stdout
     assert shown == provider("documents", "--json").stdout
     file.write_text("[]")
@@ -238,12 +240,12 @@ def test_a_snapshot_makes_another_home_equal(provider, tidings: Tidings, tmp_pat
     assert tidings("provider", "restore", str(tmp_path / "none"), "--home", home).exit_code == 2
 
 
-def test_rules_of_a_file(provider, tmp_path: Path) -> None:
+def test_rules_of_file_are_added_at_once(provider, tmp_path: Path) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"))
     file = tmp_path / "rules.txt"
     file.write_text(f"# ours\nlarge: {RULE}\nall: search CycleProvider c\n  register c\n")
-    done = provider("rules", str(file), "--as", "ana", "--no-spark")
-    assert done.stdout.splitlines() == [
+    result = provider("rules", str(file), "--as", "ana", "--no-spark")
+    assert result.stdout.splitlines() == [
         f"all  entered  {DOC}#host",
         f"large  entered  {DOC}#info",
         "2 rules, 2 entered",
@@ -257,7 +259,7 @@ def test_rules_of_a_file(provider, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--as", "ana"), "the rules to add are missing"),
         (("nowhere.txt",), "the owner of the rules is missing"),
@@ -265,17 +267,17 @@ def test_rules_of_a_file(provider, tmp_path: Path) -> None:
         (("nowhere.txt", "--as", "ana", "--within", "soon"), "soon"),
     ],
 )
-def test_which_rules_and_whose(provider, words: tuple[str, ...], told: str) -> None:
-    done = provider("rules", *words)
-    assert done.exit_code == 2 and told in done.stderr
+def test_rules_missing_file_or_owner_is_rejected(provider, words: tuple[str, ...], message: str) -> None:
+    result = provider("rules", *words)
+    assert result.exit_code == 2 and message in result.stderr
 
 
-def test_rules_with_taken_names_are_refused_before_spark_is_started(provider, tmp_path: Path) -> None:
+def test_rules_with_taken_names_are_rejected_before_spark_starts(provider, tmp_path: Path) -> None:
     provider("register", DOC, str(EXAMPLES / "host.rdf"))
     file = tmp_path / "rules.txt"
     file.write_text(f"large: {RULE}\n")
     assert provider("rules", str(file), "--as", "ana", "--no-spark").exit_code == 0
     file.write_text(f"large: {RULE.replace('64', '65')}\nother: {RULE.replace('64', '66')}\n")
     again = provider("rules", str(file), "--as", "ana", "--spark")
-    assert again.exit_code == 2 and "there is a rule of this name already" in again.stderr
+    assert again.exit_code == 2 and "a rule of this name already exists" in again.stderr
     assert "on Spark" not in again.stderr

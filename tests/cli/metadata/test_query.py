@@ -43,27 +43,27 @@ def query(tidings: Tidings):
     return lambda *words, given=None: tidings("query", "--at-provider", *words, given=given)
 
 
-def test_resources_are_shown_with_what_they_refer_to(query) -> None:
-    told = f"serverInformation -> {INFO} (cpu 600, memory 92)"
-    line = f"{HOST}  serverHost pirates.uni-passau.de  {told}  serverPort 5874\n"
+def test_query_prints_resources_with_strong_references(query) -> None:
+    referenced = f"serverInformation -> {INFO} (cpu 600, memory 92)"
+    line = f"{HOST}  serverHost pirates.uni-passau.de  {referenced}  serverPort 5874\n"
     assert query(ALL).stdout == line
     assert query("-", given=ALL).stdout == line
     assert (query(f"{ALL} where c.serverPort = 80").stdout, query(f"{ALL} limit 1").stdout) == ("", line)
 
 
-def test_rows_are_a_table(query) -> None:
-    done = query("search CycleProvider c select c.serverPort, c.serverInformation.memory")
-    assert [line.split() for line in done.stdout.splitlines()] == [
+def test_query_select_prints_table(query) -> None:
+    result = query("search CycleProvider c select c.serverPort, c.serverInformation.memory")
+    assert [line.split() for line in result.stdout.splitlines()] == [
         ["c.serverPort", "c.serverInformation.memory"],
         ["5874", "92"],
     ]
 
 
-def test_machines_are_told_the_same(query) -> None:
+def test_query_json_and_csv_have_same_facts(query) -> None:
     [record] = map(json.loads, query(ALL, "--json").stdout.splitlines())
     assert (record["uri"], record["values"]["serverInformation"]) == (HOST, [{"ref": INFO}])
-    done = query("search CycleProvider c select c, c.serverInformation.memory", "--json")
-    assert json.loads(done.stdout) == {"c": {"ref": HOST}, "c.serverInformation.memory": 92}
+    result = query("search CycleProvider c select c, c.serverInformation.memory", "--json")
+    assert json.loads(result.stdout) == {"c": {"ref": HOST}, "c.serverInformation.memory": 92}
     rows = list(csv.DictReader(query(ALL, "--csv").stdout.splitlines()))
     assert rows == [
         {
@@ -76,17 +76,17 @@ def test_machines_are_told_the_same(query) -> None:
     ]
 
 
-def test_sparql(query) -> None:
+def test_query_sparql_prints_all_result_forms(query) -> None:
     assert query("--sparql", MEMORY).stdout.split() == ["m", "92"]
     assert query("--sparql", MEMORY, "--csv").stdout.splitlines() == ["m", "92"]
     assert json.loads(query("--sparql", MEMORY, "--json").stdout)["head"] == {"vars": ["m"]}
     assert query("--sparql", "ASK { ?s ?p ?o }").stdout == "true\n"
-    made = query("--sparql", f"CONSTRUCT {{ ?i <{S}x> 1 }} WHERE {{ ?i <{S}memory> ?m }}")
-    assert made.stdout.startswith(f"<{INFO}> <{S}x>")
+    constructed = query("--sparql", f"CONSTRUCT {{ ?i <{S}x> 1 }} WHERE {{ ?i <{S}memory> ?m }}")
+    assert constructed.stdout.startswith(f"<{INFO}> <{S}x>")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("search CycleProvider c where c.serverPrt = 80",), "column 32"),
         (("search Nothing n",), "no class or rule 'Nothing'"),
@@ -100,14 +100,14 @@ def test_sparql(query) -> None:
         (("--sparql", "SELECT * { SERVICE <a:b> { ?s ?p ?o } }"), "column 12"),
     ],
 )
-def test_what_is_wrong_is_said(query, words: tuple[str, ...], told: str) -> None:
-    done = query(*words)
-    assert done.exit_code == 2 and told in done.output
+def test_query_invalid_input_is_rejected(query, words: tuple[str, ...], message: str) -> None:
+    result = query(*words)
+    assert result.exit_code == 2 and message in result.output
 
 
-def test_no_repository_is_made_by_asking(tidings: Tidings) -> None:
-    done = tidings("query", ALL)
-    assert done.exit_code == 4 and "no repository here" in done.output
+def test_query_without_repository_creates_none(tidings: Tidings) -> None:
+    result = tidings("query", ALL)
+    assert result.exit_code == 4 and "no repository here" in result.output
     assert tidings("query", ALL, "--at-provider", "--home", "nowhere").exit_code == 4
     assert list(Path().iterdir()) == []
 
@@ -121,7 +121,7 @@ def address(query):
         yield url
 
 
-def test_queries_over_http(address: str) -> None:
+def test_query_endpoint_accepts_all_methods_and_formats(address: str) -> None:
     rows = "search CycleProvider c select c, c.serverPort"
     expected = {"columns": ["c", "c.serverPort"], "rows": [[{"ref": HOST}, 5874]]}
     assert httpx.get(f"{address}/query", params={"query": rows}).json() == expected
@@ -135,23 +135,23 @@ def test_queries_over_http(address: str) -> None:
     assert table.headers["content-type"].startswith("text/csv")
 
 
-def test_what_sparql_cannot_name_is_counted(query, address: str) -> None:
-    """No document has such URIs; they come from a provider that is none of ours."""
+def test_sparql_resources_with_invalid_uris_are_counted(query, address: str) -> None:
+    """No document has such URIs; they come from providers of another implementation."""
     with open_store(sqlite_url(Path(".tidings") / "store.db")) as store:
         schema = Provider(store).schema
         odd = Document(
             "http://x.org/a b", (Resource("http://x.org/a b", "ServerInformation", {"cpu": (1,)}),)
         )
         store.metadata.transact(lambda work: work.register(schema, [odd], TriggerIndex(schema)))
-    found = httpx.get(f"{address}/sparql", params={"query": MEMORY})
-    assert (found.status_code, found.headers["tidings-left-out"]) == (200, "1")
+    answer = httpx.get(f"{address}/sparql", params={"query": MEMORY})
+    assert (answer.status_code, answer.headers["tidings-left-out"]) == (200, "1")
     assert "1 URI left out" in query("--sparql", "ASK {}").stderr
 
 
-def test_sparql_over_http(address: str) -> None:
-    found = httpx.get(f"{address}/sparql", params={"query": MEMORY})
-    assert found.headers["content-type"] == "application/sparql-results+json"
-    assert found.json()["results"]["bindings"][0]["m"]["value"] == "92"
+def test_sparql_endpoint_negotiates_format(address: str) -> None:
+    answer = httpx.get(f"{address}/sparql", params={"query": MEMORY})
+    assert answer.headers["content-type"] == "application/sparql-results+json"
+    assert answer.json()["results"]["bindings"][0]["m"]["value"] == "92"
     raw = {"Content-Type": "application/sparql-query", "Accept": "text/csv;q=0.5, text/tab-separated-values"}
     assert httpx.post(f"{address}/sparql", content=MEMORY, headers=raw).text == "?m\n92\n"
     described = httpx.post(
@@ -179,14 +179,14 @@ def test_sparql_over_http(address: str) -> None:
         ("query", {"query": ALL}, {"Host": "example.org"}, 401),
     ],
 )
-def test_what_is_wrong_is_said_over_http(
+def test_query_endpoints_invalid_request_is_rejected(
     address: str, path: str, params: dict[str, str], headers: dict[str, str], status: int
 ) -> None:
-    done = httpx.get(f"{address}/{path}", params=params, headers=headers)
-    assert done.status_code == status and done.json()["error"]
+    result = httpx.get(f"{address}/{path}", params=params, headers=headers)
+    assert result.status_code == status and result.json()["error"]
 
 
-def test_wrong_bodies(address: str) -> None:
+def test_query_endpoints_invalid_body_is_rejected(address: str) -> None:
     raw = {"Content-Type": "application/sparql-query"}
     assert httpx.post(f"{address}/sparql", content=b"\xff", headers=raw).status_code == 400
     assert httpx.post(f"{address}/sparql", content=b"x" * 500_000, headers=raw).status_code == 413
@@ -197,7 +197,7 @@ def test_wrong_bodies(address: str) -> None:
 
 @pytest.fixture
 def repository(query):
-    """What a rule registers, in the usual place; the provider is gone when this is handed over."""
+    """The repository in the default folder, with the results of a rule; its provider is gone."""
     with open_store(sqlite_url(Path(".tidings") / "store.db")) as store, Repository(HOME) as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
         rule = "large: search CycleProvider c register c where c.serverInformation.memory > 64"
@@ -207,24 +207,24 @@ def repository(query):
         yield opened
 
 
-def test_a_repository_is_asked_without_its_provider(repository: Repository, tidings: Tidings) -> None:
-    asked = "search large c select c.serverHost"
-    assert tidings("query", asked, "--csv").stdout.splitlines() == ["c.serverHost", "pirates.uni-passau.de"]
-    assert tidings("query", asked, "--csv", "--home", str(HOME)).exit_code == 0
+def test_query_repository_works_without_provider(repository: Repository, tidings: Tidings) -> None:
+    query = "search large c select c.serverHost"
+    assert tidings("query", query, "--csv").stdout.splitlines() == ["c.serverHost", "pirates.uni-passau.de"]
+    assert tidings("query", query, "--csv", "--home", str(HOME)).exit_code == 0
     assert tidings("query", "--sparql", MEMORY).stdout.split() == ["m", "92"]
     with served(create_repository_app(repository, FollowState()).router) as url:
-        rows = httpx.get(f"{url}/query", params={"query": asked}).json()["rows"]
+        rows = httpx.get(f"{url}/query", params={"query": query}).json()["rows"]
         assert rows == [["pirates.uni-passau.de"]]
-        found = httpx.post(f"{url}/sparql", data={"query": MEMORY}, headers={"Accept": "text/csv"})
-        assert found.text.split() == ["m", "92"]
+        answer = httpx.post(f"{url}/sparql", data={"query": MEMORY}, headers={"Accept": "text/csv"})
+        assert answer.text.split() == ["m", "92"]
 
 
-def test_answers_to_many_at_once(address: str) -> None:
-    """Processes are made for SPARQL while other threads ask, too."""
+def test_query_endpoints_answer_concurrent_requests(address: str) -> None:
+    """SPARQL runs in processes, which are started while other threads send requests."""
     with ThreadPoolExecutor(8) as threads:
-        asked = [("sparql", MEMORY), ("query", ALL)] * 20
-        done = list(
-            threads.map(lambda each: httpx.get(f"{address}/{each[0]}", params={"query": each[1]}), asked)
+        requests = [("sparql", MEMORY), ("query", ALL)] * 20
+        answers = list(
+            threads.map(lambda each: httpx.get(f"{address}/{each[0]}", params={"query": each[1]}), requests)
         )
-    assert {each.status_code for each in done} == {200}
-    assert len({each.text for each in done}) == 2
+    assert {each.status_code for each in answers} == {200}
+    assert len({each.text for each in answers}) == 2

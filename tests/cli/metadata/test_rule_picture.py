@@ -38,15 +38,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def shown(picture: Picture) -> dict[str, tuple[int, str, str, str | None]]:
+def boxes_of(picture: Picture) -> dict[str, tuple[int, str, str, str | None]]:
     return {box.title: (box.layer, box.text, box.count, box.group) for box in picture.boxes}
 
 
-def test_the_paper_s_example(store: Store) -> None:
+def test_rule_picture_shows_example_of_paper(store: Store) -> None:
     """The tree of figure 5, with the numbers and groups of figure 7 and the results of figure 9."""
     Provider(store).add_rules({"passau": PASSAU}, "ana")
     picture = build_rule_picture(store)
-    assert shown(picture) == {
+    assert boxes_of(picture) == {
         "#1 ServerInformation": (0, "memory > 64", "1 result", None),
         "#2 ServerInformation": (0, "cpu > 500", "1 result", None),
         "#3 CycleProvider": (0, "serverHost contains 'uni-passau.de'", "1 result", None),
@@ -62,18 +62,18 @@ def test_the_paper_s_example(store: Store) -> None:
         Edge("#5", "rule passau"),
     }
     assert picture.layers == ("triggering\nrules", "join rules,\nlevel 1", "join rules,\nlevel 2", "rules")
-    for said in (
-        "Rule passau of ana has what #5 has: 1 result.",
+    for sentence in (
+        "Rule passau of ana has the results of #5: 1 result.",
         "#4, group 1, ServerInformation with #1 = #2: 1 result.",
     ):
-        assert said in picture.description
+        assert sentence in picture.description
 
 
-def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
+def test_rule_picture_shows_all_comparisons_of_join(store: Store) -> None:
     Provider(store).add_rules({"near": f"{OF} where c.serverInformation.cpu < c.serverPort"}, "ana")
     Provider(store).add_rules({"free": "search ServerInformation s register s where s.memory < s.cpu"}, "ana")
-    asked = {title: box[1] for title, box in shown(build_rule_picture(store)).items()}
-    assert asked == {
+    texts = {title: box[1] for title, box in boxes_of(build_rule_picture(store)).items()}
+    assert texts == {
         "#1 ServerInformation": "all of the class",
         "#2 CycleProvider": "all of the class",
         "#3 CycleProvider": "#2.serverInformation = #1 and #2.serverPort > #1.cpu",
@@ -81,14 +81,14 @@ def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
         "near": "of ana",
         "free": "of ana",
     }
-    kinds = {box.text for box in build_rule_picture(store, most=5).boxes}
+    kinds = {box.text for box in build_rule_picture(store, max_boxes=5).boxes}
     assert {
         "CycleProvider.serverInformation = ServerInformation and CycleProvider.serverPort > ServerInformation.cpu",
         "ServerInformation = ServerInformation and ServerInformation.cpu > ServerInformation.memory",
     } <= kinds
 
 
-def test_what_rules_share_is_one_box(store: Store) -> None:
+def test_rule_picture_shares_boxes_of_equal_subrules(store: Store) -> None:
     Provider(store).add_rules({"passau": PASSAU, "large": LARGE, "again": LARGE}, "ana")
     picture = build_rule_picture(store)
     memory = [box.key for box in picture.boxes if box.text == "memory > 64"]
@@ -99,13 +99,13 @@ def test_what_rules_share_is_one_box(store: Store) -> None:
     groups = [
         box.group for box in picture.boxes if box.text.startswith("#") and "serverInformation" in box.text
     ]
-    assert len(groups) == 2 and len(set(groups)) == 1  # different inputs, the same question
+    assert len(groups) == 2 and len(set(groups)) == 1  # different inputs, the same join condition
 
 
-def test_some_rules_alone(store: Store) -> None:
+def test_rule_picture_of_some_rules_shows_them_only(store: Store) -> None:
     one = f"{OF} where c = <http://example.org/doc.rdf#host>"
     Provider(store).add_rules({"passau": PASSAU, "all": OF, "one": one}, "ana")
-    assert [box[1] for box in shown(build_rule_picture(store, ["all", "one", "all"])).values()] == [
+    assert [box[1] for box in boxes_of(build_rule_picture(store, ["all", "one", "all"])).values()] == [
         "all of the class",
         "= <http://example.org/doc.rdf#host>",
         "of ana",
@@ -113,7 +113,7 @@ def test_some_rules_alone(store: Store) -> None:
     ]
 
 
-def test_a_large_rule_base_is_drawn_as_kinds(store: Store) -> None:
+def test_rule_picture_of_large_rule_base_groups_by_kind(store: Store) -> None:
     provider = Provider(store)
     provider.add_rules({f"m{i}": f"{OF} where c.serverInformation.memory > {i}" for i in range(200)}, "ana")
     provider.add_rules({"fast": f"{OF} where c.serverInformation.cpu > 500", "all": OF}, "bob")
@@ -128,11 +128,11 @@ def test_a_large_rule_base_is_drawn_as_kinds(store: Store) -> None:
     ]
     labels = sorted(edge.label for edge in picture.edges)
     assert labels == ["1", "1", "1", "200", "200", "201"]
-    assert "too many to draw each" in picture.notes[0] and "--rule NAME" in picture.notes[1]
+    assert "too many to draw" in picture.notes[0] and "--rule NAME" in picture.notes[1]
     assert len(build_rule_picture(store, ["m7"]).boxes) == 4
 
 
-def test_kinds_that_are_too_many_are_taken_together() -> None:
+def test_draw_rule_kinds_over_limit_merges_kinds() -> None:
     def kinds(owners: int, properties: int, classes: int) -> RuleKindGraph:
         counts = {RuleKind(-1, owner=f"o{i}"): RuleKindCount(2, 1) for i in range(owners)}
         counts |= {
@@ -145,25 +145,24 @@ def test_kinds_that_are_too_many_are_taken_together() -> None:
 
     assert len(draw_rule_kinds(kinds(5, 5, 5), MAX_BOXES).boxes) == 5 + 25
     owners = draw_rule_kinds(kinds(100, 5, 5), MAX_BOXES)
-    assert shown(owners)["200 rules"] == (1, "of all owners", "100 results", None)
+    assert boxes_of(owners)["200 rules"] == (1, "of all owners", "100 results", None)
     assert (len(owners.boxes), [edge.label for edge in owners.edges]) == (26, ["100"])
     assert len(draw_rule_kinds(kinds(1, 50, 10), MAX_BOXES).boxes) == 1 + 10
-    assert shown(draw_rule_kinds(kinds(1, 2, 100), MAX_BOXES)) == {
+    assert boxes_of(draw_rule_kinds(kinds(1, 2, 100), MAX_BOXES)) == {
         "2 rules": (1, "of all owners", "1 result", None),
         "600 triggering rules": (0, "of all classes", "800 results", None),
     }
 
 
 def commands() -> list[list[str]]:
-    """Those of the page that has the picture."""
+    """Return the commands of the page with the picture."""
     return [
         shlex.split(line)[1:]
         for line in re.findall(r"^\$ (tidings .*)$", (DOCS / "rules.md").read_text(), re.M)
     ]
 
 
-def test_the_picture_of_the_docs(tidings: Tidings) -> None:
-    """The commands beside it draw it."""
+def test_rules_page_commands_draw_its_picture(tidings: Tidings) -> None:
     shutil.copytree(EXAMPLES, "examples")
     assert commands()[-1] == ["rules", "graph", "--out", "rules-graph.svg"]
     for words in commands():
@@ -171,12 +170,12 @@ def test_the_picture_of_the_docs(tidings: Tidings) -> None:
     assert Path("rules-graph.svg").read_text() == (DOCS / "img/rules-graph.svg").read_text()
 
 
-def test_without_a_file_it_is_standard_output(tidings: Tidings) -> None:
+def test_rules_graph_without_out_prints_svg(tidings: Tidings) -> None:
     for words in commands_of_example():
         tidings(*words)
-    done = tidings("rules", "graph", "--rule", "large")
-    assert etree.fromstring(done.stdout.encode()).tag == "{http://www.w3.org/2000/svg}svg"
-    assert ("large" in done.stdout, "passau" in done.stdout, done.stderr) == (True, False, "")
+    result = tidings("rules", "graph", "--rule", "large")
+    assert etree.fromstring(result.stdout.encode()).tag == "{http://www.w3.org/2000/svg}svg"
+    assert ("large" in result.stdout, "passau" in result.stdout, result.stderr) == (True, False, "")
     assert tidings("rules", "graph", "--out", "x.svg").stderr.startswith("x.svg: 2 rules, 7 atomic rules.")
 
 
@@ -186,7 +185,7 @@ def commands_of_example() -> Iterator[list[str]]:
     yield ["provider", "rule", "large", LARGE, "--as", "bob"]
 
 
-def test_what_is_wrong_is_said(tidings: Tidings) -> None:
+def test_rules_graph_invalid_options_are_rejected(tidings: Tidings) -> None:
     for words in commands_of_example():
         tidings(*words)
     unknown = tidings("rules", "graph", "--rule", "larg")
@@ -197,7 +196,7 @@ def test_what_is_wrong_is_said(tidings: Tidings) -> None:
     assert bitmap.exit_code == 2 and "the picture is an SVG" in bitmap.stderr and not Path("x.png").exists()
 
 
-def test_without_rules(tidings: Tidings) -> None:
-    done = tidings("rules", "graph")
-    assert done.exit_code == 0 and "0 rules, 0 atomic rules" in done.stdout
-    etree.fromstring(done.stdout.encode())
+def test_rules_graph_without_rules_is_empty(tidings: Tidings) -> None:
+    result = tidings("rules", "graph")
+    assert result.exit_code == 0 and "0 rules, 0 atomic rules" in result.stdout
+    etree.fromstring(result.stdout.encode())

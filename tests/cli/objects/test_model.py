@@ -12,23 +12,23 @@ from lxml import etree
 
 from tests.support.processes.command_line import EXAMPLES, Tidings
 from tidings.core.drawing.svg import render_svg
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.objects.model.class_model import Association, End, Model, ModelClass, PropagatesMark
 from tidings.objects.model.model_picture import MAX_CLASSES, build_model_picture
 from tidings.objects.readers.plantuml_reader import read_plantuml
 
 UNIVERSITY = EXAMPLES / "university"
 DOCS = EXAMPLES.parent / "docs"
-WAYS = ("university.puml", "university.xmi", "university.py:Base")
+SOURCES = ("university.puml", "university.xmi", "university.py:Base")
 BROKEN = "class A\nclass B\nA -- B : ab <<implicit>>\nA -- C : ac\n"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_check(tidings: Tidings, way: str) -> None:
-    done = tidings("model", "check", f"{UNIVERSITY}/{way}")
-    assert done.output == "4 classes, 3 associations: attends implicit, usedIn propagates.\n"
-    told = json.loads(tidings("model", "check", f"{UNIVERSITY}/{way}", "--json").stdout)
-    assert told == {
+@pytest.mark.parametrize("source", SOURCES)
+def test_model_check_summarizes_model(tidings: Tidings, source: str) -> None:
+    result = tidings("model", "check", f"{UNIVERSITY}/{source}")
+    assert result.output == "4 classes, 3 associations: attends implicit, usedIn propagates.\n"
+    payload = json.loads(tidings("model", "check", f"{UNIVERSITY}/{source}", "--json").stdout)
+    assert payload == {
         "classes": 4,
         "associations": 3,
         "subscribers": ["Student"],
@@ -37,16 +37,16 @@ def test_check(tidings: Tidings, way: str) -> None:
     }
 
 
-def test_nothing_is_marked(tidings: Tidings) -> None:
+def test_model_check_without_marks_states_so(tidings: Tidings) -> None:
     Path("a.puml").write_text("class A")
     assert tidings("model", "check", "a.puml").output == "1 class, 0 associations, none of them marked.\n"
 
 
-def test_everything_that_is_wrong_is_told_at_once(tidings: Tidings) -> None:
+def test_model_check_reports_all_problems_at_once(tidings: Tidings) -> None:
     Path("a.puml").write_text(BROKEN)
-    done = tidings("model", "check", "a.puml")
-    assert done.exit_code == 2
-    assert done.stderr == (
+    result = tidings("model", "check", "a.puml")
+    assert result.exit_code == 2
+    assert result.stderr == (
         "error: a.puml: 2 problems\n"
         "  ab is implicit, and neither A nor B is a subscriber (line 3, column 15); accepted: an end whose class or "
         "ancestor class is a subscriber\n"
@@ -56,21 +56,21 @@ def test_everything_that_is_wrong_is_told_at_once(tidings: Tidings) -> None:
         "    A -- C : ac\n"
         "         ^\n"
     )
-    told = json.loads(tidings("model", "show", "a.puml", "--json").stderr)
-    assert (told["error"], told["what"]) == ("ModelError", "a.puml: 2 problems")
-    assert [each["place"] for each in told["problems"]] == [
+    payload = json.loads(tidings("model", "show", "a.puml", "--json").stderr)
+    assert (payload["error"], payload["what"]) == ("ModelError", "a.puml: 2 problems")
+    assert [each["place"] for each in payload["problems"]] == [
         {"line": 3, "column": 15, "length": 8},
         {"line": 4, "column": 6, "length": 1},
     ]
 
 
-def test_a_program_in_the_folder_is_found_by_its_name(tidings: Tidings) -> None:
+def test_model_check_finds_program_by_module_name(tidings: Tidings) -> None:
     shutil.copy(UNIVERSITY / "university.py", "campus_of_the_test.py")
     assert tidings("model", "check", "campus_of_the_test:Base").output.startswith("4 classes")
 
 
 @pytest.mark.parametrize(
-    ("what", "expected"),
+    ("source", "expected"),
     [
         ("nowhere.puml", "no file 'nowhere.puml'"),
         ("readme.txt", "'readme.txt' has no known suffix of a model"),
@@ -86,26 +86,26 @@ def test_a_program_in_the_folder_is_found_by_its_name(tidings: Tidings) -> None:
         ("long.uml", "long.uml: the text is too long"),
     ],
 )
-def test_refused(tidings: Tidings, what: str, expected: str) -> None:
+def test_model_check_invalid_source_is_rejected(tidings: Tidings, source: str, expected: str) -> None:
     Path("readme.txt").write_text("class A")
     Path("program.py").write_text("1 / 0")
     Path("empty.py").write_text("Bases = ()")
     Path("latin.puml").write_bytes("class Hörer".encode("latin-1")[:6] + b"\xff")
     Path("broken.xmi").write_text("<a>")
     Path("long.uml").write_text("class A\n" * 200_000)
-    done = tidings("model", "check", what)
-    assert done.exit_code == 2 and expected in done.stderr
+    result = tidings("model", "check", source)
+    assert result.exit_code == 2 and expected in result.stderr
 
 
-def test_a_uml_file_is_xmi_or_plantuml(tidings: Tidings) -> None:
+def test_model_check_uml_suffix_is_xmi_or_plantuml(tidings: Tidings) -> None:
     shutil.copy(UNIVERSITY / "university.xmi", "one.uml")
     shutil.copy(UNIVERSITY / "university.puml", "two.uml")
     assert tidings("model", "check", "one.uml").output == tidings("model", "check", "two.uml").output
 
 
-def test_show(tidings: Tidings) -> None:
-    done = tidings("model", "show", f"{UNIVERSITY}/university.puml")
-    rows = [re.split(r"\s{2,}", row.strip()) for row in done.stdout.splitlines() if row.strip()]
+def test_model_show_prints_classes_and_associations(tidings: Tidings) -> None:
+    result = tidings("model", "show", f"{UNIVERSITY}/university.puml")
+    rows = [re.split(r"\s{2,}", row.strip()) for row in result.stdout.splitlines() if row.strip()]
     assert ["Student", "subscriber", "name: string", "student"] in rows
     assert [
         "usedIn",
@@ -113,27 +113,31 @@ def test_show(tidings: Tidings) -> None:
         "a change of LearningMaterial is also a change of Course",
         "used_in (learning_material_id, course_id)",
     ] in rows
-    told = [
+    records = [
         json.loads(row)
         for row in tidings("model", "show", f"{UNIVERSITY}/university.puml", "--json").stdout.splitlines()
     ]
-    assert [each.get("class") or each["association"] for each in told] == [
+    assert [each.get("class") or each["association"] for each in records] == [
         *("Student", "Lecturer", "Course", "LearningMaterial"),
         *("attends", "gives", "usedIn"),
     ]
-    assert told[4]["implicit"] == {"told": "source", "attributes": None, "kinds": None}
-    assert (told[5]["table"], told[5]["column"], told[5]["owner"]) == ("course", "lecturer_id", "target")
+    assert records[4]["implicit"] == {"told": "source", "attributes": None, "kinds": None}
+    assert (records[5]["table"], records[5]["column"], records[5]["owner"]) == (
+        "course",
+        "lecturer_id",
+        "target",
+    )
 
 
-def test_the_picture_of_the_docs(tidings: Tidings) -> None:
-    done = tidings("model", "diagram", f"{UNIVERSITY}/university.puml", "--out", "university.svg")
-    assert done.stderr.startswith("university.svg: 4 classes, 3 associations: 1 implicit, 1 propagating.")
+def test_model_diagram_equals_picture_of_docs(tidings: Tidings) -> None:
+    result = tidings("model", "diagram", f"{UNIVERSITY}/university.puml", "--out", "university.svg")
+    assert result.stderr.startswith("university.svg: 4 classes, 3 associations: 1 implicit, 1 propagating.")
     assert Path("university.svg").read_text() == (DOCS / "img/university.svg").read_text()
 
 
-def test_diagrams_go_where_they_are_asked_to(tidings: Tidings) -> None:
-    done = tidings("model", "diagram", f"{UNIVERSITY}/university.puml", "--class", "Lecturer")
-    shown = etree.fromstring(done.stdout.encode())
+def test_model_diagram_prints_svg_and_rejects_invalid_options(tidings: Tidings) -> None:
+    result = tidings("model", "diagram", f"{UNIVERSITY}/university.puml", "--class", "Lecturer")
+    shown = etree.fromstring(result.stdout.encode())
     assert shown.tag == "{http://www.w3.org/2000/svg}svg"
     names = [each.text for each in shown.iterfind(".//{*}text[@class='name']")]
     assert names == ["Lecturer", "Course"]
@@ -141,7 +145,7 @@ def test_diagrams_go_where_they_are_asked_to(tidings: Tidings) -> None:
         assert tidings("model", "diagram", f"{UNIVERSITY}/university.puml", *words).exit_code == 2
 
 
-def test_changes_go_up() -> None:
+def test_model_picture_layers_follow_changes() -> None:
     model = read_plantuml((UNIVERSITY / "university.puml").read_text()).model
     picture = build_model_picture(model)
     assert {box.key: box.layer for box in picture.boxes} == {
@@ -158,7 +162,7 @@ def test_changes_go_up() -> None:
     assert "Student is notified about Course" in picture.description
 
 
-def test_circles_loops_and_subclasses_are_drawn() -> None:
+def test_model_picture_draws_cycles_loops_and_subclasses() -> None:
     text = """class A <<subscriber>>
 class B extends A
 class C
@@ -168,33 +172,33 @@ C -- C : three <<propagates>>"""
     picture = build_model_picture(read_plantuml(text).model)
     edges = {each.label: each for each in picture.edges}
     assert set(edges) == {"one «propagates»", "two «propagates»", "is a"}
-    turned = edges["two «propagates»"]
-    assert (turned.source, turned.target, turned.head) == ("A", "C", "start")
-    assert (turned.beside_source, turned.beside_target) == ("*", "1")
+    reversed_edge = edges["two «propagates»"]
+    assert (reversed_edge.source, reversed_edge.target, reversed_edge.head) == ("A", "C", "start")
+    assert (reversed_edge.beside_source, reversed_edge.beside_target) == ("*", "1")
     boxes = {box.key: box for box in picture.boxes}
     assert "↻ three «propagates»" in boxes["C"].text
     assert (boxes["B"].kind, boxes["B"].count, boxes["A"].count) == ("subscriber", "", "«subscriber»")
     etree.fromstring(render_svg(picture).encode())
 
 
-def test_large_models_are_drawn_in_part() -> None:
+def test_model_picture_of_large_model_is_partial_or_rejected() -> None:
     classes = {f"C{i}": ModelClass(f"C{i}") for i in range(MAX_CLASSES + 1)}
-    marked = Association("to", "C0", "C1", propagates=PropagatesMark(End.TARGET))
-    picture = build_model_picture(Model(classes, (marked,)))
+    association = Association("to", "C0", "C1", propagates=PropagatesMark(End.TARGET))
+    picture = build_model_picture(Model(classes, (association,)))
     assert [box.key for box in picture.boxes] == ["C0", "C1"]
     assert f"{MAX_CLASSES - 1} more are not drawn." in picture.notes
-    every = tuple(
+    associations = tuple(
         Association(f"to {i}", "C0", name, propagates=PropagatesMark(End.TARGET))
         for i, name in enumerate(classes)
     )
     with pytest.raises(InputError, match="too many classes for one picture; received 61 classes"):
-        build_model_picture(Model(classes, every))
-    assert len(build_model_picture(Model(classes, every), ["C7"]).boxes) == 2
-    with pytest.raises(Absent, match="no such class"):
+        build_model_picture(Model(classes, associations))
+    assert len(build_model_picture(Model(classes, associations), ["C7"]).boxes) == 2
+    with pytest.raises(NotFound, match="no such class"):
         build_model_picture(Model(classes), ["C"])
 
 
-def test_help_teaches(tidings: Tidings) -> None:
+def test_model_help_has_examples(tidings: Tidings) -> None:
     for command in ("check", "show", "diagram"):
         assert f"tidings model {command} university." in tidings("model", command, "--help").output
     assert "propagates" in tidings("model", "check", "--help").output

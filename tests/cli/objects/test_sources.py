@@ -1,4 +1,4 @@
-"""`objects`, `watch`, `unwatch`, `watches` and `model tell`: from a change in a database to a line for somebody."""
+"""`objects`, `watch`, `unwatch`, `watches` and `model notify`: from a change in a database to a notification."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ NEW = "#1  university  LearningMaterial:2  Second edition updated (title)  "
 
 @pytest.fixture
 def university(tidings: Tidings, tmp_path: Path) -> ObjectSource:
-    """Added under its name; two students watch something in it already."""
-    made = university_in(tmp_path)
-    done = tidings("objects", "add", "university", "--model", PUML, "--database", "sqlite:///university.db")
-    assert done.output == "university  4 classes, 3 associations: attends implicit, usedIn propagates.\n"
-    return made
+    """A registered database, in which two students watch objects already."""
+    source = university_in(tmp_path)
+    result = tidings("objects", "add", "university", "--model", PUML, "--database", "sqlite:///university.db")
+    assert result.output == "university  4 classes, 3 associations: attends implicit, usedIn propagates.\n"
+    return source
 
 
-def test_what_changed_is_told_to_whom_it_concerns(tidings: Tidings, university: ObjectSource) -> None:
+def test_model_tell_notifies_affected_watchers(tidings: Tidings, university: ObjectSource) -> None:
     happens(university, TITLE)
-    assert tidings("model", "tell").output == "university  1 change  3 notifications\n"
-    assert tidings("model", "tell").output == "university  0 changes  0 notifications\n"
+    assert tidings("model", "notify").output == "university  1 change  3 notifications\n"
+    assert tidings("model", "notify").output == "university  0 changes  0 notifications\n"
     path = "Second edition -usedIn-> "
     assert (
         tidings("notifications", "--as", "Student:3").output == f"{NEW}{path}DataStructures <-attends- you\n"
@@ -54,23 +54,23 @@ def test_what_changed_is_told_to_whom_it_concerns(tidings: Tidings, university: 
     assert len(two["because"]) == 3 and two["bindings"]["before"] == {"title": "Script2"}
 
 
-def test_nothing_for_somebody_is_said_as_it_is(tidings: Tidings, university: ObjectSource) -> None:
+def test_notifications_empty_output_states_reason(tidings: Tidings, university: ObjectSource) -> None:
     happens(university, TITLE)
-    before = "nothing for Student:3 yet; no reported change concerns this subscriber: tidings model tell\n"
+    before = "nothing for Student:3 yet; no reported change concerns this subscriber: tidings model notify\n"
     assert tidings("notifications", "--as", "Student:3").stderr == before
-    tidings("model", "tell")
+    tidings("model", "notify")
     after = tidings("notifications", "--as", "Student:3", "--after", "1")
     assert (after.stdout, after.stderr) == ("", "nothing new for Student:3; the last number is 1\n")
 
 
-def test_a_model_and_a_database_that_were_not_added(tidings: Tidings, tmp_path: Path) -> None:
-    made = university_in(tmp_path)
-    said = ["--model", PUML, "--database", made.database]
-    assert tidings("watch", "--as", "Student:3", "Lecturer", *said).exit_code == 0
-    happens(made, "INSERT INTO lecturer VALUES (1, 'Ada', '4711')")
-    tell = tidings("model", "tell", PUML, "--from", made.database, "--json")
+def test_watch_and_tell_unregistered_model_and_database(tidings: Tidings, tmp_path: Path) -> None:
+    source = university_in(tmp_path)
+    options = ["--model", PUML, "--database", source.database]
+    assert tidings("watch", "--as", "Student:3", "Lecturer", *options).exit_code == 0
+    happens(source, "INSERT INTO lecturer VALUES (1, 'Ada', '4711')")
+    tell = tidings("model", "notify", PUML, "--from", source.database, "--json")
     assert json.loads(tell.stdout) == {
-        "news": "drained",
+        "event": "drained",
         "source": "university",
         "changes": 1,
         "new": 1,
@@ -78,15 +78,15 @@ def test_a_model_and_a_database_that_were_not_added(tidings: Tidings, tmp_path: 
         "dead": 0,
         "published": 0,
     }
-    happens(made, "UPDATE lecturer SET phone = NULL")
-    assert tidings("model", "tell", PUML, "--from", made.database, "--source", "uni").exit_code == 0
+    happens(source, "UPDATE lecturer SET phone = NULL")
+    assert tidings("model", "notify", PUML, "--from", source.database, "--source", "uni").exit_code == 0
     assert tidings("notifications", "--as", "Student:3").output == (
         "#1  university  Lecturer:1  Ada inserted  Ada (you watch Lecturer)\n"
         "#2  uni  Lecturer:1  Ada updated (phone)  Ada (you watch Lecturer)\n"
     )
 
 
-def test_a_link_its_author_and_limits_stand_in_the_line(tidings: Tidings) -> None:
+def test_notifications_line_shows_link_author_and_limits(tidings: Tidings) -> None:
     changed = {
         "object": "Course:1",
         "label": "Trees\n",
@@ -98,17 +98,17 @@ def test_a_link_its_author_and_limits_stand_in_the_line(tidings: Tidings) -> Non
         "limits": ["followed for 3 steps only: 5 more lead on"],
     }
     with Service(".tidings") as service:
-        made = Notice(
+        notice = Notice(
             "o-1", "Student:1", "Course:1", "linked", (("Trees\n (you watch it)", "Course:1"),), changed
         )
-        service.store.object_notifications.tell("university", [made])
+        service.store.object_notifications.tell("university", [notice])
     assert tidings("notifications", "--as", "Student:1").output == (
         "#1  university  Course:1  Trees\\n linked (usedIn Script3) by Bo  Trees\\n (you watch it)  "
         "(followed for 3 steps only: 5 more lead on)\n"
     )
 
 
-def test_watching(tidings: Tidings, university: ObjectSource) -> None:
+def test_watch_list_and_unwatch(tidings: Tidings, university: ObjectSource) -> None:
     watch = ["--as", "Student:S3", "Course:DataStructures", "Lecturer"]
     lines = [
         "Student:3  S3  watches  Course:2  DataStructures",
@@ -126,13 +126,16 @@ def test_watching(tidings: Tidings, university: ObjectSource) -> None:
     }
     assert (two["class"], two["object"]) == ("Lecturer", None)
     assert len(tidings("watches").stdout.splitlines()) == 1 + 4
-    gone = tidings("unwatch", "--as", "Student:3", "Course:DataStructures")
-    assert gone.stdout == "Student:3  S3  no longer watches  Course:2  DataStructures\n"
-    again = tidings("unwatch", "--as", "Student:3", "Course:2")
-    assert (again.exit_code, again.stderr) == (3, "Student:3  S3  did not watch  Course:2  DataStructures\n")
+    removed = tidings("unwatch", "--as", "Student:3", "Course:DataStructures")
+    assert removed.stdout == "Student:3  S3  no longer watches  Course:2  DataStructures\n"
+    repeated = tidings("unwatch", "--as", "Student:3", "Course:2")
+    assert (repeated.exit_code, repeated.stderr) == (
+        3,
+        "Student:3  S3  did not watch  Course:2  DataStructures\n",
+    )
 
 
-def test_who_is_gone_can_be_unwatched_by_the_key(tidings: Tidings, university: ObjectSource) -> None:
+def test_unwatch_by_key_after_object_is_deleted(tidings: Tidings, university: ObjectSource) -> None:
     happens(
         university, "DELETE FROM attends", "DELETE FROM used_in", "DELETE FROM course", "DELETE FROM student"
     )
@@ -151,12 +154,12 @@ REFUSED = [
     (["watch", "--as", "Student:1", "Course:"], "not a class or an object"),
     (["watch", "--as", "Student:1", "Curse"], "no such class can be watched; received Curse"),
     (["watch", "--as", "Student:1", "Course:Data"], "there is no such Course; received Data"),
-    (["watch", "--as", "Course:1", "Course"], "objects of this class cannot be told"),
+    (["watch", "--as", "Course:1", "Course"], "objects of this class cannot be notified"),
     (["watch", "--as", "Student:1", "Course", "--source", "none"], "no such source; received none"),
     (["watch", "--as", "Student:1", "Course", "--model", PUML], "the database is not clear"),
-    (["model", "tell", PUML], "a model and a database belong together"),
-    (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "not a supported database URL"),
-    (["model", "tell", PUML, "--from", "postgresql://localhost"], "the URL has no database name"),
+    (["model", "notify", PUML], "a model and a database belong together"),
+    (["model", "notify", PUML, "--from", "mysql://a:secret@b/c"], "not a supported database URL"),
+    (["model", "notify", PUML, "--from", "postgresql://localhost"], "the URL has no database name"),
     (
         ["objects", "add", "x", "--model", "none.puml", "--database", "sqlite:///university.db"],
         "none.puml",
@@ -166,47 +169,49 @@ REFUSED = [
 ]
 
 
-def test_what_is_refused(tidings: Tidings, university: ObjectSource) -> None:
+def test_objects_commands_invalid_input_is_rejected(tidings: Tidings, university: ObjectSource) -> None:
     for words, problem in REFUSED:
-        done = tidings(*words)
-        assert done.exit_code == 2 and problem in done.stderr, words
-        assert "secret" not in done.stderr
+        result = tidings(*words)
+        assert result.exit_code == 2 and problem in result.stderr, words
+        assert "secret" not in result.stderr
 
 
-def test_a_password_is_not_kept(tidings: Tidings) -> None:
+def test_objects_add_url_with_password_is_rejected(tidings: Tidings) -> None:
     for url in ("postgresql://a:secret@b/c", "postgresql://b/c?user=a&password=secret"):
-        done = tidings("objects", "add", "university", "--model", PUML, "--database", url)
-        assert done.exit_code == 2 and "without a password" in done.stderr and "PGPASSWORD" in done.stderr
-        assert "secret" not in done.stderr
+        result = tidings("objects", "add", "university", "--model", PUML, "--database", url)
+        assert (
+            result.exit_code == 2 and "without a password" in result.stderr and "PGPASSWORD" in result.stderr
+        )
+        assert "secret" not in result.stderr
     assert tidings("objects", "list", "--json").stdout == ""
 
 
-def test_databases_are_listed_and_forgotten(tidings: Tidings, university: ObjectSource) -> None:
-    kept = {"name": "university", "model": PUML, "database": university.database}
-    assert json.loads(tidings("objects", "list", "--json").stdout) == kept
+def test_objects_list_and_remove(tidings: Tidings, university: ObjectSource) -> None:
+    record = {"name": "university", "model": PUML, "database": university.database}
+    assert json.loads(tidings("objects", "list", "--json").stdout) == record
     tidings("objects", "add", "other", "--model", PUML, "--database", university.database)
-    asked = tidings("watch", "--as", "Student:1", "Course")
-    assert asked.exit_code == 2 and "several databases are registered (--source)" in asked.stderr
+    ambiguous = tidings("watch", "--as", "Student:1", "Course")
+    assert ambiguous.exit_code == 2 and "several databases are registered (--source)" in ambiguous.stderr
     assert tidings("objects", "remove", "other").stdout == "other  removed\n"
     assert tidings("objects", "remove", "other").exit_code == 3
     tidings("objects", "remove", "university")
-    assert "tidings objects add" in tidings("model", "tell").stderr
+    assert "tidings objects add" in tidings("model", "notify").stderr
 
 
-def test_a_database_that_is_away_keeps_no_other_from_being_told(
+def test_model_tell_unreachable_database_does_not_block_others(
     tidings: Tidings, university: ObjectSource, tmp_path: Path
 ) -> None:
     with Service(".tidings") as service:
         service.store.object_sources.add(ObjectSource("away", PUML, f"sqlite:///{tmp_path}/none.db"))
     happens(university, TITLE)
-    done = tidings("model", "tell")
-    assert (done.exit_code, done.stdout) == (2, "university  1 change  3 notifications\n")
-    assert "cannot be opened" in done.stderr
+    result = tidings("model", "notify")
+    assert (result.exit_code, result.stdout) == (2, "university  1 change  3 notifications\n")
+    assert "cannot be opened" in result.stderr
 
 
-def test_following_until_ctrl_c(tidings: Tidings, university: ObjectSource, tmp_path: Path) -> None:
+def test_model_tell_follow_ends_on_sigint(tidings: Tidings, university: ObjectSource, tmp_path: Path) -> None:
     happens(university, TITLE)
-    running = start("model", "tell", "--follow", "--json", cwd=tmp_path)
+    running = start("model", "notify", "--follow", "--json", cwd=tmp_path)
     assert running.stdout is not None
     assert json.loads(running.stdout.readline())["new"] == 3
     happens(university, "UPDATE course SET room = 'B1' WHERE id = 2")
@@ -230,7 +235,7 @@ Person <|-- Student
 
 @pytest.fixture
 def school(tidings: Tidings, tmp_path: Path) -> ObjectSource:
-    """A database in which student 1 is person 1, and is notified so."""
+    """A database in which student 1 is person 1, and is notified as that person."""
     (tmp_path / "school.puml").write_text(f"@startuml\n{SCHOOL}@enduml\n")
     placed = read_plantuml(SCHOOL)
     database = f"sqlite:///{tmp_path}/school.db"
@@ -245,33 +250,35 @@ def school(tidings: Tidings, tmp_path: Path) -> ObjectSource:
     return ObjectSource("school", "school.puml", database)
 
 
-def test_notifications_of_an_object_are_found_by_whatever_class_and_label_it_was_watched(
+def test_notifications_accept_any_class_and_label_of_subscriber(
     tidings: Tidings, school: ObjectSource
 ) -> None:
     assert tidings("watch", "--as", "Student:S1", "Course:Trees").stdout.startswith("Person:1  S1  watches")
     happens(school, "UPDATE course SET title = 'Graphs' WHERE id = 1")
-    assert tidings("model", "tell").exit_code == 0
+    assert tidings("model", "notify").exit_code == 0
     [line] = tidings("notifications", "--as", "Person:1").stdout.splitlines()
     for name in ("Student:1", "Student:S1", "Person:S1"):
-        found = tidings("notifications", "--as", name)
-        assert (found.stdout.splitlines(), found.stderr) == ([line], f"{name} is notified as Person:1\n")
+        listed = tidings("notifications", "--as", name)
+        assert (listed.stdout.splitlines(), listed.stderr) == ([line], f"{name} is notified as Person:1\n")
         assert tidings("notifications", "--as", name, "--json").stderr == ""
     assert tidings("feeds", "--as", "Student:S1").stdout == tidings("feeds", "--as", "Person:1").stdout != ""
     assert "nothing for Student:9 yet" in tidings("notifications", "--as", "Student:9").stderr
 
 
-def test_notifications_database_that_is_away_is_named(
+def test_notifications_unreachable_database_is_reported(
     tidings: Tidings, university: ObjectSource, tmp_path: Path
 ) -> None:
     (tmp_path / "university.db").rename(tmp_path / "elsewhere.db")
-    said = tidings("notifications", "--as", "Student:S1").stderr
-    assert "Student:S1 cannot be looked up in university" in said and "nothing for Student:S1 yet" in said
+    message = tidings("notifications", "--as", "Student:S1").stderr
+    assert (
+        "Student:S1 cannot be looked up in university" in message and "nothing for Student:S1 yet" in message
+    )
 
 
 ANY_NAME = ("Student:1", "Student:S1", "Person:S1")
 
 
-def test_tokens_destinations_and_preferences_of_any_name_of_an_object_are_of_the_one_notified(
+def test_token_audience_quiet_and_destination_use_notified_name_of_object(
     tidings: Tidings, school: ObjectSource
 ) -> None:
     for name in ANY_NAME:
@@ -291,43 +298,43 @@ def test_tokens_destinations_and_preferences_of_any_name_of_an_object_are_of_the
     assert tidings("audience", "list", "--json").stdout == ""
 
 
-def test_subscriptions_of_any_name_of_an_object_are_of_the_one_notified(
+def test_subscribe_uses_notified_name_of_object(
     tidings: Tidings, school: ObjectSource, tmp_path: Path
 ) -> None:
     lines = [{"text": f"price < {number}", "subscriber": name} for number, name in enumerate(ANY_NAME)]
     lines.append({"text": "price < 9", "subscriber": "Student:9"})
     (tmp_path / "subs.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    done = tidings("subscribe", "--file", "subs.jsonl")
-    assert (done.exit_code, done.stdout) == (3, "3 subscriptions made, 1 refused\n")
-    assert "objects of Student are notified as Person:KEY" in done.stderr
+    result = tidings("subscribe", "--file", "subs.jsonl")
+    assert (result.exit_code, result.stdout) == (3, "3 subscriptions made, 1 refused\n")
+    assert "objects of Student are notified as Person:KEY" in result.stderr
     assert tidings("subscribe", "--as", "Student:1", "price < 10").exit_code == 0
-    found = [
+    listed = [
         json.loads(line)
         for line in tidings("subscriptions", "--as", "Student:1", "--json").stdout.splitlines()
     ]
-    assert [one["subscriber"] for one in found] == ["Person:1"] * 4
+    assert [one["subscriber"] for one in listed] == ["Person:1"] * 4
 
 
-def test_token_for_an_object_that_is_not_there_is_refused_with_the_name_that_is_notified(
+def test_token_for_unknown_object_is_rejected_with_notified_class(
     tidings: Tidings, school: ObjectSource
 ) -> None:
-    done = tidings("token", "make", "later", "--as", "Student:9")
-    assert done.exit_code == 2 and "objects of Student are notified as Person:KEY" in done.stderr
+    result = tidings("token", "make", "later", "--as", "Student:9")
+    assert result.exit_code == 2 and "objects of Student are notified as Person:KEY" in result.stderr
     assert tidings("token", "make", "later", "--as", "Person:9").exit_code == 0
     assert tidings("token", "make", "other", "--as", "team:sales").exit_code == 0, "no class of the model"
     assert len(tidings("token", "list", "--json").stdout.splitlines()) == 2
 
 
-def test_token_while_the_database_is_away_is_refused(
+def test_token_with_unreachable_database_is_rejected(
     tidings: Tidings, school: ObjectSource, tmp_path: Path
 ) -> None:
     (tmp_path / "school.db").rename(tmp_path / "elsewhere.db")
-    done = tidings("token", "make", "phone", "--as", "Student:1")
-    assert done.exit_code == 2 and "Student:1 cannot be looked up in school" in done.stderr
+    result = tidings("token", "make", "phone", "--as", "Student:1")
+    assert result.exit_code == 2 and "Student:1 cannot be looked up in school" in result.stderr
     assert tidings("token", "make", "phone", "--as", "ana").exit_code == 0
 
 
-def test_http_administrator_may_give_any_name_of_an_object(
+def test_http_administrator_may_use_any_name_of_object(
     tidings: Tidings, school: ObjectSource, tmp_path: Path
 ) -> None:
     with Service(tmp_path / ".tidings") as home:
@@ -336,16 +343,16 @@ def test_http_administrator_may_give_any_name_of_an_object(
         with served_api(home) as service:
             root = service.root
             for name in ANY_NAME:
-                asked = {"subscriber": name}
-                made = root.post("/v1/subscriptions", json={"text": "price < 3", **asked})
-                assert made.json()["subscriber"] == "Person:1", made.text
-                line = json.dumps({"text": "price < 4", **asked})
+                owner = {"subscriber": name}
+                created = root.post("/v1/subscriptions", json={"text": "price < 3", **owner})
+                assert created.json()["subscriber"] == "Person:1", created.text
+                line = json.dumps({"text": "price < 4", **owner})
                 headers = {"Content-Type": "application/x-ndjson"}
                 [outcome] = root.post("/v1/subscriptions", content=line, headers=headers).json()["outcomes"]
-                one = root.get(f"/v1/subscriptions/{outcome['id']}").json()
-                assert one["subscriber"] == "Person:1"
-            place = root.get("/v1/subscriptions", params={"subscriber": "Student:S1"}).json()
-            assert len(place["subscriptions"]) == 6
+                stored = root.get(f"/v1/subscriptions/{outcome['id']}").json()
+                assert stored["subscriber"] == "Person:1"
+            page = root.get("/v1/subscriptions", params={"subscriber": "Student:S1"}).json()
+            assert len(page["subscriptions"]) == 6
             refused = root.post("/v1/subscriptions", json={"text": "a = 1", "subscriber": "Student:9"}).json()
             assert (refused["status"], refused["pointer"]) == (404, "/subscriber")
             assert refused["hint"] == "objects of Student are notified as Person:KEY"

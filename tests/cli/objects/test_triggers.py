@@ -1,4 +1,4 @@
-"""`model triggers`: written, installed, compared, removed."""
+"""`model triggers`: printed, installed, compared and removed."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def test_what_is_written_runs(tidings: Tidings, url: str) -> None:
-    done = tidings("model", "triggers", PUML, "--dialect", "sqlite", "--out", "triggers.sql")
-    assert (done.exit_code, done.stderr) == (0, "triggers.sql: 20 triggers\n")
-    written = Path("triggers.sql").read_text()
-    assert written == tidings("model", "triggers", PUML, "--dialect", "sqlite").stdout
-    assert f"-- Generated from university.puml: {SUMMARY}" in written
+def test_model_triggers_printed_sql_runs(tidings: Tidings, url: str) -> None:
+    result = tidings("model", "triggers", PUML, "--dialect", "sqlite", "--out", "triggers.sql")
+    assert (result.exit_code, result.stderr) == (0, "triggers.sql: 20 triggers\n")
+    script = Path("triggers.sql").read_text()
+    assert script == tidings("model", "triggers", PUML, "--dialect", "sqlite").stdout
+    assert f"-- Generated from university.puml: {SUMMARY}" in script
     connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    connection.executescript(written)
+    connection.executescript(script)
     connection.close()
     assert tidings("model", "triggers", PUML, "--diff", url).output == "20 triggers, as the model requires\n"
 
 
-def test_install_and_remove(tidings: Tidings, url: str) -> None:
-    done = tidings("model", "triggers", PUML, "--install", url)
-    assert done.output == f"{SUMMARY}  20 triggers installed\n"
+def test_model_triggers_install_and_remove(tidings: Tidings, url: str) -> None:
+    result = tidings("model", "triggers", PUML, "--install", url)
+    assert result.output == f"{SUMMARY}  20 triggers installed\n"
     assert tidings("model", "triggers", PUML, "--install", url).output.endswith(
         "20 triggers were there already\n"
     )
@@ -48,14 +48,14 @@ def test_install_and_remove(tidings: Tidings, url: str) -> None:
     assert removed.output == "20 triggers removed, with the outbox and 0 watches\n"
 
 
-def test_what_installing_would_do(tidings: Tidings, url: str) -> None:
+def test_model_triggers_diff_lists_changes_of_install(tidings: Tidings, url: str) -> None:
     tidings("model", "triggers", PUML, "--install", url)
     Path("b.puml").write_text(
         Path(PUML).read_text().replace("<<propagates>>", "<<propagates {kinds = link}>>")
     )
-    done = tidings("model", "triggers", "b.puml", "--diff", url)
-    assert done.exit_code == 3
-    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+    result = tidings("model", "triggers", "b.puml", "--diff", url)
+    assert result.exit_code == 3
+    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
         ["different", "trigger", "tidings_changes_told", "tidings_changes"],
         ["left", "over", "trigger", "tidings_used_in_moved_from", "used_in"],
         ["left", "over", "trigger", "tidings_used_in_unlinked", "used_in"],
@@ -73,17 +73,17 @@ def test_what_installing_would_do(tidings: Tidings, url: str) -> None:
     )
 
 
-def test_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
-    limits = ["--most-steps", "2", "--most-told", "3"]
+def test_model_triggers_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
+    limits = ["--max-steps", "2", "--max-subscribers", "3"]
     assert tidings("model", "triggers", PUML, "--install", url, *limits).exit_code == 0
     assert tidings("model", "triggers", PUML, "--diff", url, *limits).exit_code == 0
-    done = tidings("model", "triggers", PUML, "--diff", url, "--most-steps", "2")
-    assert done.exit_code == 3
-    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+    result = tidings("model", "triggers", PUML, "--diff", url, "--max-steps", "2")
+    assert result.exit_code == 3
+    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
         ["different", "trigger", "tidings_changes_told", "tidings_changes"]
     ]
-    written = tidings("model", "triggers", PUML, "--dialect", "postgresql", *limits).stdout
-    assert "r.distance < 2" in written and "WHERE place <= 3" in written
+    script = tidings("model", "triggers", PUML, "--dialect", "postgresql", *limits).stdout
+    assert "r.distance < 2" in script and "WHERE place <= 3" in script
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,11 @@ def test_limits_are_installed_and_compared(tidings: Tidings, url: str) -> None:
             "the URL is of another kind of database",
         ),
         (["--diff", "sqlite:///a.db", "--remove", "sqlite:///a.db"], "these exclude each other"),
-        (["--remove", "sqlite:///a.db", "--most-told", "3"], "--remove has no limits"),
+        (["--remove", "sqlite:///a.db", "--max-subscribers", "3"], "--remove has no limits"),
     ],
 )
-def test_what_is_refused(tidings: Tidings, options: list[str], problem: str) -> None:
-    done = tidings("model", "triggers", PUML, *options)
-    assert done.exit_code == 2 and problem in done.stderr and "secret" not in done.stderr
+def test_model_triggers_invalid_options_are_rejected(
+    tidings: Tidings, options: list[str], problem: str
+) -> None:
+    result = tidings("model", "triggers", PUML, *options)
+    assert result.exit_code == 2 and problem in result.stderr and "secret" not in result.stderr

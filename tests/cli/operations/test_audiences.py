@@ -7,7 +7,7 @@ import json
 from tests.support.processes.command_line import Tidings
 
 
-def test_granted_listed_and_revoked(tidings: Tidings) -> None:
+def test_audience_grant_list_and_revoke(tidings: Tidings) -> None:
     assert tidings("audience", "grant", "board", "--as", "ana").stdout == "board  ana may see it\n"
     again = tidings("audience", "grant", "board", "--as", "ana", "--json")
     assert json.loads(again.stdout) == {"label": "board", "subscriber": "ana", "new": False}
@@ -15,13 +15,13 @@ def test_granted_listed_and_revoked(tidings: Tidings) -> None:
     assert json.loads(listed)["label"] == "board"
     assert "no grants" in tidings("audience", "list", "--as", "bo").output
     assert tidings("audience", "revoke", "board", "--as", "ana").exit_code == 0
-    gone = tidings("audience", "revoke", "board", "--as", "ana")
-    assert (gone.exit_code, "was not granted it" in gone.stderr) == (3, True)
+    repeated = tidings("audience", "revoke", "board", "--as", "ana")
+    assert (repeated.exit_code, "was not granted it" in repeated.stderr) == (3, True)
     wrong = tidings("audience", "grant", "", "--as", "ana")
     assert (wrong.exit_code, "an audience label" in wrong.stderr) == (2, True)
 
 
-def test_published_with_a_label(tidings: Tidings) -> None:
+def test_publish_with_audience_is_idempotent_per_label(tidings: Tidings) -> None:
     assert tidings("publish", "{}", "--id", "p-1", "--audience", "board").exit_code == 0
     assert "published before" in tidings("publish", "{}", "--id", "p-1", "--audience", "board").stdout
     other = tidings("publish", "{}", "--id", "p-1")
@@ -29,7 +29,7 @@ def test_published_with_a_label(tidings: Tidings) -> None:
     assert tidings("publish", "-", "--audience", "board", given="{}\n{}\n").exit_code == 0
 
 
-def test_a_label_that_can_be_none_is_wrong_once_for_all_lines(tidings: Tidings) -> None:
-    done = tidings("publish", "-", "--audience", "a\nb", given="{}\n" * 3)
-    said = "error: an audience label has only characters that can be shown; received 'a\\nb'\n"
-    assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)
+def test_publish_invalid_audience_is_reported_once_for_all_lines(tidings: Tidings) -> None:
+    result = tidings("publish", "-", "--audience", "a\nb", given="{}\n" * 3)
+    message = "error: an audience label has only characters that can be shown; received 'a\\nb'\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)

@@ -1,4 +1,4 @@
-"""Pictures in layers: boxes do not overlap, text fits, few lines cross, and the SVG is well-formed."""
+"""Layered pictures: boxes do not overlap, text fits, few lines cross, and the SVG is well-formed."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def pictures(draw: st.DrawFn) -> Picture:
     return Picture(draw(words), draw(words), names, tuple(boxes), edges, (draw(words),))
 
 
-def above_of(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def upper_neighbours(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
+    above: dict[str, list[str]] = {}
     for way in ways:
         for low, high in pairwise(way):
-            found.setdefault(low, []).append(high)
-    return found
+            above.setdefault(low, []).append(high)
+    return above
 
 
 @given(pictures())
 def test_compute_layout_boxes_never_overlap(picture: Picture) -> None:
-    at = compute_layout(picture.boxes, picture.edges)
+    layout = compute_layout(picture.boxes, picture.edges)
     spans = {
-        each.key: (at.middles[each.key] - each.width / 2, at.middles[each.key] + each.width / 2)
+        each.key: (layout.middles[each.key] - each.width / 2, layout.middles[each.key] + each.width / 2)
         for each in picture.boxes
     }
     for one, other in combinations(picture.boxes, 2):
@@ -70,42 +70,48 @@ def test_compute_layout_boxes_never_overlap(picture: Picture) -> None:
             assert right[0] - left[1] >= GAP - 0.2
     assert min(left for left, _ in spans.values()) >= -0.1
     assert all(
-        top >= over + height
-        for (over, height), top in zip(zip(at.tops[1:], at.heights[1:], strict=True), at.tops, strict=False)
+        top >= above + height
+        for (above, height), top in zip(
+            zip(layout.tops[1:], layout.heights[1:], strict=True), layout.tops, strict=False
+        )
     )
-    for way, edge in zip(at.ways, picture.edges, strict=True):
+    for way, edge in zip(layout.ways, picture.edges, strict=True):
         assert (way[0], way[-1]) == (edge.source, edge.target)
 
 
 @given(pictures())
-def test_minimize_crossings_never_adds_crossings(picture: Picture) -> None:
-    at = compute_layout(picture.boxes, picture.edges)
-    above = above_of(at.ways)
-    places = {key: (layer, i) for layer, keys in enumerate(at.order) for i, key in enumerate(keys)}
-    pieces = [piece for way in at.ways for piece in pairwise(way)]
-    crossing = sum(
+def test_compute_layout_never_adds_crossings(picture: Picture) -> None:
+    layout = compute_layout(picture.boxes, picture.edges)
+    above = upper_neighbours(layout.ways)
+    places = {key: (layer, i) for layer, keys in enumerate(layout.order) for i, key in enumerate(keys)}
+    pieces = [piece for way in layout.ways for piece in pairwise(way)]
+    crossings = sum(
         1
         for (a, b), (c, d) in combinations(pieces, 2)
         if places[a][0] == places[c][0] and (places[a][1] - places[c][1]) * (places[b][1] - places[d][1]) < 0
     )
-    assert count_crossings(at.order, above) == crossing
-    given = [[each.key for each in picture.boxes if each.layer == layer] for layer in range(len(at.order))]
-    for layer, keys in enumerate(at.order):
-        given[layer] += sorted(set(keys) - set(given[layer]), key=lambda key: int(key[1:].partition("/")[0]))
-    assert crossing <= count_crossings(given, above)
+    assert count_crossings(layout.order, above) == crossings
+    original = [
+        [each.key for each in picture.boxes if each.layer == layer] for layer in range(len(layout.order))
+    ]
+    for layer, keys in enumerate(layout.order):
+        original[layer] += sorted(
+            set(keys) - set(original[layer]), key=lambda key: int(key[1:].partition("/")[0])
+        )
+    assert crossings <= count_crossings(original, above)
 
 
-def test_compute_layout_untangles_lines() -> None:
-    """Each box below belongs to the one above it from the other end."""
+def test_compute_layout_reversed_rows_have_no_crossings() -> None:
+    """The boxes of each layer are connected to those above in reverse order."""
     boxes = [box(f"{layer}{i}", layer) for layer in range(3) for i in range(6)]
     edges = [Edge(f"{layer}{i}", f"{layer + 1}{5 - i}") for layer in range(2) for i in range(6)]
-    at = compute_layout(boxes, edges)
-    assert count_crossings(at.order, above_of(at.ways)) == 0
+    layout = compute_layout(boxes, edges)
+    assert count_crossings(layout.order, upper_neighbours(layout.ways)) == 0
     for edge in edges:
-        assert abs(at.middles[edge.source] - at.middles[edge.target]) < 0.2
+        assert abs(layout.middles[edge.source] - layout.middles[edge.target]) < 0.2
 
 
-def test_box_text_fits_its_width() -> None:
+def test_box_text_fits_width() -> None:
     for text in (
         "memory > 64",
         "serverHost contains 'uni-passau.de'",
@@ -113,9 +119,11 @@ def test_box_text_fits_its_width() -> None:
         "数" * 50,
         " ".join(["word"] * 60),
     ):
-        made = box("k", 0, text, "group 1")
-        assert len(made.lines) <= MOST_LINES and all(measure_text(line) <= WIDEST for line in made.lines)
-        assert all(measure_text(line) * CHARACTER + 2 * PAD <= made.width for line in made.lines)
+        long_box = box("k", 0, text, "group 1")
+        assert len(long_box.lines) <= MOST_LINES and all(
+            measure_text(line) <= WIDEST for line in long_box.lines
+        )
+        assert all(measure_text(line) * CHARACTER + 2 * PAD <= long_box.width for line in long_box.lines)
     assert wrap_text("a b") == ("a b",) and wrap_text("") == ()
     assert shorten_text("abcdefghij", 5) == "ab…ij" and shorten_text("abc", 3) == "abc"
     assert measure_text("数e\u0301") == 3

@@ -1,4 +1,4 @@
-"""The language of documents: the way back from trees to texts, and texts that want to break it."""
+"""The parser of XPaths: round trips of trees, adversarial texts, limits, documented errors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tidings.matching.compiler.language import Context
 
 
 @given(expressions())
-def test_a_tree_shown_reads_back(tree: Expression) -> None:
+def test_parse_of_show_is_same_tree(tree: Expression) -> None:
     assert parse(show(tree)) == tree
 
 
 @given(expressions(), st.integers(0, 2**32))
-def test_the_ways_to_write_a_tree_are_read_alike(tree: Expression, seed: int) -> None:
+def test_parse_equivalent_spellings_give_same_tree(tree: Expression, seed: int) -> None:
     assert parse(DECLARATIONS + Writer(seed).write(tree)) == tree
 
 
-def test_a_tree() -> None:
+def test_parse_gives_tree() -> None:
     assert parse('/stock[not(@closed)]//price >= "50"') == PathTest(
         XPath(
             True,
@@ -80,57 +80,59 @@ WORDS = [
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " "]))
-def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
+def test_parse_any_words_is_tree_or_error_with_place(words: list[str], space: str) -> None:
     check_words(parse, space.join(words))
 
 
 @given(st.text(max_size=30))
-def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
+def test_parse_any_text_is_tree_or_error(text: str) -> None:
     check_text(parse, text)
 
 
-def test_spans_underline_what_they_name() -> None:
+def test_parse_spans_cover_parts_of_text() -> None:
     text = '  //stock [ 5 <  price/@p and contains( .//b , "x")]/ child::c/text()  or not(d)'
     tree = parse(text)
     path, other = [part.path if isinstance(part, PathTest) else part.part.path for part in tree.parts]
-    assert [_at(text, step.span) for step in path.steps] == ["stock", "child::c", "text()"]
-    assert _at(text, path.span) == text.partition("  or")[0].strip()
-    assert _at(text, other.span) == "d"
-    compared, inside = path.steps[0].predicates
-    assert _at(text, compared.span) == "5 <  price/@p"
-    assert _at(text, compared.path.span) == "price/@p"
-    assert [_at(text, step.span) for step in compared.path.steps] == ["price", "@p"]
-    assert _at(text, inside.span) == 'contains( .//b , "x")'
-    assert _at(text, inside.path.span) == ".//b"
+    assert [_text_at(text, step.span) for step in path.steps] == ["stock", "child::c", "text()"]
+    assert _text_at(text, path.span) == text.partition("  or")[0].strip()
+    assert _text_at(text, other.span) == "d"
+    comparison, inside = path.steps[0].predicates
+    assert _text_at(text, comparison.span) == "5 <  price/@p"
+    assert _text_at(text, comparison.path.span) == "price/@p"
+    assert [_text_at(text, step.span) for step in comparison.path.steps] == ["price", "@p"]
+    assert _text_at(text, inside.span) == 'contains( .//b , "x")'
+    assert _text_at(text, inside.path.span) == ".//b"
 
 
-def _at(text: str, span: Span) -> str:
+def _text_at(text: str, span: Span) -> str:
     return text[span.start : span.end]
 
 
 @given(expressions(), st.integers(0, 2**32))
-def test_the_text_of_a_predicate_is_the_predicate(tree: Expression, seed: int) -> None:
-    """What a span of a comparison underlines says the same by itself, where it stands in a predicate."""
+def test_parse_text_of_predicate_span_is_same_predicate(tree: Expression, seed: int) -> None:
+    """The text that the span of a comparison covers means the same inside another predicate."""
     text = DECLARATIONS + Writer(seed).write(tree)
-    for found in _founds(parse(text)):
-        again = parse(f"{DECLARATIONS}/around[{_at(text, found.span)}]").path.steps[0].predicates[0]
-        assert again.operator == found.operator and again.literal == found.literal
-        assert again.path.steps == found.path.steps
+    for test in _path_tests(parse(text)):
+        parsed = parse(f"{DECLARATIONS}/around[{_text_at(text, test.span)}]").path.steps[0].predicates[0]
+        assert parsed.operator == test.operator and parsed.literal == test.literal
+        assert parsed.path.steps == test.path.steps
 
 
-def _founds(tree: Expression) -> list[PathTest]:
+def _path_tests(tree: Expression) -> list[PathTest]:
     if isinstance(tree, Not):
-        return _founds(tree.part)
+        return _path_tests(tree.part)
     if not isinstance(tree, PathTest):
-        return [found for part in tree.parts for found in _founds(part)]
-    inner = [held for step in tree.path.steps for predicate in step.predicates for held in _founds(predicate)]
+        return [test for part in tree.parts for test in _path_tests(part)]
+    inner = [
+        test for step in tree.path.steps for predicate in step.predicates for test in _path_tests(predicate)
+    ]
     return [tree, *inner]
 
 
-def test_refusals_are_fields_too() -> None:
-    with pytest.raises(SyntaxProblem) as refused:
+def test_parse_error_facts_are_complete() -> None:
+    with pytest.raises(SyntaxProblem) as problem:
         parse("/a/b[2]")
-    assert refused.value.facts() == {
+    assert problem.value.facts() == {
         "error": "NotSupported",
         "what": "positions are not supported in subscriptions",
         "place": {"line": 1, "column": 6, "length": 1},
@@ -153,15 +155,15 @@ LIMITED = [
 ]
 
 
-@pytest.mark.parametrize(("limit", "text", "more", "said"), LIMITED, ids=[each[0] for each in LIMITED])
-def test_limits(limit: str, text: str, more: str, said: str) -> None:
-    """Each limit is a setting. Steps of all paths count together, and what stands in brackets is a predicate."""
+@pytest.mark.parametrize(("limit", "text", "more", "message"), LIMITED, ids=[each[0] for each in LIMITED])
+def test_parse_beyond_configured_limit_is_rejected(limit: str, text: str, more: str, message: str) -> None:
+    """Each limit is configurable. Steps of all paths count together; each pair of brackets is a predicate."""
     assert parse(text, Limits(**{limit: 3}))
-    with pytest.raises(SyntaxProblem, match=said):
+    with pytest.raises(SyntaxProblem, match=message):
         parse(text + more + "/x" * (limit == "steps"), Limits(**{limit: 3}))
 
 
-def test_limits_by_default() -> None:
+def test_parse_default_limits() -> None:
     assert parse("/a" * 64) and parse("/a[" + " and ".join([". = 1"] * 62 + ["(.)", "b[c]"]) + "]")
     with pytest.raises(SyntaxProblem, match="too many steps"):
         parse("/a" * 65)
@@ -179,31 +181,35 @@ def test_limits_by_default() -> None:
 
 PAGE = (ROOT / "docs" / "xpath.md").read_text(encoding="utf-8")
 ROWS = re.findall(
-    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## What is refused")[2], re.MULTILINE
+    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## Rejected subscriptions")[2], re.MULTILINE
 )
 
 
-@pytest.mark.parametrize(("text", "said", "hint"), [row for row in ROWS if row[0] not in DEFAULTS], ids=str)
-def test_the_docs_say_what_is_said(text: str, said: str, hint: str) -> None:
-    with pytest.raises(SubscriptionError) as refused:
+@pytest.mark.parametrize(
+    ("text", "message", "hint"), [row for row in ROWS if row[0] not in DEFAULTS], ids=str
+)
+def test_docs_rejected_texts_have_documented_message(text: str, message: str, hint: str) -> None:
+    with pytest.raises(SubscriptionError) as problem:
         compile_xpath(Context(text.replace("\\|", "|")))
-    what = f"{said} not supported in subscriptions" if hint else said
-    assert (refused.value.what, refused.value.hint if hint else "") == (what, hint)
+    what = f"{message} not supported in subscriptions" if hint else message
+    assert (problem.value.what, problem.value.hint if hint else "") == (what, hint)
 
 
 @pytest.mark.parametrize("limit", DEFAULTS)
-def test_the_docs_name_every_limit(limit: str) -> None:
+def test_limits_are_documented_with_defaults(limit: str) -> None:
     assert f"| `{limit}` | {DEFAULTS[limit]:,} |" in PAGE
 
 
-def test_every_refusal_is_in_the_docs() -> None:
+def test_docs_contain_every_error_of_pairs() -> None:
     pairs = read_pairs(PAIRS_FOLDER / "xpath.txt")
-    said = {_general(problem) for pair in pairs if (problem := _problem(pair.given))}
-    documented = {_general(problem) for text, _, _ in ROWS if (problem := _problem(text.replace("\\|", "|")))}
-    assert said - documented == set()
+    raised = {_without_names(problem) for pair in pairs if (problem := _find_problem(pair.given))}
+    documented = {
+        _without_names(problem) for text, _, _ in ROWS if (problem := _find_problem(text.replace("\\|", "|")))
+    }
+    assert raised - documented == set()
 
 
-def _problem(text: str) -> SubscriptionError | None:
+def _find_problem(text: str) -> SubscriptionError | None:
     try:
         parse(text)
     except SubscriptionError as problem:
@@ -211,27 +217,27 @@ def _problem(text: str) -> SubscriptionError | None:
     return None
 
 
-def _general(problem: SubscriptionError) -> str:
+def _without_names(problem: SubscriptionError) -> str:
     return re.sub(r"(function|axis|prefix) \S+", r"\1", problem.what)
 
 
-def test_numbers_that_no_double_holds_are_refused() -> None:
+def test_parse_too_large_number_is_rejected() -> None:
     for written in ("9" * 400, f'"-{"9" * 400}"'):
         with pytest.raises(SyntaxProblem, match=r"the number is too large \(column 6\)"):
             parse(f"/a < {written}")
 
 
-def test_half_characters_are_refused() -> None:
+def test_parse_lone_surrogate_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match=r"half a character \(column 7\); received U\+D800"):
         parse("/a = '\ud800'")
 
 
-def test_empty_texts_are_refused() -> None:
+def test_parse_empty_text_is_rejected() -> None:
     for text in ("", " \n\t"):
         with pytest.raises(SyntaxProblem, match=r"the text is empty \((line 1, )?column 1\)"):
             parse(text)
 
 
-def test_a_literal_with_both_kinds_of_quotes_cannot_be_shown() -> None:
+def test_show_literal_with_both_kinds_of_quotes_is_rejected() -> None:
     with pytest.raises(ValueError, match="both kinds of quotes"):
         show(PathTest(XPath(True, (Step(Axis.CHILD, NodeKind.ELEMENT, "a"),)), ValueOperator.EQUAL, "'\""))

@@ -1,4 +1,4 @@
-"""Domains: what they accept, how they order, and that their order is one."""
+"""Domains: accepted values, order of values, invalid declarations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("kind", ACCEPTED)
 @pytest.mark.parametrize("other", ACCEPTED)
-def test_domain_accepts_values_of_its_kind(kind: DomainKind, other: DomainKind) -> None:
+def test_domain_accepts_values_of_own_kind(kind: DomainKind, other: DomainKind) -> None:
     domain = Domain("d", kind)
     for value in ACCEPTED[other]:
         is_string = kind is DomainKind.STRING and isinstance(value, str)
@@ -31,18 +31,18 @@ def test_domain_accepts_values_of_its_kind(kind: DomainKind, other: DomainKind) 
         assert domain.accepts(value) == (kind is other or is_string or is_instant)
 
 
-def test_bounds_are_included() -> None:
+def test_domain_bounds_are_inclusive() -> None:
     domain = Domain("d", DomainKind.NUMERIC, minimum=0, maximum=10)
     assert [domain.accepts(number) for number in (-0.1, 0, 10, 10.5)] == [False, True, True, False]
 
 
-def test_domain_lists_its_values() -> None:
+def test_domain_enumerated_accepts_only_listed_values() -> None:
     domain = Domain("size", DomainKind.ENUMERATED, {"1": (), "2": ()})
     assert domain.accepts("1") and not domain.accepts(1) and not domain.accepts("3")
     assert not domain.is_ordered
 
 
-def test_a_hierarchy_is_reflexive_and_transitive() -> None:
+def test_at_most_hierarchy_is_reflexive_and_transitive() -> None:
     below = {
         "dining room": (),
         "outdoor": (),
@@ -56,7 +56,7 @@ def test_a_hierarchy_is_reflexive_and_transitive() -> None:
     assert domain.ancestors("bed") == frozenset()
 
 
-def test_a_long_chain_needs_no_stack() -> None:
+def test_at_most_long_chain_does_not_recurse() -> None:
     values = [str(number) for number in range(1500)]
     domain = Domain(
         "d", DomainKind.ENUMERATED, dict(zip(values, [()] + [(v,) for v in values], strict=False))
@@ -64,7 +64,7 @@ def test_a_long_chain_needs_no_stack() -> None:
     assert domain.at_most("1499", "0")
 
 
-REFUSED = {
+INVALID_ORDERS = {
     "domain d has a cycle: a < b < c < a": {"a": ("b",), "b": ("c",), "c": ("a",)},
     "domain d has a cycle: a < a": {"x": ("a",), "a": ("a",)},
     "'tabel' is below 'dinning', which is not a value": {"dining": (), "tabel": ("dinning",)},
@@ -73,18 +73,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_domain_with_an_invalid_order_is_refused(message: str) -> None:
+@pytest.mark.parametrize("message", INVALID_ORDERS)
+def test_domain_invalid_order_is_rejected(message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        Domain("d", DomainKind.HIERARCHICAL, REFUSED[message])
+        Domain("d", DomainKind.HIERARCHICAL, INVALID_ORDERS[message])
 
 
-def test_an_unknown_value_above_is_hinted_at() -> None:
+def test_domain_unknown_parent_suggests_similar_value() -> None:
     with pytest.raises(SchemaError, match="did you mean 'dining'"):
         Domain("d", DomainKind.HIERARCHICAL, {"dining": (), "table": ("dinning",)})
 
 
-def test_domain_with_invalid_settings_is_refused() -> None:
+def test_domain_invalid_settings_are_rejected() -> None:
     with pytest.raises(SchemaError, match="minimum 5 is above its maximum 1"):
         Domain("d", DomainKind.NUMERIC, minimum=5, maximum=1)
     with pytest.raises(SchemaError, match="only numeric domains have bounds"):
@@ -96,7 +96,7 @@ def test_domain_with_invalid_settings_is_refused() -> None:
 
 
 @given(orders())
-def test_at_most_is_a_partial_order(below: dict[str, tuple[str, ...]]) -> None:
+def test_at_most_is_partial_order(below: dict[str, tuple[str, ...]]) -> None:
     domain = Domain("d", DomainKind.HIERARCHICAL, below)
     for a in domain.values:
         assert domain.at_most(a, a)
@@ -106,18 +106,18 @@ def test_at_most_is_a_partial_order(below: dict[str, tuple[str, ...]]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=2)))
-def test_find_cycle_finds_exactly_what_has_no_topological_order(edges: dict[str, list[str]]) -> None:
+def test_find_cycle_finds_cycle_unless_topological_order_exists(edges: dict[str, list[str]]) -> None:
     graph = {**{value: [] for value in "abcdef"}, **edges}
     cycle = find_cycle(graph)
-    left = dict(graph)
-    while free := [value for value, above in left.items() if not set(above) & set(left)]:
-        left = {value: above for value, above in left.items() if value not in free}
-    assert bool(cycle) == bool(left)
+    remaining = dict(graph)
+    while free := [value for value, above in remaining.items() if not set(above) & set(remaining)]:
+        remaining = {value: above for value, above in remaining.items() if value not in free}
+    assert bool(cycle) == bool(remaining)
     assert not cycle or cycle[0] == cycle[-1]
     assert all(high in graph[low] for low, high in pairwise(cycle))
 
 
 @given(domains(st.just("d")))
-def test_domain_can_be_pickled(domain: Domain) -> None:
+def test_domain_pickled_is_equal(domain: Domain) -> None:
     domain.ancestors("something")
     assert pickle.loads(pickle.dumps(domain)) == domain and hash(domain) == hash(domain)

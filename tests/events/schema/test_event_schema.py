@@ -1,4 +1,4 @@
-"""The event schema: domains of attributes, views over several types, and what a whole schema must have."""
+"""Event schemas: domains of attributes, views over several types, completeness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.events.schema.rows import summary
 FURNITURE = load(ROOT / "examples" / "furniture.yaml")
 
 
-def test_schema_of_the_paper_has_its_sets() -> None:
+def test_event_schema_of_paper_has_attribute_and_mandatory_sets() -> None:
     """Section 2.1: the attribute set of furniture, its mandatory set, and the event types as a domain."""
     furniture = FURNITURE.event_types["furniture"]
     mandatory = {member.attribute for member in furniture.members if member.mandatory}
@@ -31,14 +31,14 @@ def test_schema_of_the_paper_has_its_sets() -> None:
     )
 
 
-def test_view_of_the_paper_is_merged() -> None:
+def test_view_of_paper_merges_types() -> None:
     view = FURNITURE.view(["antiques", "furniture"])
     assert list(view.members) == ["price", "quantity", "period", "furniture_category", "material"]
     assert view.members["furniture_category"].mandatory and not view.members["material"].mandatory
     assert not view.open
 
 
-def test_mandatory_and_multiple_win() -> None:
+def test_view_mandatory_and_multiple_take_precedence() -> None:
     schema = EventSchema.of(
         attributes=[Attribute("a", "numeric")],
         event_types=[
@@ -49,27 +49,27 @@ def test_mandatory_and_multiple_win() -> None:
     assert schema.view(["x", "y"]).members["a"] == Member("a", mandatory=True, multiple=True)
 
 
-def test_summary_counts_the_parts() -> None:
+def test_summary_counts_types_attributes_and_domains() -> None:
     assert summary(FURNITURE) == "2 event types, 5 attributes, 3 domains (furniture_category: 14 concepts)"
     assert summary(EventSchema()) == "0 event types, 0 attributes, 0 domains"
     assert summary(EventSchema.of(event_types=[EventType("x")])) == "1 event type, 0 attributes, 0 domains"
 
 
-def test_an_empty_schema_is_open() -> None:
+def test_event_schema_empty_is_open() -> None:
     assert EventSchema().is_empty and EventSchema().open
     assert EventSchema().domain_of("event_type") is None and EventSchema().domain_of("price") is None
     assert not FURNITURE.is_empty and not FURNITURE.open
     assert EventSchema.of(event_types=[EventType("x"), EventType("y", open=True)]).open
 
 
-def test_unknown_event_type() -> None:
+def test_view_unknown_event_type_suggests_similar_name() -> None:
     with pytest.raises(
         ConsistencyProblem, match=r"no event type 'furnitur' \(rule R1\).*did you mean 'furniture'"
     ):
         FURNITURE.view(["furnitur"])
 
 
-BROKEN = {
+INCOMPLETE = {
     "attribute price has an unknown domain 'numric'.*did you mean 'numeric'": SchemaParts.of(
         attributes=[Attribute("price", "numric")]
     ),
@@ -87,26 +87,26 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("message", BROKEN)
-def test_a_whole_schema_has_everything_it_names(message: str) -> None:
-    parts = BROKEN[message]
+@pytest.mark.parametrize("message", INCOMPLETE)
+def test_event_schema_undeclared_name_is_rejected(message: str) -> None:
+    parts = INCOMPLETE[message]
     with pytest.raises(SchemaError, match=message):
         EventSchema(parts.domains, parts.attributes, parts.event_types)
 
 
 @given(schemas(), st.data())
-def test_views_satisfy_the_papers_three_properties(schema: EventSchema, data: st.DataObject) -> None:
+def test_view_satisfies_three_properties_of_paper(schema: EventSchema, data: st.DataObject) -> None:
     assume(schema.event_types)
     types = data.draw(st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1))
     view = schema.view(types)
-    said = [member for name in types for member in schema.event_types[name].members]
-    assert {m.attribute for m in said if m.mandatory} == {
+    members = [member for name in types for member in schema.event_types[name].members]
+    assert {m.attribute for m in members if m.mandatory} == {
         m.attribute for m in view.members.values() if m.mandatory
     }
-    assert {m.attribute for m in said if m.multiple} == {
+    assert {m.attribute for m in members if m.multiple} == {
         m.attribute for m in view.members.values() if m.multiple
     }
-    assert set(view.members) == {member.attribute for member in said}
+    assert set(view.members) == {member.attribute for member in members}
     assert view.open == any(schema.event_types[name].open for name in types)
 
 
@@ -114,12 +114,12 @@ def test_views_satisfy_the_papers_three_properties(schema: EventSchema, data: st
 def test_view_ignores_order_and_repetition_of_types(schema: EventSchema, data: st.DataObject) -> None:
     assume(schema.event_types)
     types = data.draw(st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1))
-    one, other = schema.view(types), schema.view([*reversed(types), *types])
-    assert dict(one.members) == dict(other.members) and one.open == other.open
+    view, reordered = schema.view(types), schema.view([*reversed(types), *types])
+    assert dict(view.members) == dict(reordered.members) and view.open == reordered.open
 
 
 @given(schemas(), st.data())
-def test_views_merge_associatively(schema: EventSchema, data: st.DataObject) -> None:
+def test_view_merging_is_associative(schema: EventSchema, data: st.DataObject) -> None:
     assume(schema.event_types)
     some = st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1)
     first, second = data.draw(some), data.draw(some)

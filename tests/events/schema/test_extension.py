@@ -1,4 +1,4 @@
-"""The four extension rules, and the refusal of whatever is none of them."""
+"""The four extension rules; other changes are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidings.events.schema.files import load, parts_of_text
 FURNITURE = load(ROOT / "examples" / "furniture.yaml")
 
 
-def test_there_are_four_rules() -> None:
+def test_extension_has_four_rules() -> None:
     assert [rule.__name__ for rule in RULES] == [
         "domain_creation",
         "attribute_creation",
@@ -27,7 +27,7 @@ def test_there_are_four_rules() -> None:
     ]
 
 
-def test_each_rule_says_what_it_added() -> None:
+def test_extend_changes_name_rule_and_addition() -> None:
     addition = parts_of_text("""
         domains: {shape: {values: [round, square]}}
         attributes: {shape: shape, weight: numeric}
@@ -55,14 +55,14 @@ def test_each_rule_says_what_it_added() -> None:
     ]
 
 
-def test_extend_with_existing_declarations_changes_nothing() -> None:
+def test_extend_existing_declarations_changes_no_schema() -> None:
     assert extend(FURNITURE, FURNITURE).changes == ()
     assert extend(FURNITURE, FURNITURE).schema == FURNITURE
     again = parts_of_text("event_types: {furniture: {attributes: {material: optional}}}")
     assert extend(FURNITURE, again).schema == FURNITURE
 
 
-REFUSED = {
+OTHER_CHANGES = {
     "domain period exists and cannot be changed (without 'XV', 'XVI', 'XIX', 'XX' and with 'XXI')": (
         "domains: {period: {values: [XVII, XVIII, XXI]}}"
     ),
@@ -90,35 +90,35 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_extend_with_another_change_is_refused(message: str) -> None:
+@pytest.mark.parametrize("message", OTHER_CHANGES)
+def test_extend_other_change_is_rejected(message: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        extend(FURNITURE, parts_of_text(REFUSED[message]))
+        extend(FURNITURE, parts_of_text(OTHER_CHANGES[message]))
     error = caught.value
     assert error.what == message
     assert error.accepted == ACCEPTED and error.hint and error.place
 
 
-def test_extend_error_points_into_the_file() -> None:
+def test_extend_error_points_into_file() -> None:
     addition = "event_types:\n  furniture:\n    attributes:\n      period: mandatory\n"
     with pytest.raises(SchemaError) as caught:
         extend(FURNITURE, parts_of_text(addition))
-    first, *drawn = str(caught.value).splitlines()
+    first, *underlined = str(caught.value).splitlines()
     assert "valid today (line 4, column 7); accepted: the four extensions: a new domain," in first
-    assert drawn == [
+    assert underlined == [
         "        period: mandatory",
         "        ^^^^^^   make it optional, or create a new event type",
     ]
 
 
-def test_extend_is_all_or_nothing() -> None:
+def test_extend_rejected_change_adds_no_attribute() -> None:
     addition = parts_of_text("attributes: {weight: numeric, price: string}")
     with pytest.raises(SchemaError):
         extend(FURNITURE, addition)
     assert "weight" not in FURNITURE.attributes
 
 
-def test_an_addition_may_lean_only_on_what_exists() -> None:
+def test_extend_undeclared_domain_or_attribute_is_rejected() -> None:
     with pytest.raises(SchemaError, match="unknown domain 'shape'"):
         extend(FURNITURE, parts_of_text("attributes: {shape: shape}"))
     with pytest.raises(SchemaError, match="has an unknown attribute 'shape'"):
@@ -127,8 +127,8 @@ def test_an_addition_may_lean_only_on_what_exists() -> None:
 
 @share(2)
 @given(schemas(), st.data())
-def test_extending_keeps_valid_events_valid(schema: EventSchema, data: st.DataObject) -> None:
-    """For what the types of the event name; what an open type lets through unnamed may be named later."""
+def test_extend_valid_events_stay_valid(schema: EventSchema, data: st.DataObject) -> None:
+    """Holds for declared attributes: those that an open type lets through may be declared later."""
     assume(schema.event_types)
     event = data.draw(instances(schema))
     check(event, schema)
@@ -136,17 +136,17 @@ def test_extending_keeps_valid_events_valid(schema: EventSchema, data: st.DataOb
 
 
 @given(schemas(), st.data())
-def test_creating_attributes_and_domains_touches_no_event(schema: EventSchema, data: st.DataObject) -> None:
-    """Not even one that carries an attribute of the same name through an open type."""
+def test_extend_new_attributes_and_domains_affect_no_event(schema: EventSchema, data: st.DataObject) -> None:
+    """Not even an event that has an attribute of the same name through an open type."""
     assume(schema.event_types)
     event = data.draw(instances(schema, unnamed=True))
-    made = parts_of_text("domains: {d: {values: [v]}}\nattributes: {something else: d}")
-    check(event, extend(schema, made).schema)
+    addition = parts_of_text("domains: {d: {values: [v]}}\nattributes: {something else: d}")
+    check(event, extend(schema, addition).schema)
 
 
 @share(2)
 @given(schemas(), st.data())
-def test_extending_twice_is_extending_once(schema: EventSchema, data: st.DataObject) -> None:
+def test_extend_is_idempotent(schema: EventSchema, data: st.DataObject) -> None:
     addition = data.draw(additions(schema))
     once = extend(schema, addition)
     twice = extend(once.schema, addition)

@@ -1,4 +1,4 @@
-"""Schemas as YAML: what is written well, where errors point, there and back."""
+"""Schemas as YAML: valid files, positions of errors, round trips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.events.schema.event_schema import EventSchema, Member
 from tidings.events.schema.files import dump, load, load_parts, load_text, parts_of_text
 
 
-def test_load_reads_domains() -> None:
+def test_load_text_reads_domains() -> None:
     schema = load_text("""
         domains:
           note: string
@@ -56,7 +56,7 @@ def test_load_reads_domains() -> None:
     }
 
 
-def test_load_reads_event_types() -> None:
+def test_load_text_reads_event_types() -> None:
     schema = load_text("""
         attributes: {seller.city: string, price: numeric, tag: string, when: instant}
         event_types:
@@ -73,7 +73,7 @@ def test_load_reads_event_types() -> None:
     assert schema.event_types["news"].open and not schema.event_types["nothing"].members
 
 
-REFUSED = {
+MESSAGES = {
     "attribtes: {a: string}": (
         "a schema has no 'attribtes' (column 1); accepted: domains, attributes, event_types\n"
         "  attribtes: {a: string}\n"
@@ -159,19 +159,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_load_errors_have_places(text: str) -> None:
+@pytest.mark.parametrize("text", MESSAGES)
+def test_load_text_error_has_place(text: str) -> None:
     with pytest.raises(SchemaError) as caught:
         load_text(text)
-    assert str(caught.value) == REFUSED[text]
+    assert str(caught.value) == MESSAGES[text]
 
 
-def test_load_of_deep_nesting_is_refused() -> None:
+def test_load_text_deep_nesting_is_rejected() -> None:
     with pytest.raises(SchemaError, match="nested too deeply"):
         load_text("[" * 100_000)
 
 
-def test_files_are_named(tmp_path: Path) -> None:
+def test_load_error_names_file(tmp_path: Path) -> None:
     path = tmp_path / "furniture.yaml"
     with pytest.raises(SchemaError, match=r"cannot read .*furniture\.yaml: No such file"):
         load(path)
@@ -185,12 +185,12 @@ def test_files_are_named(tmp_path: Path) -> None:
         load_parts(path)
 
 
-def test_an_addition_leans_on_what_it_does_not_say() -> None:
+def test_parts_of_text_accepts_undeclared_attributes() -> None:
     parts = parts_of_text("event_types: {furniture: {attributes: {weight: optional}}}")
     assert parts.event_types["furniture"].members == (Member("weight"),)
 
 
-def test_an_empty_file_is_the_empty_schema() -> None:
+def test_load_text_empty_file_is_empty_schema() -> None:
     assert load_text("").is_empty and load_text("# nothing yet\n").is_empty and dump(EventSchema()) == ""
 
 
@@ -223,7 +223,7 @@ event_types:
     assert dump(load_text(text)) == text
 
 
-def test_a_deep_hierarchy_there_and_back() -> None:
+def test_dump_deep_hierarchy_round_trips() -> None:
     values = [f"c{number}" for number in range(300)]
     below = dict(zip(values, [(), *((value,) for value in values)], strict=False))
     schema = EventSchema.of([Domain("deep", DomainKind.HIERARCHICAL, below)])
@@ -231,7 +231,7 @@ def test_a_deep_hierarchy_there_and_back() -> None:
 
 
 @given(schemas())
-def test_load_text_of_dump_is_the_schema(schema: EventSchema) -> None:
+def test_load_text_of_dump_is_same_schema(schema: EventSchema) -> None:
     assert load_text(dump(schema)) == schema
 
 
@@ -245,7 +245,7 @@ ALPHABET = st.sampled_from([*"domains:[]{}\n -&*!|>'\"#%@,?", "attributes", "val
 @example("a: !!binary x")
 @example("domains: {d: {concepts: [[[]]]}}")
 @example("a: b\n---\nc: d")
-def test_load_text_of_any_text_is_a_schema_or_an_error(text: str) -> None:
+def test_load_text_any_text_is_schema_or_error(text: str) -> None:
     try:
         load_text(text)
     except SchemaError:

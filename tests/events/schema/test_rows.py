@@ -1,4 +1,4 @@
-"""Schemas as rows: there and back, in any order, and extending only inserts."""
+"""Schemas as rows: round trips in any order; extensions only insert rows."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def test_to_rows_lists_all_parts() -> None:
 
 
 @given(schemas(), st.randoms())
-def test_from_rows_of_to_rows_is_the_schema(schema: EventSchema, random: st.random.Random) -> None:
+def test_from_rows_of_to_rows_is_same_schema(schema: EventSchema, random: st.random.Random) -> None:
     rows = to_rows(schema)
     random.shuffle(rows)
-    again = from_rows(rows)
-    assert again == schema and to_rows(again) == to_rows(schema)
+    restored = from_rows(rows)
+    assert restored == schema and to_rows(restored) == to_rows(schema)
 
 
 @given(schemas(), st.data())
-def test_extending_is_inserting(schema: EventSchema, data: st.DataObject) -> None:
+def test_to_rows_of_extended_schema_only_adds_rows(schema: EventSchema, data: st.DataObject) -> None:
     extended = extend(schema, data.draw(additions(schema))).schema
     assert set(to_rows(schema)) <= set(to_rows(extended))
 
 
-def test_an_unknown_row_is_refused() -> None:
+def test_from_rows_unknown_section_is_rejected() -> None:
     with pytest.raises(SchemaError, match="unknown section in a schema row"):
         from_rows([SchemaRow("index", "a", "b")])

@@ -1,4 +1,4 @@
-"""A subscriber of the hub on loopback, and what it was sent."""
+"""A subscriber of the hub on loopback, and the requests that it received."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HubLoop:
         ]
 
     def dead_letters(self) -> list[DeadDelivery]:
-        """What was given up for the only callback."""
+        """Return the dead letters of the only callback."""
         [subscription] = self.hub.store.subscriptions()
         return self.hub.feeds.store.dead_deliveries.list(subscription.destination)
 
@@ -64,28 +64,28 @@ class HubLoop:
 
 
 def echo(request: Request) -> Response:
-    """A subscriber that wants what it asked for, and takes what comes."""
-    asked = query(request)
-    return Response(200, asked.get("hub.challenge", "").encode())
+    """Answer as a subscriber that confirms its requests and accepts each push."""
+    parameters = query(request)
+    return Response(200, parameters.get("hub.challenge", "").encode())
 
 
 def query(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
 
 
-def form(told: Told, site: Site, path: str = "/call", **more: str) -> dict[str, str]:
-    said = {
+def form(notified_store: Told, site: Site, path: str = "/call", **more: str) -> dict[str, str]:
+    parameters = {
         "mode": "subscribe",
-        "topic": f"{PUBLIC}/feeds/{told.token}.atom",
+        "topic": f"{PUBLIC}/feeds/{notified_store.token}.atom",
         "callback": site.url(path),
     } | more
-    return {f"hub.{name}": value for name, value in said.items()}
+    return {f"hub.{name}": value for name, value in parameters.items()}
 
 
-def subscribe(told: Told, loop: HubLoop, site: Site, path: str = "/call", **more: str) -> None:
+def subscribe(notified_store: Told, loop: HubLoop, site: Site, path: str = "/call", **more: str) -> None:
     """Subscribe a callback that agrees."""
     site.pages[urlsplit(path).path] = echo
-    loop.hub.ask(form(told, site, path, **more))
+    loop.hub.ask(form(notified_store, site, path, **more))
     loop.step()
     assert loop.hub.store.subscriptions()
 
@@ -95,7 +95,7 @@ def pushes(site: Site, path: str = "/call") -> list[Request]:
 
 
 def denials(site: Site) -> list[str]:
-    """Who was told that it is not told any more."""
+    """Return the paths of callbacks whose subscription the hub denied."""
     return [urlsplit(one.path).path for one in site.requests if query(one).get("hub.mode") == "denied"]
 
 
@@ -103,8 +103,8 @@ def titles(push: Request) -> list[str | None]:
     return [item.title for item in items_of(push.body, push.headers["content-type"])[1]]
 
 
-def eventually(so: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do; the test's own limit of time ends a wait in vain."""
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until another thread makes the condition true, at most until the test times out."""
     pause = Event()
-    while not so():
+    while not condition():
         pause.wait(0.01)

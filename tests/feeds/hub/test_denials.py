@@ -1,4 +1,4 @@
-"""Callbacks are told that they are not told of a feed, or not any more (WebSub, section 5.2)."""
+"""Denials: the hub informs callbacks that a subscription failed or ended (WebSub, section 5.2)."""
 
 from __future__ import annotations
 
@@ -12,83 +12,95 @@ from tidings.feeds.outbound.addresses import FeedTokens
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 
 
-def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: HubLoop, site: Site) -> None:
-    subscribe(told, loop, site)
-    loop.hub.ask(form(told, site, "/other"))
-    told.feeds.addresses.renew("cy", "s-1")
-    told.tell_events(1, 1)
+def test_hub_revoked_address_denies_its_subscriptions(
+    notified_store: Told, loop: HubLoop, site: Site
+) -> None:
+    subscribe(notified_store, loop, site)
+    loop.hub.ask(form(notified_store, site, "/other"))
+    notified_store.feeds.addresses.renew("cy", "s-1")
+    notified_store.tell_events(1, 1)
     while loop.step():
         pass
     assert pushes(site) == [] and loop.hub.store.subscriptions() == []
     assert sorted(denials(site)) == ["/call", "/other"] and len(site.requests) == 3
 
 
-def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubLoop, site: Site) -> None:
-    subscribe(told, loop, site)
-    told.tell_events(1, 1)
-    told.store.subscriptions.remove(["s-1"])
+def test_hub_removed_subscription_denies_its_callback(
+    notified_store: Told, loop: HubLoop, site: Site
+) -> None:
+    subscribe(notified_store, loop, site)
+    notified_store.tell_events(1, 1)
+    notified_store.store.subscriptions.remove(["s-1"])
     while loop.step():
         pass
     assert pushes(site) == [] and loop.hub.store.subscriptions() == []
     assert denials(site) == ["/call"]
 
 
-def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
-    told: Told, loop: HubLoop, site: Site
+def test_hub_feed_that_ended_is_denied_once_without_new_entries(
+    notified_store: Told, loop: HubLoop, site: Site
 ) -> None:
-    subscribe(told, loop, site, "/call?mine=1")
-    topic = f"{PUBLIC}/feeds/{told.token}.atom"
-    told.feeds.addresses.renew("cy", "s-1")
+    subscribe(notified_store, loop, site, "/call?mine=1")
+    topic = f"{PUBLIC}/feeds/{notified_store.token}.atom"
+    notified_store.feeds.addresses.renew("cy", "s-1")
     while loop.step():
         pass
-    said = query(site.requests[-1])
-    assert (site.requests[-1].method, said["mine"], said["hub.mode"]) == ("GET", "1", "denied")
-    assert (said["hub.topic"], said["hub.reason"]) == (topic, "the feed no longer exists")
-    assert "hub.challenge" not in said
+    parameters = query(site.requests[-1])
+    assert (site.requests[-1].method, parameters["mine"], parameters["hub.mode"]) == ("GET", "1", "denied")
+    assert (parameters["hub.topic"], parameters["hub.reason"]) == (topic, "the feed no longer exists")
+    assert "hub.challenge" not in parameters
     loop.step()
     assert len(site.requests) == 2, "once"
 
 
 @pytest.mark.parametrize("answer", [Response(200), Response(404), Response(410)])
-def test_what_a_callback_says_to_a_denial_does_not_matter(
-    told: Told, loop: HubLoop, site: Site, answer: Response
+def test_hub_denial_ignores_response_of_callback(
+    notified_store: Told, loop: HubLoop, site: Site, answer: Response
 ) -> None:
-    subscribe(told, loop, site)
+    subscribe(notified_store, loop, site)
     site.pages["/call"] = answer
-    told.feeds.addresses.renew("cy", "s-1")
+    notified_store.feeds.addresses.renew("cy", "s-1")
     while loop.step():
-        told.clock.go(1_000)
+        notified_store.clock.go(1_000)
     assert denials(site) == ["/call"]
 
 
-def test_a_denial_that_nobody_hears_is_said_again_and_given_up(told: Told, loop: HubLoop, site: Site) -> None:
-    subscribe(told, loop, site)
+def test_hub_denial_without_response_is_retried_then_dropped(
+    notified_store: Told, loop: HubLoop, site: Site
+) -> None:
+    subscribe(notified_store, loop, site)
     site.pages["/call"] = Response(503)
-    told.feeds.addresses.renew("cy", "s-1")
+    notified_store.feeds.addresses.renew("cy", "s-1")
     while loop.step():
-        told.clock.go(1_000)
+        notified_store.clock.go(1_000)
     assert denials(site) == ["/call"] * (len(RULES.questions) + 1)
 
 
-def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubLoop, site: Site) -> None:
-    """Nobody knows what the topic was called."""
-    subscribe(told, loop, site)
-    told.store.subscriptions.remove(["s-1"])
-    other = PersonalFeeds(told.store, FeedTokens(told.store, bytes(32)), told.feeds.places)
-    lost = HubLoop(Hub(other, RULES))
-    while lost.step():
+def test_hub_without_key_of_addresses_sends_no_denial(
+    notified_store: Told, loop: HubLoop, site: Site
+) -> None:
+    """Without the key, the hub cannot tell the address of the topic."""
+    subscribe(notified_store, loop, site)
+    notified_store.store.subscriptions.remove(["s-1"])
+    other = PersonalFeeds(
+        notified_store.store, FeedTokens(notified_store.store, bytes(32)), notified_store.feeds.places
+    )
+    loop_without_key = HubLoop(Hub(other, RULES))
+    while loop_without_key.step():
         pass
-    lost.close()
+    loop_without_key.close()
     assert (
-        denials(site) == [] and told.store.hub.subscriptions() == [] and told.store.hub.take_intents(9) == []
+        denials(site) == []
+        and notified_store.store.hub.subscriptions() == []
+        and notified_store.store.hub.take_intents(9) == []
     )
 
 
-def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, site: Site) -> None:
-    loop = HubLoop(Hub(told.feeds, HubPolicy(inside=True, per_feed=1)))
+def test_hub_subscription_above_limit_at_verification_is_denied(notified_store: Told, site: Site) -> None:
+    loop = HubLoop(Hub(notified_store.feeds, HubPolicy(inside=True, per_feed=1)))
     site.pages |= {"/0": echo, "/1": echo}
-    loop.hub.ask(form(told, site, "/0"))
-    loop.hub.ask(form(told, site, "/1"))
+    loop.hub.ask(form(notified_store, site, "/0"))
+    loop.hub.ask(form(notified_store, site, "/1"))
     for intent in loop.hub.store.take_intents(9):
         loop.hub.verify(intent)
     while loop.step():
@@ -98,7 +110,7 @@ def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, s
         denials(site) == ["/1"]
         and query(site.requests[-1])["hub.reason"] == "the feed has too many subscribers"
     )
-    loop.hub.ask(form(told, site, "/0"))
+    loop.hub.ask(form(notified_store, site, "/0"))
     loop.step()
-    assert query(site.requests[-1])["hub.mode"] == "subscribe", "one that renews is no more"
+    assert query(site.requests[-1])["hub.mode"] == "subscribe", "a renewal does not count again"
     loop.close()

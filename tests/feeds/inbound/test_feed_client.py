@@ -19,11 +19,11 @@ NETWORK = EgressPolicy(is_inside=lambda address: address != PUBLIC)
 
 @pytest.fixture
 def public() -> Iterator[Site]:
-    with a_site(PUBLIC) as made:
-        yield made
+    with a_site(PUBLIC) as opened:
+        yield opened
 
 
-def test_request_names_the_client_its_contact_and_the_host(public: Site) -> None:
+def test_fetch_sends_user_agent_contact_and_host(public: Site) -> None:
     public.pages["/feed"] = Response()
     network = EgressPolicy(lambda host, port: [PUBLIC], NETWORK.is_inside)
     with FeedClient(FetchPolicy(contact="https://example.org/bot"), network) as client:
@@ -35,30 +35,30 @@ def test_request_names_the_client_its_contact_and_the_host(public: Site) -> None
     assert (request.path, request.headers["if-none-match"]) == ("/feed", '"1"')
 
 
-def test_requests_to_one_host_are_sent_one_at_a_time(public: Site) -> None:
-    """Two for one host never meet on the server; two for two hosts do."""
+def test_fetch_requests_to_one_host_are_serialized(public: Site) -> None:
+    """Two requests to one host never overlap on the server; two requests to two hosts do."""
     lock, both = Lock(), Barrier(2)
-    met: list[bool] = []
+    overlaps: list[bool] = []
 
-    def alone(request: Request) -> Response:
-        met.append(not lock.acquire(blocking=False))
-        if not met[-1]:
-            Event().wait(0.005)  # long enough to be met by somebody
+    def answer_alone(request: Request) -> Response:
+        overlaps.append(not lock.acquire(blocking=False))
+        if not overlaps[-1]:
+            Event().wait(0.005)  # long enough for another request to overlap
             lock.release()
         return Response()
 
-    def together(request: Request) -> Response:
+    def answer_together(request: Request) -> Response:
         try:
             both.wait(60)
         except BrokenBarrierError:
             return Response(500)
         return Response()
 
-    public.pages |= {"/alone": alone, "/together": together}
+    public.pages |= {"/alone": answer_alone, "/together": answer_together}
     with FeedClient(egress=NETWORK) as client, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: client.fetch(public.url("/alone"), {}), range(16)))
         named = EgressPolicy(lambda host, port: [PUBLIC], NETWORK.is_inside)
         with FeedClient(egress=named) as other:
             hosts = [f"http://{name}.example:{public.port}/together" for name in "ab"]
             assert [each.status for each in pool.map(lambda url: other.fetch(url, {}), hosts)] == [200, 200]
-    assert met == [False] * 16
+    assert overlaps == [False] * 16

@@ -1,4 +1,4 @@
-"""Polling a local site: what is new is published once, what is edited again, and what is broken stops nothing."""
+"""Polling a local site: new items are published once, edits again, and failures block no other feed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def poll(poller: Poller) -> list[PollResult]:
 
 
 def feed(store: Store) -> PolledFeed:
-    [one] = store.polled_feeds.load()
-    return one
+    [only_feed] = store.polled_feeds.load()
+    return only_feed
 
 
 def due_in(store: Store, clock: Clock) -> timedelta:
@@ -48,7 +48,7 @@ def graphs(store: Store) -> list[Graph]:
 
 
 def titles(store: Store) -> list[str]:
-    """The titles of the items that were published, not that of their feed."""
+    """Return the titles of the published items, without that of their feed."""
     return [
         edge.object.text
         for graph in graphs(store)
@@ -57,7 +57,7 @@ def titles(store: Store) -> list[str]:
     ]
 
 
-def test_adding_a_feed_polls_it_at_once(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
+def test_add_feed_polls_it_immediately(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a", "b", ttl=30))
     polled = poller.add(site.url())
     assert polled.counts == ItemCounts(items=2, new=2, edited=0, refused=0)
@@ -72,14 +72,14 @@ def test_adding_a_feed_polls_it_at_once(poller: Poller, site: Site, store: Store
     assert poll(poller) == [], "it is not due"
 
 
-def test_what_is_published_is_what_another_reader_sees(poller: Poller, site: Site, store: Store) -> None:
+def test_poll_publishes_same_titles_as_feedparser(poller: Poller, site: Site, store: Store) -> None:
     body = rss("Tom &amp; Jerry", "Spike")
     site.pages["/rss.xml"] = Response(200, body)
     poller.add(site.url())
     assert titles(store) == [entry.title for entry in feedparser.parse(body).entries]
 
 
-def test_a_feed_that_has_not_changed_is_not_sent_again(
+def test_poll_unchanged_feed_sends_conditional_request(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     modified = "Fri, 01 May 2026 10:00:00 GMT"
@@ -100,27 +100,29 @@ def test_a_feed_that_has_not_changed_is_not_sent_again(
 
 
 @pytest.mark.parametrize("answer", [None, Response(304), Response(500)])
-def test_a_feed_is_not_asked_for_when_it_says_so(
+def test_poll_skip_hours_postpone_next_poll(
     poller: Poller, site: Site, store: Store, clock: Clock, answer: Response | None
 ) -> None:
-    """Also after an answer that says nothing of it, and after a failure. Now it is noon."""
+    """Also after an answer without skip hours, and after a failure. The clock is at noon."""
     skips = "".join(f"<hour>{hour}</hour>" for hour in range(6, 23))
     site.pages["/rss.xml"] = Response(200, rss("a", more=f"<skipHours>{skips}</skipHours>"))
     poller.add(site.url())
     if answer is not None:
         site.pages["/rss.xml"] = answer
         clock.move(minutes=2)
-        poller.hasten([feed(store)])  # somebody says that there is something new: that goes before
+        poller.hasten([feed(store)])  # a ping takes precedence
         assert len(poll(poller)) == 1
     at_night = clock.now.replace(hour=23, minute=0)
     assert at_night <= clock.now + due_in(store, clock) <= at_night + timedelta(minutes=10)
     site.pages["/rss.xml"] = Response(200, rss("a"))
     clock.move(days=1)
     poll(poller)
-    assert due_in(store, clock) <= timedelta(minutes=66), "it does not say so any more"
+    assert due_in(store, clock) <= timedelta(minutes=66), "the feed has no skip hours any more"
 
 
-def test_an_item_is_published_once(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
+def test_poll_known_item_is_not_published_again(
+    poller: Poller, site: Site, store: Store, clock: Clock
+) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
@@ -130,10 +132,10 @@ def test_an_item_is_published_once(poller: Poller, site: Site, store: Store, clo
     assert titles(store) == ["a", "b"]
 
 
-def test_an_edited_item_is_published_as_changed(
+def test_poll_edited_item_is_published_with_replaced_id(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
-    for title in ("a", "edited", "a"):  # what it says again is an edit too
+    for title in ("a", "edited", "a"):  # an earlier title is an edit, too
         site.pages["/rss.xml"] = Response(200, rss(title))
         if title == "a" and not site.requests:
             poller.add(site.url())
@@ -153,7 +155,7 @@ def replaced(graph: Graph) -> list[str]:
     ]
 
 
-def test_subscriptions_find_items_and_edits_of_items(
+def test_poll_items_and_edits_match_graph_patterns(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     for title in ("about cats", "about cats and dogs"):
@@ -166,7 +168,7 @@ def test_subscriptions_find_items_and_edits_of_items(
     assert [matches(edits, graph) for graph in graphs(store)] == [False, True]
 
 
-def test_another_date_is_no_edit(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
+def test_poll_changed_date_is_no_edit(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     for day in (1, 2):
         dated = rss("a").replace(b"</item>", f"<pubDate>0{day} May 2026 10:00 GMT</pubDate></item>".encode())
         site.pages["/rss.xml"] = Response(200, dated)
@@ -175,9 +177,7 @@ def test_another_date_is_no_edit(poller: Poller, site: Site, store: Store, clock
     assert titles(store) == ["a"]
 
 
-def test_of_two_items_with_one_id_the_first_counts(
-    poller: Poller, site: Site, store: Store, clock: Clock
-) -> None:
+def test_poll_duplicate_id_uses_first_item(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a", "b").replace(b"item-1", b"item-0"))
     for _ in range(2):
         poller.add(site.url())
@@ -185,7 +185,7 @@ def test_of_two_items_with_one_id_the_first_counts(
     assert titles(store) == ["a"]
 
 
-def test_a_feed_that_is_removed_and_added_again_publishes_nothing_twice(
+def test_add_feed_again_after_removal_publishes_only_new_items(
     poller: Poller, site: Site, store: Store
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -195,7 +195,7 @@ def test_a_feed_that_is_removed_and_added_again_publishes_nothing_twice(
     assert poller.add(site.url()).counts == ItemCounts(items=2, new=1, edited=0, refused=0)
 
 
-def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Store) -> None:
+def test_add_feed_unreadable_url_is_rejected(poller: Poller, site: Site, store: Store) -> None:
     site.pages["/page.html"] = Response(200, b"<!DOCTYPE html><html></html>", {"Content-Type": "text/html"})
     with pytest.raises(InputError, match="not a feed"):
         poller.add(site.url("/page.html"))
@@ -206,7 +206,7 @@ def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Sto
     assert store.polled_feeds.load() == ()
 
 
-def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: Site, store: Store) -> None:
+def test_add_feed_html_page_hint_lists_linked_feeds(poller: Poller, site: Site, store: Store) -> None:
     site.pages["/"] = Response(
         200,
         b"<!DOCTYPE html><html><head><link rel=stylesheet href=/style.css type=text/css>"
@@ -221,7 +221,7 @@ def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: S
     assert store.polled_feeds.load() == ()
 
 
-def test_a_broken_feed_stops_nothing_and_is_tried_later_and_later(
+def test_poll_broken_feed_backs_off_and_blocks_no_other(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     site.pages |= {"/rss.xml": Response(200, rss("a")), "/other": Response(200, rss("b", prefix="other"))}
@@ -246,9 +246,7 @@ def test_a_broken_feed_stops_nothing_and_is_tried_later_and_later(
     assert mended.feed is not None and (mended.feed.failures, mended.feed.problem) == (0, None)
 
 
-def test_what_we_fail_at_in_one_feed_keeps_no_other_from_being_read(
-    store: Store, site: Site, clock: Clock
-) -> None:
+def test_poll_unexpected_error_in_one_feed_blocks_no_other(store: Store, site: Site, clock: Clock) -> None:
     def resolve(host: str, port: int) -> list[str]:
         if broken and host == "broken.example":
             raise ZeroDivisionError
@@ -268,7 +266,7 @@ def test_what_we_fail_at_in_one_feed_keeps_no_other_from_being_read(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_server_that_asks_to_be_left_alone_is(
+def test_poll_retry_after_postpones_next_poll(
     poller: Poller, site: Site, store: Store, clock: Clock, status: int
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -280,7 +278,7 @@ def test_a_server_that_asks_to_be_left_alone_is(
     assert due_in(store, clock) >= timedelta(seconds=90_000)
 
 
-def test_a_feed_that_is_gone_is_not_asked_for_again(
+def test_poll_status_410_stops_polling_until_added_again(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -292,21 +290,19 @@ def test_a_feed_that_is_gone_is_not_asked_for_again(
     clock.move(days=400)
     assert poll(poller) == []
     poller.hasten(store.polled_feeds.load())
-    assert poll(poller) == [], "not by a ping either"
+    assert poll(poller) == [], "a ping does not resume it"
     assert len(site.requests) == 2
     site.pages["/rss.xml"] = Response(200, rss("a"))
-    assert poller.add(site.url()).problem is None, "but by its owner"
+    assert poller.add(site.url()).problem is None, "its owner resumes it"
 
 
-def test_a_feed_that_moved_for_good_has_a_new_address(
-    poller: Poller, site: Site, store: Store, clock: Clock
-) -> None:
+def test_poll_permanent_redirect_changes_url(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
     site.pages |= {"/rss.xml": Response(301, headers={"Location": "/new.xml"}), "/new.xml": Response(503)}
     clock.move(hours=2)
     poll(poller)
-    assert feed(store).url == site.url(), "to where there is no feed it has not moved"
+    assert feed(store).url == site.url(), "no move to a URL without a feed"
     site.pages["/new.xml"] = Response(200, rss("a", "b"))
     clock.move(hours=2)
     [polled] = poll(poller)
@@ -314,7 +310,7 @@ def test_a_feed_that_moved_for_good_has_a_new_address(
     assert polled.counts == ItemCounts(items=2, new=1, edited=0, refused=0), "its items are known"
 
 
-def test_two_addresses_of_one_feed_become_one_feed(poller: Poller, site: Site, store: Store) -> None:
+def test_add_feed_redirecting_to_known_feed_is_merged(poller: Poller, site: Site, store: Store) -> None:
     site.pages |= {
         "/rss.xml": Response(200, rss("a")),
         "/old": Response(301, headers={"Location": "/rss.xml"}),
@@ -324,7 +320,7 @@ def test_two_addresses_of_one_feed_become_one_feed(poller: Poller, site: Site, s
     assert (feed(store).url, titles(store)) == (site.url(), ["a"])
 
 
-def test_a_feed_that_moved_for_now_has_not(poller: Poller, site: Site, store: Store) -> None:
+def test_poll_temporary_redirect_keeps_url(poller: Poller, site: Site, store: Store) -> None:
     site.pages |= {
         "/rss.xml": Response(302, headers={"Location": "/today"}),
         "/today": Response(200, rss("a")),
@@ -333,26 +329,26 @@ def test_a_feed_that_moved_for_now_has_not(poller: Poller, site: Site, store: St
     assert feed(store).url == site.url()
 
 
-def test_a_feed_inside_that_moves_elsewhere_may_not_lead_inside_any_more(store: Store, clock: Clock) -> None:
-    """Its owner has typed the first host, and nobody the second."""
+def test_poll_private_feed_moved_to_public_host_may_not_redirect_back(store: Store, clock: Clock) -> None:
+    """The owner entered the private host, but not the public one."""
     network = EgressPolicy(is_inside=lambda address: address != "127.0.0.2")
     with (
-        a_site() as inside,
+        a_site() as private,
         a_site("127.0.0.2") as public,
         Poller(store, clock=clock, network=network) as poller,
     ):
-        inside.pages["/rss.xml"] = Response(301, headers={"Location": public.url()})
+        private.pages["/rss.xml"] = Response(301, headers={"Location": public.url()})
         public.pages["/rss.xml"] = Response(200, rss("a"))
-        poller.add(inside.url())
-        assert (feed(store).url, feed(store).inside) == (public.url(), False)
-        public.pages["/rss.xml"] = Response(302, headers={"Location": inside.url("/secret")})
+        poller.add(private.url())
+        assert (feed(store).url, feed(store).in_private_network) == (public.url(), False)
+        public.pages["/rss.xml"] = Response(302, headers={"Location": private.url("/secret")})
         clock.move(days=1)
         [polled] = poll(poller)
         assert "private network" in str(polled.problem)
-        assert len(inside.requests) == 1
+        assert len(private.requests) == 1
 
 
-def test_an_item_that_cannot_be_used_is_a_dead_letter_and_the_others_are_published(
+def test_poll_unusable_items_are_dead_letters_and_others_are_published(
     poller: Poller, site: Site, store: Store
 ) -> None:
     large = rss("a", "x" * 1_000_001, "c")
@@ -364,14 +360,14 @@ def test_an_item_that_cannot_be_used_is_a_dead_letter_and_the_others_are_publish
     assert titles(store) == ["a"]
 
 
-def test_two_who_poll_one_store_ask_once(site: Site, tmp_path: Path, clock: Clock) -> None:
-    """The second finds the feed claimed while the first waits for the answer."""
+def test_poll_two_pollers_of_one_store_send_one_request(site: Site, tmp_path: Path, clock: Clock) -> None:
+    """The second poller finds the feed claimed while the first waits for the answer."""
     url = sqlite_url(tmp_path / "both.db")
-    asked, go_on = Event(), Event()
+    requested, released = Event(), Event()
 
     def slow(request: Request) -> Response:
-        asked.set()
-        go_on.wait(60)
+        requested.set()
+        released.wait(60)
         return Response(200, rss("a", "b"))
 
     with open_store(url) as store, open_store(url) as same:
@@ -382,27 +378,27 @@ def test_two_who_poll_one_store_ask_once(site: Site, tmp_path: Path, clock: Cloc
             clock.move(hours=2)
             thread = Thread(target=lambda: poll(first))
             thread.start()
-            assert asked.wait(60)
+            assert requested.wait(60)
             assert poll(second) == []
-            go_on.set()
+            released.set()
             thread.join()
         assert len(site.requests) == 2
         assert titles(same) == ["a", "b"]
 
 
-def test_a_ping_is_answered_by_a_poll_but_not_too_often(
+def test_hasten_polls_feed_at_minimum_distance(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
     poller.hasten(store.polled_feeds.load())
-    assert poll(poller) == [], "it was polled just now"
+    assert poll(poller) == [], "the last poll is too recent"
     assert due_in(store, clock) == APART
     clock.move(seconds=APART.total_seconds())
     assert len(poll(poller)) == 1
 
 
-def test_poll_due_after_the_clock_was_set_back_by_a_day_polls_once(
+def test_poll_due_clock_set_back_by_day_polls_once(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -412,24 +408,22 @@ def test_poll_due_after_the_clock_was_set_back_by_a_day_polls_once(
     assert poll(poller) == [] and due_in(store, clock) > timedelta(0)
 
 
-def test_follow_polls_what_becomes_due_until_it_is_stopped(
-    poller: Poller, site: Site, store: Store, clock: Clock
-) -> None:
+def test_follow_polls_due_feeds_until_stopped(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
-    heard: list[PollResult] = []
-    thread = Thread(target=poller.follow, args=(heard.append,))
+    results: list[PollResult] = []
+    thread = Thread(target=poller.follow, args=(results.append,))
     thread.start()
     clock.move(hours=2)
-    poller.hasten([])  # wakes it
+    poller.hasten([])  # wakes the poller
     site.wait_for(2)
     poller.stop()
     thread.join(60)
     assert not thread.is_alive()
-    assert [polled.url for polled in heard] == [site.url()]
+    assert [polled.url for polled in results] == [site.url()]
 
 
-def test_stopping_does_not_wait_for_a_server_that_does_not_answer(
+def test_stop_does_not_wait_for_hanging_server(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:
     answered = Event()
@@ -449,10 +443,10 @@ def test_stopping_does_not_wait_for_a_server_that_does_not_answer(
     thread.join(50)
     assert not thread.is_alive() and not answered.is_set()
     answered.set()
-    assert (feed(store).failures, feed(store).problem) == (0, None), "that was not the feed's fault"
+    assert (feed(store).failures, feed(store).problem) == (0, None), "this is no failure of the feed"
 
 
-def test_an_answer_beyond_the_limit_is_a_problem_of_its_feed(store: Store, site: Site, clock: Clock) -> None:
+def test_poll_response_above_size_limit_is_problem_of_feed(store: Store, site: Site, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     with Poller(store, FetchPolicy(size=10_000), clock=clock) as poller:
         poller.add(site.url())

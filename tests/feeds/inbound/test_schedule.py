@@ -25,15 +25,15 @@ from tidings.operations.retry_after import LONGEST_PAUSE, parse_retry_after
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def wait(ttl: int | None = None, pushed: bool = False, **headers: str) -> timedelta:
-    """How long until the next poll, without what chance adds."""
+def time_to_next_poll(ttl: int | None = None, pushed: bool = False, **headers: str) -> timedelta:
+    """Return the time until the next poll, without its random part."""
 
-    class Never(Random):
+    class Lowest(Random):
         def uniform(self, low: float, high: float) -> float:
             return low
 
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return after_success(NOON, ttl, named, Never(), pushed) - NOON
+    dashed = {name.replace("_", "-"): value for name, value in headers.items()}
+    return after_success(NOON, ttl, dashed, Lowest(), pushed) - NOON
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,22 @@ def wait(ttl: int | None = None, pushed: bool = False, **headers: str) -> timede
         (None, "max-age=soon", 60),
     ],
 )
-def test_what_feed_and_server_ask_for(ttl: int | None, cache: str, minutes: int) -> None:
-    assert wait(ttl, cache_control=cache) == timedelta(minutes=minutes)
+def test_after_success_follows_ttl_and_cache_control(ttl: int | None, cache: str, minutes: int) -> None:
+    assert time_to_next_poll(ttl, cache_control=cache) == timedelta(minutes=minutes)
 
 
-def test_a_feed_that_is_pushed_is_polled_less_often() -> None:
-    assert wait(30, pushed=True) > wait(30) and wait(1_440, pushed=True) == timedelta(days=1)
+def test_after_success_pushed_feed_is_polled_less_often() -> None:
+    assert time_to_next_poll(30, pushed=True) > time_to_next_poll(30) and time_to_next_poll(
+        1_440, pushed=True
+    ) == timedelta(days=1)
 
 
-def test_retry_after_counts_after_success_too() -> None:
-    assert wait(10, retry_after="7200") == timedelta(hours=2)
+def test_after_success_respects_retry_after() -> None:
+    assert time_to_next_poll(10, retry_after="7200") == timedelta(hours=2)
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("header", "seconds"),
     [
         ("120", 120),
         (" 0 ", 0),
@@ -84,24 +86,24 @@ def test_retry_after_counts_after_success_too() -> None:
         ("²", None),
     ],
 )
-def test_retry_after(said: str, seconds: int | None) -> None:
-    assert parse_retry_after({"retry-after": said}, NOON) == seconds
+def test_parse_retry_after_returns_seconds_within_limit(header: str, seconds: int | None) -> None:
+    assert parse_retry_after({"retry-after": header}, NOON) == seconds
 
 
 @given(st.integers(0, 2**32), st.integers(1, 200))
-def test_failures_wait_longer_and_longer_but_not_in_step(seed: int, failures: int) -> None:
-    waits = after_failure(NOON, failures, None, Random(seed)) - NOON
+def test_after_failure_delay_doubles_with_jitter(seed: int, failures: int) -> None:
+    delay = after_failure(NOON, failures, None, Random(seed)) - NOON
     middle = min(LATEST, FIRST_RETRY * 2 ** min(failures - 1, 30))
-    assert middle / 2 <= waits <= middle * 1.5
+    assert middle / 2 <= delay <= middle * 1.5
 
 
-def test_those_who_failed_together_do_not_come_back_together() -> None:
+def test_after_failure_and_success_have_jitter() -> None:
     assert len({after_failure(NOON, 1, None, Random(seed)) for seed in range(20)}) == 20
     assert len({after_success(NOON, None, {}, Random(seed)) for seed in range(20)}) == 20
 
 
 @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(0, 2**32))
-def test_never_before_retry_after(seconds: int, failures: int, seed: int) -> None:
+def test_after_failure_is_never_before_retry_after(seconds: int, failures: int, seed: int) -> None:
     assert after_failure(NOON, failures, seconds, Random(seed)) >= NOON + timedelta(seconds=seconds)
 
 
@@ -122,15 +124,15 @@ FRIDAY = 4
         (NOON, (), range(7), NOON),
     ],
 )
-def test_hours_and_days_to_skip(
+def test_next_allowed_moves_past_skipped_hours_and_days(
     due: datetime, hours: Iterable[int], days: Iterable[int], moved: datetime
 ) -> None:
-    found = next_allowed(due, skips_of(hours, days), Random(7))
-    assert moved <= found <= moved + SOONEST
-    assert (found == due) == (moved == due)
+    actual = next_allowed(due, skips_of(hours, days), Random(7))
+    assert moved <= actual <= moved + SOONEST
+    assert (actual == due) == (moved == due)
 
 
-def test_hours_to_skip_are_those_of_utc() -> None:
+def test_next_allowed_skip_hours_are_in_utc() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=9)))
     assert next_allowed(east, skips_of([12], []), Random(7)) >= NOON.replace(hour=13)
     assert next_allowed(east, skips_of([21], []), Random(7)) == NOON
@@ -139,22 +141,20 @@ def test_hours_to_skip_are_those_of_utc() -> None:
 @given(
     st.sets(st.integers(0, 23), max_size=23), st.sets(st.integers(0, 6), max_size=6), st.integers(0, 10**6)
 )
-def test_a_time_that_is_not_skipped_is_the_soonest_there_is(
-    hours: set[int], days: set[int], minutes: int
-) -> None:
+def test_next_allowed_is_earliest_time_not_skipped(hours: set[int], days: set[int], minutes: int) -> None:
     due = NOON + timedelta(minutes=minutes)
-    found = next_allowed(due, skips_of(hours, days), Random(minutes))
-    assert found.hour not in hours and found.weekday() not in days and found >= due
+    actual = next_allowed(due, skips_of(hours, days), Random(minutes))
+    assert actual.hour not in hours and actual.weekday() not in days and actual >= due
     between = due
-    while between + timedelta(hours=1) < found - SOONEST:
+    while between + timedelta(hours=1) < actual - SOONEST:
         between += timedelta(hours=1)
         assert between.hour in hours or between.weekday() in days
 
 
 @given(st.integers(0, 10**9) | st.none(), st.text(max_size=20), st.text(max_size=20), st.integers(0, 2**32))
-def test_whatever_is_said_the_next_poll_is_neither_at_once_nor_never(
+def test_after_success_arbitrary_headers_keep_delay_within_limits(
     ttl: int | None, cache: str, retry: str, seed: int
 ) -> None:
     headers = {"cache-control": f"max-age={cache}", "retry-after": retry}
-    waits = after_success(NOON, ttl, headers, Random(seed)) - NOON
-    assert min(SOONEST, USUAL) <= waits <= LONGEST_PAUSE * 1.1
+    delay = after_success(NOON, ttl, headers, Random(seed)) - NOON
+    assert min(SOONEST, USUAL) <= delay <= LONGEST_PAUSE * 1.1

@@ -1,4 +1,4 @@
-"""Addresses of feeds: nobody can guess them, and the store alone does not tell them."""
+"""Addresses of feeds: they cannot be guessed, and the store alone does not reveal them."""
 
 from __future__ import annotations
 
@@ -13,31 +13,35 @@ from tidings.errors import SetupError
 from tidings.feeds.outbound.addresses import FeedTokens, load_feed_key
 
 
-def test_a_token_stays_until_it_is_renewed(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    first = told.token
-    assert FeedTokens(told.store, KEY).token("cy", "s-1") == first
-    assert told.feeds.addresses.token("cy", "s-2") != first != told.feeds.addresses.token("cy")
-    renewed = told.feeds.addresses.renew("cy", "s-1")
-    assert renewed == told.token != first
-    told.store.close()
+def test_token_is_stable_until_renewed(tmp_path: Path) -> None:
+    notified_store = Told(tmp_path)
+    first = notified_store.token
+    assert FeedTokens(notified_store.store, KEY).token("cy", "s-1") == first
+    assert (
+        notified_store.feeds.addresses.token("cy", "s-2")
+        != first
+        != notified_store.feeds.addresses.token("cy")
+    )
+    renewed = notified_store.feeds.addresses.renew("cy", "s-1")
+    assert renewed == notified_store.token != first
+    notified_store.store.close()
 
 
-def test_the_store_does_not_tell_a_token(tmp_path: Path) -> None:
-    """Neither as it is nor to whoever has another key."""
-    told = Told(tmp_path)
-    token = told.token
-    told.store.close()
-    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert token.encode() not in kept and KEY.hex().encode() not in kept
-    again = Told(tmp_path)
-    assert FeedTokens(again.store, bytes(32)).token("cy", "s-1") is None
-    found = FeedTokens(again.store, bytes(32)).find(token)
-    assert found and found.subscription == "s-1", "whoever has the address can still read"
-    again.store.close()
+def test_token_cannot_be_read_from_store_without_key(tmp_path: Path) -> None:
+    """Neither from its files nor with another key."""
+    notified_store = Told(tmp_path)
+    token = notified_store.token
+    notified_store.store.close()
+    contents = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert token.encode() not in contents and KEY.hex().encode() not in contents
+    reopened = Told(tmp_path)
+    assert FeedTokens(reopened.store, bytes(32)).token("cy", "s-1") is None
+    address = FeedTokens(reopened.store, bytes(32)).find(token)
+    assert address and address.subscription == "s-1", "the address itself stays valid"
+    reopened.store.close()
 
 
-def test_the_key_is_made_once_for_its_owner(tmp_path: Path) -> None:
+def test_load_feed_key_concurrent_calls_create_one_private_key(tmp_path: Path) -> None:
     home = tmp_path / "new" / "home"
     with ThreadPoolExecutor(8) as pool:
         keys = set(pool.map(load_feed_key, [home] * 8))
@@ -47,7 +51,7 @@ def test_the_key_is_made_once_for_its_owner(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "00ff", "nonsense"])
-def test_a_broken_key_is_refused(tmp_path: Path, text: str) -> None:
+def test_load_feed_key_invalid_file_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "feeds.key").write_text(text)
     with pytest.raises(SetupError, match="the key of the feeds' addresses is broken"):
         load_feed_key(tmp_path)

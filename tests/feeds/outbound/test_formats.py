@@ -1,4 +1,4 @@
-"""Four formats of the same feed, read by a reader that is not ours, and hostile content that comes out harmless."""
+"""Four feed formats, read by an independent parser, and hostile content that becomes harmless."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ PATTERN = Reason("(?page, dc:subject, ?s)", None, "")
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    made = Told(tmp_path)
-    yield made
-    made.store.close()
+def notified_store(tmp_path: Path) -> Iterator[Told]:
+    opened = Told(tmp_path)
+    yield opened
+    opened.store.close()
 
 
-def rendered(told: Told, format: str) -> bytes:
-    opened = told.feeds.open(told.token)
-    page = told.feeds.page(opened, format)  # type: ignore[arg-type]
+def render_feed(notified_store: Told, format: str) -> bytes:
+    opened = notified_store.feeds.open(notified_store.token)
+    page = notified_store.feeds.page(opened, format)  # type: ignore[arg-type]
     assert page
-    return told.feeds.render(page)
+    return notified_store.feeds.render(page)
 
 
-def parsed(told: Told, format: str) -> Any:
-    found = feedparser.parse(rendered(told, format))
-    assert not found.bozo, found.get("bozo_exception")
-    return found
+def parse_feed(notified_store: Told, format: str) -> Any:
+    feed = feedparser.parse(render_feed(notified_store, format))
+    assert not feed.bozo, feed.get("bozo_exception")
+    return feed
 
 
-def tell_page(told: Told, body: str = PAGE) -> None:
-    told.put(Publication("p-page", "text/turtle", body.encode()))
-    told.tell(MatchRow("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
+def notify_page(notified_store: Told, body: str = PAGE) -> None:
+    notified_store.put(Publication("p-page", "text/turtle", body.encode()))
+    notified_store.tell(MatchRow("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
 
 
 XML = ["atom", "rss", "rdf"]
 
 
 @pytest.mark.parametrize("format", XML)
-def test_a_graph_of_an_item_is_an_entry_like_it(told: Told, format: str) -> None:
-    tell_page(told)
-    found = parsed(told, format)
-    assert found.feed.title == "price < 200"
-    [entry] = found.entries
+def test_render_item_graph_is_equivalent_entry(notified_store: Told, format: str) -> None:
+    notify_page(notified_store)
+    feed = parse_feed(notified_store, format)
+    assert feed.feed.title == "price < 200"
+    [entry] = feed.entries
     assert entry.title == "Clocks & watches"
     assert entry.link == "http://example.org/page?a=1&b=2"
     assert entry.id.startswith("urn:uuid:") if format != "rdf" else True
@@ -96,16 +96,16 @@ def test_a_graph_of_an_item_is_an_entry_like_it(told: Told, format: str) -> None
     assert [tag.term for tag in entry.tags] == ["clocks"]
 
 
-def test_versions_are_what_readers_know(told: Told) -> None:
-    tell_page(told)
-    assert [parsed(told, format).version for format in XML] == ["atom10", "rss20", "rss10"]
+def test_render_versions_are_recognized_by_feedparser(notified_store: Told) -> None:
+    notify_page(notified_store)
+    assert [parse_feed(notified_store, format).version for format in XML] == ["atom10", "rss20", "rss10"]
 
 
-def test_json_feed_has_what_it_must(told: Told) -> None:
-    tell_page(told)
-    feed = json.loads(rendered(told, "json"))
+def test_render_json_feed_has_required_fields(notified_store: Told) -> None:
+    notify_page(notified_store)
+    feed = json.loads(render_feed(notified_store, "json"))
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
-    assert feed["title"] and feed["feed_url"] == f"{PUBLIC}/feeds/{told.token}.json"
+    assert feed["title"] and feed["feed_url"] == f"{PUBLIC}/feeds/{notified_store.token}.json"
     assert feed["hubs"] == [{"type": "WebSub", "url": f"{PUBLIC}/hub"}]
     [item] = feed["items"]
     assert item["id"].startswith("urn:uuid:") and item["url"] == "http://example.org/page?a=1&b=2"
@@ -116,29 +116,33 @@ def test_json_feed_has_what_it_must(told: Told) -> None:
     assert item["authors"] == [{"name": "Ana"}, {"name": "Bo"}] and item["tags"] == ["clocks"]
     assert item["_tidings"]["because"] == [{"predicate": PATTERN.predicate, "value": None, "at": ""}]
     assert item["_tidings"]["bindings"] == BINDINGS
-    _, items = items_of(rendered(told, "json"), "application/feed+json")
+    _, items = items_of(render_feed(notified_store, "json"), "application/feed+json")
     assert [one.title for one in items] == ["Clocks & watches"]
 
 
-def test_items_of_rss_1_without_a_link_are_told_apart(told: Told) -> None:
-    """An item has to have one. Readers that do not look at its name, gofeed and rss-parser say, know an item by its
-    link, and would show the first of those that have the same.
+def test_render_rss_1_items_without_link_get_distinct_links(notified_store: Told) -> None:
+    """An item must have a link.
+
+    Readers that ignore its name (gofeed, rss-parser) identify an item by its link, and would show only the first of
+    those with the same link.
     """
     for name in ("p-1", "p-2"):
-        told.put(Publication(name, "application/json", b'{"price": 5}'))
-        told.tell(MatchRow(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
-    first, second = parsed(told, "rdf").entries
-    assert first.link == f"{PUBLIC}/feeds/{told.token}.rdf#{first.id}"
-    assert second.link == f"{PUBLIC}/feeds/{told.token}.rdf#{second.id}" and first.id != second.id
+        notified_store.put(Publication(name, "application/json", b'{"price": 5}'))
+        notified_store.tell(MatchRow(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
+    first, second = parse_feed(notified_store, "rdf").entries
+    assert first.link == f"{PUBLIC}/feeds/{notified_store.token}.rdf#{first.id}"
+    assert second.link == f"{PUBLIC}/feeds/{notified_store.token}.rdf#{second.id}" and first.id != second.id
 
 
-def test_rss_1_is_rdf(told: Told) -> None:
-    """What the paper's clients read is a graph: it can be published again."""
-    tell_page(told)
-    body = rendered(told, "rdf")
-    said = {(edge.property.text, edge.object.text) for edge in decode(body, "application/rdf+xml").edges}
-    assert ("http://purl.org/rss/1.0/title", "Clocks & watches") in said
-    assert ("http://www.iana.org/assignments/relation/hub", f"{PUBLIC}/hub") in said
+def test_render_rss_1_is_rdf_graph(notified_store: Told) -> None:
+    """The feed is a graph that can be published again."""
+    notify_page(notified_store)
+    body = render_feed(notified_store, "rdf")
+    properties = {
+        (edge.property.text, edge.object.text) for edge in decode(body, "application/rdf+xml").edges
+    }
+    assert ("http://purl.org/rss/1.0/title", "Clocks & watches") in properties
+    assert ("http://www.iana.org/assignments/relation/hub", f"{PUBLIC}/hub") in properties
     feed, items = items_of(body, "application/rdf+xml")
     assert feed.title == "price < 200"
     assert [(one.title, one.link) for one in items] == [
@@ -147,17 +151,17 @@ def test_rss_1_is_rdf(told: Told) -> None:
 
 
 @pytest.mark.parametrize("format", XML)
-def test_what_we_write_we_read(told: Told, format: str) -> None:
-    told.tell_events(1, 3)
-    _, items = items_of(rendered(told, format), FORMATS[format].media_type)
+def test_render_output_is_readable_by_own_parser(notified_store: Told, format: str) -> None:
+    notified_store.tell_events(1, 3)
+    _, items = items_of(render_feed(notified_store, format), FORMATS[format].media_type)
     assert [one.title for one in items] == ["event 3", "event 2", "event 1"]
     assert len({one.id for one in items}) == 3
 
 
-def test_atom_carries_reasons_and_bindings_for_programs(told: Told) -> None:
-    told.tell_events(1, 1)
-    tell_page(told)
-    root = etree.fromstring(rendered(told, "atom"))
+def test_render_atom_has_reasons_and_bindings(notified_store: Told) -> None:
+    notified_store.tell_events(1, 1)
+    notify_page(notified_store)
+    root = etree.fromstring(render_feed(notified_store, "atom"))
     space = {"t": "urn:x-tidings:feed", "a": "http://www.w3.org/2005/Atom"}
     reasons = root.xpath("//t:because", namespaces=space)
     assert [(one.text, one.get("value"), one.get("at")) for one in reasons] == [
@@ -168,52 +172,55 @@ def test_atom_carries_reasons_and_bindings_for_programs(told: Told) -> None:
     assert len(root.xpath("a:id|a:title|a:updated|a:author|a:link[@rel='self']", namespaces=space)) == 5
 
 
-def test_the_node_that_was_asked_for_gives_the_title(told: Told) -> None:
+def test_render_title_is_that_of_bound_node(notified_store: Told) -> None:
     titles = ("other", "Another"), ("page", "Clocks & watches")
-    tell_page(told, "\n".join(f'<http://example.org/{name}> <{TITLE}> "{title}" .' for name, title in titles))
-    assert parsed(told, "atom").entries[0].title == "Clocks & watches"
+    notify_page(
+        notified_store,
+        "\n".join(f'<http://example.org/{name}> <{TITLE}> "{title}" .' for name, title in titles),
+    )
+    assert parse_feed(notified_store, "atom").entries[0].title == "Clocks & watches"
 
 
-def test_an_event_without_a_title_is_titled_by_its_reasons(told: Told) -> None:
-    told.publish({"price": 180, "seller": {"city": "Oslo <b>"}}, ids=["p-1"])
-    told.tell(MatchRow("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
-    [entry] = parsed(told, "atom").entries
+def test_render_event_without_title_uses_reasons(notified_store: Told) -> None:
+    notified_store.publish({"price": 180, "seller": {"city": "Oslo <b>"}}, ids=["p-1"])
+    notified_store.tell(MatchRow("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
+    [entry] = parse_feed(notified_store, "atom").entries
     assert entry.title == "price 180 < 200"
     assert entry.summary == "price 180 < 200"
     assert "<th>seller.city</th><td>Oslo &lt;b&gt;</td>" in entry.content[0].value
 
 
-def test_a_document_has_a_title_and_its_text(told: Told) -> None:
-    told.put(
+def test_render_document_has_title_and_text(notified_store: Told) -> None:
+    notified_store.put(
         Publication("p-1", "application/xml", b"<post><name>Chairs</name><url>http://x.example/</url></post>")
     )
-    told.tell(MatchRow("p-1", "s-1", "cy"))
-    [entry] = parsed(told, "rss").entries
+    notified_store.tell(MatchRow("p-1", "s-1", "cy"))
+    [entry] = parse_feed(notified_store, "rss").entries
     assert (entry.title, entry.link) == ("Chairs", "http://x.example/")
     assert "&lt;post&gt;&lt;name&gt;Chairs" in entry.content[0].value
 
 
-def test_what_is_not_in_the_journal_is_told_all_the_same(told: Told) -> None:
-    told.tell(MatchRow("line 7 of a file", "s-1", "cy"))
-    assert parsed(told, "atom").entries[0].title == "Publication line 7 of a file"
+def test_render_publication_outside_journal_is_entry(notified_store: Told) -> None:
+    notified_store.tell(MatchRow("line 7 of a file", "s-1", "cy"))
+    assert parse_feed(notified_store, "atom").entries[0].title == "Publication line 7 of a file"
 
 
-def test_a_date_to_come_does_not_stay_on_top(told: Told) -> None:
-    told.publish({"title": "later", "date": "2999-01-01"}, ids=["p-1"])
-    told.tell(MatchRow("p-1", "s-1", "cy"))
-    assert parsed(told, "atom").entries[0].updated == "2026-05-01T12:00:00Z"
+def test_render_future_date_is_replaced_by_notification_time(notified_store: Told) -> None:
+    notified_store.publish({"title": "later", "date": "2999-01-01"}, ids=["p-1"])
+    notified_store.tell(MatchRow("p-1", "s-1", "cy"))
+    assert parse_feed(notified_store, "atom").entries[0].updated == "2026-05-01T12:00:00Z"
 
 
-def test_a_pattern_is_titled_without_its_prefixes(told: Told) -> None:
+def test_feed_title_of_pattern_omits_prefixes(notified_store: Told) -> None:
     text = "PREFIX ex: <http://e.example/>\nprefix : <urn:x>SELECT * WHERE (?x, ex:p, <urn:y>) AND ?x <= ex:C"
-    told.store.subscriptions.add(Subscription("s-2", "cy", "gql", text))
-    titles = [feed_title(one) for one, _ in told.feeds.listed("cy")]
+    notified_store.store.subscriptions.add(Subscription("s-2", "cy", "gql", text))
+    titles = [feed_title(one) for one, _ in notified_store.feeds.listed("cy")]
     assert titles == ["price < 200", "SELECT * WHERE (?x, ex:p, ‹urn:y›) AND ?x <= ex:C"]
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_an_empty_feed_is_a_feed(told: Told, format: str) -> None:
-    feed, items = items_of(rendered(told, format), FORMATS[format].media_type)
+def test_render_feed_without_entries_is_valid(notified_store: Told, format: str) -> None:
+    feed, items = items_of(render_feed(notified_store, format), FORMATS[format].media_type)
     assert (feed.title, items) == ("price < 200", ())
 
 
@@ -228,20 +235,20 @@ HOSTILE_PAGE = {
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_a_title_that_is_turned_turns_nothing_beside_it(told: Told, format: str) -> None:
-    told.publish({"title": "\u202ereverse \u2067" + "x" * 300, "summary": "a"}, ids=["p-1"])
-    told.tell(MatchRow("p-1", "s-1", "cy", ()))
-    [(title, _, _)] = leaving(rendered(told, format), format)
+def test_render_bidirectional_title_is_isolated(notified_store: Told, format: str) -> None:
+    notified_store.publish({"title": "\u202ereverse \u2067" + "x" * 300, "summary": "a"}, ids=["p-1"])
+    notified_store.tell(MatchRow("p-1", "s-1", "cy", ()))
+    [(title, _, _)] = read_entries(render_feed(notified_store, format), format)
     assert title.startswith("\u202ereverse") and title.endswith("…\u2069\u202c")
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
-    whole = ODD.replace("\ud800", "")  # half a pair is refused in what is published, but not in what is told
-    told.publish(
+def test_render_hostile_content_has_no_active_content(notified_store: Told, format: str) -> None:
+    storable = ODD.replace("\ud800", "")  # a lone surrogate is rejected in publications, but not in reasons
+    notified_store.publish(
         {
-            "title": HOSTILE + whole,
-            "summary": HOSTILE + whole,
+            "title": HOSTILE + storable,
+            "summary": HOSTILE + storable,
             "url": "javascript:alert(5)",
             "x": "y" * 400_000,
         },
@@ -249,68 +256,70 @@ def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
         {"title": "too large to be read", "x": "y" * 3_000_000},
         ids=["p-1", "p-2", "p-3"],
     )
-    said = (f"<javascript:alert(6)> <{name}> {json.dumps(text)} ." for name, text in HOSTILE_PAGE.items())
-    told.put(Publication("p-4", "text/turtle", "\n".join(said).encode()))
+    triples = (f"<javascript:alert(6)> <{name}> {json.dumps(text)} ." for name, text in HOSTILE_PAGE.items())
+    notified_store.put(Publication("p-4", "text/turtle", "\n".join(triples).encode()))
     reasons = (Reason("x contains 'y'", "y" * 3_000_000 + "\udfff", "/x"), Reason(HOSTILE + ODD, None, ""))
-    told.tell(*(MatchRow(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
-    body = rendered(told, format)
+    notified_store.tell(*(MatchRow(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
+    body = render_feed(notified_store, format)
     assert len(body) < 200_000
     assert len(items_of(body, FORMATS[format].media_type)[1]) == 4
-    entries = leaving(body, format)
+    entries = read_entries(body, format)
     assert entries[0][0].startswith("go text") and entries[2][0].startswith("x 'yyy")
     for title, shown, address in entries:
-        assert dangers(title) == dangers(shown) == []
+        assert find_active_content(title) == find_active_content(shown) == []
         assert address is None or address.startswith((PUBLIC, "urn:uuid:"))
         assert not {"\x00", "\ud800", "\x1f"} & {*title, *shown}
     assert "text" in shown and "alert(6)" not in shown
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_names_with_markup_come_out_harmless(told: Told, format: str) -> None:
-    """Publishers choose ids of publications, subscribers their names and the ids of subscriptions."""
-    told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
-    told.tell(MatchRow(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
-    token = told.feeds.addresses.token(f"bo{HOSTILE}", HOSTILE)
+def test_render_hostile_names_have_no_active_content(notified_store: Told, format: str) -> None:
+    """Publishers choose the ids of publications, subscribers their names and subscription ids."""
+    notified_store.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
+    notified_store.tell(MatchRow(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
+    token = notified_store.feeds.addresses.token(f"bo{HOSTILE}", HOSTILE)
     assert token
-    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
+    page = notified_store.feeds.page(notified_store.feeds.open(token), format)  # type: ignore[arg-type]
     assert page
-    body = told.feeds.render(page)
-    [(title, shown, _)] = leaving(body, format)
-    whole = json.loads(body) if format == "json" else feedparser.parse(body, sanitize_html=False).feed
-    described = whole["description"] if format == "json" else whole.subtitle
+    body = notified_store.feeds.render(page)
+    [(title, shown, _)] = read_entries(body, format)
+    feed = json.loads(body) if format == "json" else feedparser.parse(body, sanitize_html=False).feed
+    described = feed["description"] if format == "json" else feed.subtitle
     assert title.startswith("Publication ") and described.startswith("Notifications of bo")
-    assert [*map(dangers, (title, shown, described, whole["title"]))] == [[], [], [], []]
+    assert [*map(find_active_content, (title, shown, described, feed["title"]))] == [[], [], [], []]
 
 
-def test_list_of_feeds_of_a_name_with_markup_is_harmless(told: Told) -> None:
-    told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
-    told.store.subscriptions.add(Subscription("s-3", f"bo{HOSTILE}", "predicates", f"title = {HOSTILE!r}"))
-    token = told.feeds.addresses.token(f"bo{HOSTILE}", ALL_FEEDS)
+def test_opml_hostile_name_has_no_active_content(notified_store: Told) -> None:
+    notified_store.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
+    notified_store.store.subscriptions.add(
+        Subscription("s-3", f"bo{HOSTILE}", "predicates", f"title = {HOSTILE!r}")
+    )
+    token = notified_store.feeds.addresses.token(f"bo{HOSTILE}", ALL_FEEDS)
     assert token
-    root = etree.fromstring(told.feeds.opml(token))  # type: ignore[arg-type]
-    said = [root.findtext("head/title"), *(one.get("text") for one in root.iter("outline"))]
-    assert len(said) == 3 and [*map(dangers, said)] == [[], [], []]  # type: ignore[arg-type]
+    root = etree.fromstring(notified_store.feeds.opml(token))  # type: ignore[arg-type]
+    titles = [root.findtext("head/title"), *(one.get("text") for one in root.iter("outline"))]
+    assert len(titles) == 3 and [*map(find_active_content, titles)] == [[], [], []]  # type: ignore[arg-type]
 
 
-def leaving(body: bytes, format: str) -> list[tuple[str, str, str | None]]:
-    """Title, content and address of each entry, the last that came last."""
+def read_entries(body: bytes, format: str) -> list[tuple[str, str, str | None]]:
+    """Return title, content and address of each entry, in order of arrival."""
     if format == "json":
         items = json.loads(body)["items"]
-        found = [
+        entries = [
             (item["title"], item.get("summary", "") + item.get("content_html", ""), item.get("url"))
             for item in items
         ]
     else:
         raw = feedparser.parse(body, sanitize_html=False)
         assert not raw.bozo
-        found = [(one.title, one.summary + one.content[0].value, one.get("link")) for one in raw.entries]
-    return found[::-1]
+        entries = [(one.title, one.summary + one.content[0].value, one.get("link")) for one in raw.entries]
+    return entries[::-1]
 
 
-def dangers(text: str) -> list[str]:
-    """What a browser would run, send or load a page from, if it took a text for HTML."""
+def find_active_content(text: str) -> list[str]:
+    """Return what a browser would run, send or load if it treated the text as HTML."""
     root = etree.fromstring(f"<div>{text}</div>", etree.HTMLParser())
-    found = [
+    active = [
         str(one.tag)
         for one in root.iter("script", "style", "iframe", "form", "object", "embed", "base", "meta")
     ]
@@ -321,21 +330,21 @@ def dangers(text: str) -> list[str]:
                 or name == "style"
                 or value.strip().lower().startswith(("javascript:", "data:"))
             ):
-                found.append(f"{name}={value}")
-    return found
+                active.append(f"{name}={value}")
+    return active
 
 
-def test_the_look_for_dangers_finds_some() -> None:
-    assert dangers(HOSTILE) == ["script", "onerror=alert(2)", "href=javascript:alert(3)"]
+def test_find_active_content_finds_script_handler_and_javascript_link() -> None:
+    assert find_active_content(HOSTILE) == ["script", "onerror=alert(2)", "href=javascript:alert(3)"]
 
 
 @given(st.text() | st.text(alphabet="<>&;/!scriptb'\" =#x3C\x00\ud800"))
-def test_no_line_has_a_tag_and_all_is_xml(text: str) -> None:
-    """`lxml` refuses what XML cannot hold."""
+def test_sanitize_output_has_no_tag_and_is_valid_xml(text: str) -> None:
+    """`lxml` rejects characters that XML cannot contain."""
     element = etree.Element("x")
-    for made in (to_line(text), sanitize_html(text), safe_link("http://e.example/" + text) or ""):
-        element.text = made
-        assert "<script" not in made.lower()
+    for sanitized in (to_line(text), sanitize_html(text), safe_link("http://e.example/" + text) or ""):
+        element.text = sanitized
+        assert "<script" not in sanitized.lower()
     assert not re.search("<[A-Za-z/!?]", to_line(text))
 
 
@@ -352,31 +361,31 @@ def test_no_line_has_a_tag_and_all_is_xml(text: str) -> None:
         ("application/rss+xml;q=0, application/rdf+xml;q=nonsense", "atom"),
     ],
 )
-def test_the_format_that_is_asked_for(accept: str | None, suffix: str) -> None:
+def test_negotiate_format_follows_accept_header(accept: str | None, suffix: str) -> None:
     assert negotiate_format(accept).suffix == suffix
 
 
-def object_feed(told: Told, *given: Notice) -> str:
-    told.store.object_notifications.tell("university", given)
-    [(listed, token)] = told.feeds.listed("Student:S3")
+def notify_object_changes(notified_store: Told, *given: Notice) -> str:
+    notified_store.store.object_notifications.tell("university", given)
+    [(listed, token)] = notified_store.feeds.listed("Student:S3")
     assert (listed.id, feed_title(listed)) == ("university", "Changes in university") and token
     return token
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_what_changed_of_an_object_is_an_entry(told: Told, format: str) -> None:
-    """Its values before and after and the reasons; a publication of the same name is another thing."""
-    told.put(Publication("LearningMaterial:Script2", "application/json", b'{"title": "not this"}'))
-    token = object_feed(told, *build_notices("university", MODEL, NEW_TITLE, LABELS))
-    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
-    [(title, shown, _)] = leaving(told.feeds.render(page), format)  # type: ignore[arg-type]
+def test_render_object_change_is_entry_with_values_and_reasons(notified_store: Told, format: str) -> None:
+    """A publication with the same name as the object is something else."""
+    notified_store.put(Publication("LearningMaterial:Script2", "application/json", b'{"title": "not this"}'))
+    token = notify_object_changes(notified_store, *build_notices("university", MODEL, NEW_TITLE, LABELS))
+    page = notified_store.feeds.page(notified_store.feeds.open(token), format)  # type: ignore[arg-type]
+    [(title, shown, _)] = read_entries(notified_store.feeds.render(page), format)  # type: ignore[arg-type]
     assert title == "Second edition updated (title)"
     assert "<td>title</td><td>Script2</td><td>Second edition</td>" in shown
     assert "<li>Second edition -usedIn-&gt; Data structures &lt;-attends- you</li>" in shown
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_an_object_that_is_called_like_a_script_comes_out_harmless(told: Told, format: str) -> None:
+def test_render_object_with_hostile_label_has_no_active_content(notified_store: Told, format: str) -> None:
     changed = {
         "object": "Course:1",
         "label": HOSTILE + ODD,
@@ -384,8 +393,8 @@ def test_an_object_that_is_called_like_a_script_comes_out_harmless(told: Told, f
         "limits": [HOSTILE + ODD],
     }
     changed |= {"before": {HOSTILE: HOSTILE, ODD: [ODD]}}
-    made = Notice("o-1", "Student:S3", "Course:1", "deleted", ((HOSTILE + ODD, "Course:1"),), changed)
-    token = object_feed(told, made)
-    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
-    [(title, shown, _)] = leaving(told.feeds.render(page), format)  # type: ignore[arg-type]
-    assert dangers(title) == dangers(shown) == [] and "deleted" in title
+    notice = Notice("o-1", "Student:S3", "Course:1", "deleted", ((HOSTILE + ODD, "Course:1"),), changed)
+    token = notify_object_changes(notified_store, notice)
+    page = notified_store.feeds.page(notified_store.feeds.open(token), format)  # type: ignore[arg-type]
+    [(title, shown, _)] = read_entries(notified_store.feeds.render(page), format)  # type: ignore[arg-type]
+    assert find_active_content(title) == find_active_content(shown) == [] and "deleted" in title

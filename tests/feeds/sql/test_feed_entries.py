@@ -1,4 +1,4 @@
-"""Entries of feeds: numbered once, without gaps, whoever looks and however many look at once."""
+"""Entries of feeds: numbered once and without gaps, also by concurrent readers."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ class Clock:
         return self.time
 
 
-def tell(store: Store, batch: int, *pairs: tuple[str, str], to: str = "ana") -> None:
-    found = [MatchRow(publication, subscription, to) for publication, subscription in pairs]
-    store.notifications.commit_batch("main", batch, found)
+def add_notifications(store: Store, batch: int, *pairs: tuple[str, str], to: str = "ana") -> None:
+    matches = [MatchRow(publication, subscription, to) for publication, subscription in pairs]
+    store.notifications.commit_batch("main", batch, matches)
 
 
 def entries(store: Store, subscription: str, first: int = 1, last: int = 1_000_000) -> list[tuple[int, str]]:
-    found = store.numbered_notifications.read("ana", subscription, first, last)
-    return [(one.number, one.notification.publication) for one in found]
+    numbered = store.numbered_notifications.read("ana", subscription, first, last)
+    return [(one.number, one.notification.publication) for one in numbered]
 
 
-def test_the_entries_of_a_feed_are_numbered_and_newest_come_first(store: Store) -> None:
-    tell(store, 0, ("p-1", "s-1"), ("p-1", "s-2"), ("p-2", "s-2"), ("p-3", "s-1"))
-    tell(store, 1, ("p-4", "s-1"), to="bo")
+def test_read_entries_are_numbered_newest_first(store: Store) -> None:
+    add_notifications(store, 0, ("p-1", "s-1"), ("p-1", "s-2"), ("p-2", "s-2"), ("p-3", "s-1"))
+    add_notifications(store, 1, ("p-4", "s-1"), to="bo")
     assert store.numbered_notifications.last("ana", "s-1")[0] == 2
     assert entries(store, "s-1") == [(2, "p-3"), (1, "p-1")]
     assert entries(store, "s-2") == [(2, "p-2"), (1, "p-1")]
-    tell(store, 2, ("p-5", "s-1"), ("p-6", "s-1"))
+    add_notifications(store, 2, ("p-5", "s-1"), ("p-6", "s-1"))
     assert store.numbered_notifications.last("ana", "s-1")[0] == 4
     assert entries(store, "s-1", 2, 3) == [(3, "p-5"), (2, "p-3")]
     assert store.numbered_notifications.last("nobody", "s-1") == (0, None)
 
 
-def test_many_become_entries_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_numbers_many_notifications_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_sequence, "MAX_BATCH", 7)
     monkeypatch.setattr(entry_sequence, "MIN_PER_SUBSCRIBER", 7)
-    tell(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
+    add_notifications(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
     assert store.numbered_notifications.last("ana", "s-0")[0] == 34
     assert [number for number, _ in entries(store, "s-1")] == list(range(33, 0, -1))
 
 
-def test_what_a_repository_has_forgotten_holds_up_nobody(store: Store) -> None:
-    """Numbers that have no notification any more are passed by."""
+def test_last_skips_numbers_of_forgotten_notifications(store: Store) -> None:
+    """Numbers without a notification are skipped."""
     name = repository_scope("north") + "r-1"
-    tell(store, 0, ("p-1", name), ("p-2", name), to="north")
+    add_notifications(store, 0, ("p-1", name), ("p-2", name), to="north")
     assert store.repositories.forget("north") == 2
     assert store.numbered_notifications.last("north", name) == (0, None)
-    tell(store, 1, ("p-3", name), to="north")
+    add_notifications(store, 1, ("p-3", name), to="north")
     assert store.numbered_notifications.last("north", name)[0] == 1
 
 
-def test_those_who_look_at_once_number_each_entry_once(store: Store, url: str) -> None:
+def test_last_concurrent_readers_number_each_entry_once(store: Store, url: str) -> None:
     for batch in range(10):
-        tell(store, batch, *((f"p-{batch}-{n}", "s-1") for n in range(20)))
+        add_notifications(store, batch, *((f"p-{batch}-{n}", "s-1") for n in range(20)))
         with ThreadPoolExecutor(4) as pool:
             lasts = list(pool.map(lambda _: store.numbered_notifications.last("ana", "s-1")[0], range(4)))
         assert lasts == [20 * (batch + 1)] * 4
@@ -73,27 +73,27 @@ def test_those_who_look_at_once_number_each_entry_once(store: Store, url: str) -
     assert len({publication for _, publication in entries(store, "s-1")}) == 200
 
 
-def test_times_of_entries_never_go_back(url: str) -> None:
+def test_last_time_never_decreases(url: str) -> None:
     clock = Clock()
     with open_store(url, clock) as store:
-        tell(store, 0, ("p-1", "s-1"))
+        add_notifications(store, 0, ("p-1", "s-1"))
         before = store.numbered_notifications.last("ana", "s-1")[1]
         clock.time -= timedelta(hours=1)
-        tell(store, 1, ("p-2", "s-1"))
+        add_notifications(store, 1, ("p-2", "s-1"))
         assert store.numbered_notifications.last("ana", "s-1") == (2, before)
 
 
-def test_what_was_held_becomes_an_entry_when_it_is_due(url: str) -> None:
+def test_last_delayed_notification_is_entry_when_due(url: str) -> None:
     clock = Clock()
     with open_store(url, clock) as store:
         store.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 9", within=60))
-        tell(store, 0, ("p-1", "s-1"))
+        add_notifications(store, 0, ("p-1", "s-1"))
         assert store.numbered_notifications.last("ana", "s-1")[0] == 0
         clock.time += timedelta(seconds=61)
         assert store.numbered_notifications.last("ana", "s-1") == (1, "2026-05-01T12:01:01.000000Z")
 
 
-def test_an_address_is_kept_once_and_can_be_revoked(store: Store) -> None:
+def test_feed_addresses_add_keeps_first_until_revoked(store: Store) -> None:
     feeds = store.feed_addresses
     first = feeds.add("ana", {"s-1": ("n1", "h1")})["s-1"]
     assert feeds.address("ana", "s-1") == first
@@ -106,16 +106,16 @@ def test_an_address_is_kept_once_and_can_be_revoked(store: Store) -> None:
     assert feeds.add("ana", {"s-1": ("n2", "h2")})["s-1"].hash == "h2"
 
 
-def test_two_who_make_an_address_at_once_get_the_same(store: Store) -> None:
+def test_feed_addresses_concurrent_adds_return_same_address(store: Store) -> None:
     with ThreadPoolExecutor(4) as pool:
-        made = list(
+        results = list(
             pool.map(lambda n: store.feed_addresses.add("ana", {"s-1": (f"n{n}", f"h{n}")}), range(8))
         )
-    assert len({one["s-1"].hash for one in made}) == 1
+    assert len({one["s-1"].hash for one in results}) == 1
 
 
-def test_large_publications_are_left_where_they_are(store: Store) -> None:
-    made = [Publication("small", "text/plain", b"x" * 10), Publication("large", "text/plain", b"x" * 11)]
-    store.journal.append(made)
-    found = store.journal.find_all({"small", "large", "none"}, 10)
-    assert {id: one.body for id, one in found.items()} == {"small": b"x" * 10}
+def test_find_all_omits_publications_above_size(store: Store) -> None:
+    offered = [Publication("small", "text/plain", b"x" * 10), Publication("large", "text/plain", b"x" * 11)]
+    store.journal.append(offered)
+    publications = store.journal.find_all({"small", "large", "none"}, 10)
+    assert {id: one.body for id, one in publications.items()} == {"small": b"x" * 10}

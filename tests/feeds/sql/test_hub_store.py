@@ -1,4 +1,4 @@
-"""The hub's tables: what is taken is taken by one, and one that vanished loses nothing."""
+"""The tables of the hub: leases are exclusive, and a lost worker loses nothing."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def intent(callback: str = "http://x.example/", mode: str = "subscribe", challen
 
 def subscribe(store: Store, callback: str = "http://x.example/") -> None:
     store.hub.ask(intent(callback), 10)
-    [taken] = store.hub.take_intents(10)
-    store.hub.confirm(taken)
+    [intents] = store.hub.take_intents(10)
+    store.hub.confirm(intents)
 
 
-def tell(store: Store, count: int) -> None:
+def add_notifications(store: Store, count: int) -> None:
     last = store.notifications.last_sequence("ana")
-    found = [MatchRow(f"p-{last + n}", "s-1", "ana") for n in range(count)]
-    store.notifications.commit_batch("main", last, found)
+    matches = [MatchRow(f"p-{last + n}", "s-1", "ana") for n in range(count)]
+    store.notifications.commit_batch("main", last, matches)
 
 
 def lease_cursors(store: Store) -> list[CursorLease]:
@@ -64,7 +64,7 @@ def lease_cursors(store: Store) -> list[CursorLease]:
     return store.delivery_cursors.gather(leases, 100) if leases else []
 
 
-def test_what_one_has_taken_nobody_else_takes_until_its_time_is_over(store: Store, clock: Clock) -> None:
+def test_take_intents_is_exclusive_until_lease_ends(store: Store, clock: Clock) -> None:
     for n in range(20):
         store.hub.ask(intent(f"http://x.example/{n}"), 100)
     with ThreadPoolExecutor(4) as pool:
@@ -77,7 +77,7 @@ def test_what_one_has_taken_nobody_else_takes_until_its_time_is_over(store: Stor
     assert len(store.hub.take_intents(100)) == 20
 
 
-def test_a_newer_wish_takes_the_place_of_an_older_one(store: Store) -> None:
+def test_ask_newer_request_replaces_older_one(store: Store) -> None:
     store.hub.ask(intent(challenge="old"), 10)
     [old] = store.hub.take_intents(10)
     store.hub.ask(intent(mode="unsubscribe", challenge="new"), 10)
@@ -88,28 +88,28 @@ def test_a_newer_wish_takes_the_place_of_an_older_one(store: Store) -> None:
     assert [one.challenge for one in store.hub.take_intents(10)] == ["new"]
 
 
-def test_subscription_gets_entries_from_its_confirmation_on(store: Store) -> None:
-    tell(store, 2)
+def test_confirm_subscription_gets_later_entries(store: Store) -> None:
+    add_notifications(store, 2)
     subscribe(store)
     assert lease_cursors(store) == []
-    tell(store, 3)
+    add_notifications(store, 3)
     [lease] = lease_cursors(store)
-    assert (lease.told, lease.gathered) == (2, 5)
+    assert (lease.position, lease.digest_end) == (2, 5)
     assert store.delivery_cursors.finish([(lease, RunOutcome(5, 3))]) == [True]
     assert lease_cursors(store) == []
 
 
-def test_renewed_subscription_continues_where_it_was(store: Store) -> None:
+def test_confirm_renewal_keeps_cursor(store: Store) -> None:
     subscribe(store)
-    tell(store, 1)
+    add_notifications(store, 1)
     subscribe(store)
     [lease] = lease_cursors(store)
-    assert (lease.told, lease.gathered, len(store.hub.subscriptions())) == (0, 1, 1)
+    assert (lease.position, lease.digest_end, len(store.hub.subscriptions())) == (0, 1, 1)
 
 
 def test_sweep_removes_ended_subscriptions_with_their_destinations(store: Store, clock: Clock) -> None:
     subscribe(store)
-    tell(store, 1)
+    add_notifications(store, 1)
     [lease] = lease_cursors(store)
     assert store.hub.sweep() == 0
     clock.go(timedelta(hours=1))
@@ -117,9 +117,9 @@ def test_sweep_removes_ended_subscriptions_with_their_destinations(store: Store,
     assert store.destinations.find_many([lease.destination]) == {} and lease_cursors(store) == []
 
 
-def test_sweep_removes_subscriptions_whose_callback_is_gone(store: Store) -> None:
+def test_sweep_removes_subscriptions_of_gone_callbacks(store: Store) -> None:
     subscribe(store)
-    tell(store, 1)
+    add_notifications(store, 1)
     [lease] = lease_cursors(store)
     store.delivery_cursors.finish([(lease, RunOutcome(0, 0, "status 410", gone="gone"))])
     assert store.hub.subscriptions() == [] and store.hub.find(lease.destination) is None
@@ -138,41 +138,41 @@ INSERT INTO hub_deliveries VALUES ('h', 'atom', 'http://x.example/', 3, 3, 'wait
 """
 
 
-def test_migration_makes_destinations_of_subscriptions_of_the_hub(store: Store, clock: Clock) -> None:
-    """Version 29 had deliveries of the hub's own: one that waits goes on, a dead one is dropped."""
-    tell(store, 4)
+def test_migration_creates_destinations_of_hub_subscriptions(store: Store, clock: Clock) -> None:
+    """In version 29 the hub had its own deliveries: a waiting one continues, a dead one is dropped."""
+    add_notifications(store, 4)
 
-    def go_back(connection: Connection) -> None:
+    def restore_version_29(connection: Connection) -> None:
         connection.execute(text("DELETE FROM tidings_migrations WHERE version > 29"))
         connection.execute(text("DROP TABLE hub_subscriptions"))
         for statement in OLD_TABLES.strip().removesuffix(";").split(";\n"):
             connection.execute(text(statement))
 
-    store.database.transact(go_back)
+    store.database.transact(restore_version_29)
     assert migrate(store.database) == MIGRATIONS[-1].version
     subscriptions = {one.format: one for one in store.hub.subscriptions("h")}
     assert {name: one.callback for name, one in subscriptions.items()} == {
         "atom": "http://x.example/",
         "rss": "http://y.example:81/",
     }
-    found = store.destinations.find_many([one.destination for one in subscriptions.values()])
-    destination = found[subscriptions["atom"].destination]
+    destinations = store.destinations.find_many([one.destination for one in subscriptions.values()])
+    destination = destinations[subscriptions["atom"].destination]
     assert (destination.secret, destination.subscriber, destination.subscription) == ("secret", "ana", "s-1")
-    assert {one.place for one in found.values()} == {"x.example:80", "y.example:81"}
+    assert {one.host for one in destinations.values()} == {"x.example:80", "y.example:81"}
     clock.time = datetime.now(UTC)
     store.delivery_cursors.wake(10)
     leases = {lease.destination: lease for lease in store.delivery_cursors.take(10, LEASE)}
     atom, rss = (leases[subscriptions[name].destination] for name in ("atom", "rss"))
-    assert (atom.told, atom.gathered, atom.attempts, atom.is_digest) == (2, 3, 4, True)
-    assert (rss.told, rss.gathered, rss.attempts, rss.is_digest) == (3, None, 0, True)
+    assert (atom.position, atom.digest_end, atom.attempts, atom.is_digest) == (2, 3, 4, True)
+    assert (rss.position, rss.digest_end, rss.attempts, rss.is_digest) == (3, None, 0, True)
 
 
-def test_revoking_while_a_callback_is_asked(store: Store) -> None:
+def test_confirm_after_revocation_denies_callback(store: Store) -> None:
     store.hub.ask(intent(), 10)
-    [taken] = store.hub.take_intents(10)
+    [intent_before] = store.hub.take_intents(10)
     store.feed_addresses.revoke("ana", "s-1")
-    store.hub.confirm(taken)
-    store.hub.ask(intent(), 10)  # by somebody who was looked up before
+    store.hub.confirm(intent_before)
+    store.hub.ask(intent(), 10)  # a request that was checked before the revocation
     [late] = store.hub.take_intents(10)
     store.hub.confirm(late)
     assert store.hub.subscriptions() == []
@@ -180,8 +180,8 @@ def test_revoking_while_a_callback_is_asked(store: Store) -> None:
     assert (denied.mode, denied.callback) == ("denied", late.callback), "it had agreed"
 
 
-def test_those_whose_feed_has_ended(store: Store, clock: Clock) -> None:
-    """Whoever asks anew before the hub has denied what was before is asked, and not denied."""
+def test_ended_lists_callbacks_of_removed_feed_until_denied(store: Store, clock: Clock) -> None:
+    """A new request before the denial is verified and not denied."""
     store.subscriptions.add(Subscription("s-1", "ana", "predicates", "a = 1"))
     subscribe(store)
     subscribe(store, "http://y.example/")
@@ -191,16 +191,16 @@ def test_those_whose_feed_has_ended(store: Store, clock: Clock) -> None:
     assert {one.callback for one in ended} == {"http://x.example/", "http://y.example/"}
     assert len(store.hub.ended(1)) == 1
     store.subscriptions.add(Subscription("s-1", "bo", "predicates", "a = 1"))
-    assert store.hub.ended(10) == ended, "the id is somebody else's now"
+    assert store.hub.ended(10) == ended, "the id belongs to another subscriber now"
     store.hub.ask(intent(challenge="new"), 10)
     for one in ended:
         store.hub.deny(one)
     assert store.hub.subscriptions() == [] and store.hub.ended(10) == []
-    taken = {one.callback: one.mode for one in store.hub.take_intents(10)}
-    assert taken == {"http://x.example/": "subscribe", "http://y.example/": "denied"}
+    modes = {one.callback: one.mode for one in store.hub.take_intents(10)}
+    assert modes == {"http://x.example/": "subscribe", "http://y.example/": "denied"}
 
 
-def test_an_intent_that_was_replaced_is_not_denied(store: Store) -> None:
+def test_deny_replaced_intent_has_no_effect(store: Store) -> None:
     store.hub.ask(intent(), 10)
     [old] = store.hub.take_intents(10)
     store.hub.ask(intent(challenge="new"), 10)

@@ -1,4 +1,4 @@
-"""The language of graphs: the way back from patterns to texts, and texts that want to break it."""
+"""The parser of graph patterns: round trips, adversarial texts, limits, documented errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidings.graphs.patterns.pattern_tree import (
 )
 
 
-def test_a_pattern() -> None:
+def test_parse_gives_pattern() -> None:
     text = """PREFIX ex: <http://example.org/>
     SELECT ?page WHERE (?page, a, ex:Page) (?page, ?p, "oak"@en) AND ?page <= ex:Academia AND ?p in (1, 2.5)"""
     page, prefix = Variable("page"), "http://example.org/"
@@ -51,13 +51,13 @@ def test_a_pattern() -> None:
 
 
 @given(graphs, st.data())
-def test_a_pattern_shown_reads_back(graph: object, data: st.DataObject) -> None:
+def test_parse_of_show_is_same_pattern(graph: object, data: st.DataObject) -> None:
     pattern = data.draw(patterns(graph, of_classes=True))
     assert parse(show(pattern)) == pattern
 
 
 @given(graphs, st.data(), st.integers(0, 2**32))
-def test_the_ways_to_write_a_pattern_are_read_alike(graph: object, data: st.DataObject, seed: int) -> None:
+def test_parse_equivalent_spellings_give_same_pattern(graph: object, data: st.DataObject, seed: int) -> None:
     pattern = data.draw(patterns(graph, of_classes=True))
     assert parse(Writer(seed).write(pattern)) == pattern
 
@@ -88,14 +88,14 @@ LITERALS = st.one_of(
 
 
 @given(LITERALS, st.builds(lambda space, local: space + local, st.sampled_from([*PREFIXES.values()]), TEXTS))
-def test_a_term_shown_reads_back(value: Term, named: str) -> None:
-    """Also names that need more than a prefix, and literals whose text is not of their datatype."""
+def test_parse_of_show_of_any_term_is_same_pattern(value: Term, named: str) -> None:
+    """Includes names that a prefix cannot abbreviate, and literals with texts outside their datatype."""
     pattern = Pattern((), (PatternEdge(iri(named), Variable("p"), value),))
     assert parse(show(pattern)) == pattern
 
 
-def test_prefixes_are_those_of_the_caller() -> None:
-    """One table for a configured installation, one that the text declares before it."""
+def test_parse_uses_given_prefixes() -> None:
+    """The prefixes of the installation apply, and those that the text declares take precedence."""
     table = {"ex": "http://example.org/", "dc": "urn:other:"}
     text = "SELECT ?x WHERE (?x, ex:p, ?y) (?x, dc:title, ?t)"
     pattern = parse(text, prefixes=table)
@@ -163,15 +163,15 @@ BEGINNINGS = ["", "SELECT ?x WHERE (?x, dc:title, ?y)", "SELECT * WHERE { ?x dc:
 
 
 @given(st.sampled_from(BEGINNINGS), st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " "]))
-def test_any_words_give_a_pattern_or_a_place(beginning: str, words: list[str], space: str) -> None:
+def test_parse_any_words_is_pattern_or_error_with_place(beginning: str, words: list[str], space: str) -> None:
     check_words(parse, space.join([beginning, *words]))
 
 
 @given(graphs, st.data(), st.integers(0, 2**32))
-def test_texts_with_a_word_lost_or_found_give_a_pattern_or_a_place(
+def test_parse_text_with_changed_word_is_pattern_or_error_with_place(
     graph: object, data: st.DataObject, seed: int
 ) -> None:
-    """Near misses go deeper into the parser than any words do."""
+    """Nearly valid texts reach more of the parser than random words."""
     words = Writer(seed).write(data.draw(patterns(graph, of_classes=True))).split(" ")
     at = data.draw(st.integers(0, len(words) - 1))
     words[at : at + data.draw(st.integers(0, 1))] = [data.draw(st.sampled_from(["", *WORDS]))]
@@ -179,26 +179,29 @@ def test_texts_with_a_word_lost_or_found_give_a_pattern_or_a_place(
 
 
 @given(st.text(max_size=30))
-def test_any_text_gives_a_pattern_or_a_problem(text: str) -> None:
+def test_parse_any_text_is_pattern_or_error(text: str) -> None:
     check_text(parse, text)
 
 
-def test_spans_underline_what_they_name() -> None:
+def test_parse_spans_cover_parts_of_text() -> None:
     text = "SELECT ?x  WHERE (?x , dc:title, ?t)  AND  5 < ?t AND ?t in (1, 2) (?x, a, ?c)"
     pattern = parse(text)
-    assert [_at(text, edge.span) for edge in pattern.edges] == ["(?x , dc:title, ?t)", "(?x, a, ?c)"]
-    assert [_at(text, asked.span) for asked in pattern.constraints] == ["5 < ?t", "?t in (1, 2)"]
-    assert _at(text, pattern.edges[0].object.span) == "?t"  # type: ignore[union-attr]
+    assert [_text_at(text, edge.span) for edge in pattern.edges] == ["(?x , dc:title, ?t)", "(?x, a, ?c)"]
+    assert [_text_at(text, constraint.span) for constraint in pattern.constraints] == [
+        "5 < ?t",
+        "?t in (1, 2)",
+    ]
+    assert _text_at(text, pattern.edges[0].object.span) == "?t"  # type: ignore[union-attr]
 
 
-def _at(text: str, span: Span) -> str:
+def _text_at(text: str, span: Span) -> str:
     return text[span.start : span.end]
 
 
-def test_refusals_are_fields_too() -> None:
-    with pytest.raises(SyntaxProblem) as refused:
+def test_parse_error_facts_are_complete() -> None:
+    with pytest.raises(SyntaxProblem) as problem:
         parse("SELECT ?x WHERE (?x, a, ?y) OR ?y = 5")
-    assert refused.value.facts() == {
+    assert problem.value.facts() == {
         "error": "NotSupported",
         "what": "'OR' is not supported in subscriptions",
         "place": {"line": 1, "column": 29, "length": 2},
@@ -218,14 +221,14 @@ LIMITED = [
 ]
 
 
-@pytest.mark.parametrize(("limit", "text", "said"), LIMITED, ids=[each[0] for each in LIMITED])
-def test_limits(limit: str, text: str, said: str) -> None:
+@pytest.mark.parametrize(("limit", "text", "message"), LIMITED, ids=[each[0] for each in LIMITED])
+def test_parse_beyond_configured_limit_is_rejected(limit: str, text: str, message: str) -> None:
     assert parse(text, Limits(**{limit: max(4, len(text) * (limit == "length"))}))
-    with pytest.raises(SyntaxProblem, match=said):
+    with pytest.raises(SyntaxProblem, match=message):
         parse(text, Limits(**{limit: 3}))
 
 
-def test_limits_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_GQL_LIMITS", "edges=3 values=1_000")
     assert limits_from("TIDINGS_GQL_LIMITS", Limits) == Limits(edges=3, values=1000)
     monkeypatch.setenv("TIDINGS_GQL_LIMITS", "edges=1001")
@@ -233,7 +236,7 @@ def test_limits_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         limits_from("TIDINGS_GQL_LIMITS", Limits)
 
 
-def test_brackets_inside_each_other_are_limited() -> None:
+def test_parse_nested_brackets_beyond_limit_are_rejected() -> None:
     for opening, closing in (("[ dc:title ", "]"), ("FILTER" + "(", ")")):
         inner = "FILTER" in opening
         text = "SELECT * WHERE { ?x dc:title "
@@ -244,12 +247,12 @@ def test_brackets_inside_each_other_are_limited() -> None:
             parse(text + " }")
 
 
-def test_half_characters_are_refused() -> None:
+def test_parse_lone_surrogate_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match=r"half a character \(column 19\); received U\+D800"):
         parse("SELECT * WHERE (?x\ud800, a, ?y)")
 
 
-def test_empty_texts_are_refused() -> None:
+def test_parse_empty_text_is_rejected() -> None:
     for text in ("", " \n\t", "# nothing but a remark"):
         with pytest.raises(
             SyntaxProblem, match=r"the text is empty \((line 1, )?column 1\); accepted: a text such"
@@ -259,46 +262,50 @@ def test_empty_texts_are_refused() -> None:
 
 PAGE = (ROOT / "docs" / "gql.md").read_text(encoding="utf-8")
 ROWS = re.findall(
-    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## What is refused")[2], re.MULTILINE
+    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## Rejected subscriptions")[2], re.MULTILINE
 )
-REFUSED = [row for row in ROWS if row[0] not in DEFAULTS]
+REJECTED = [row for row in ROWS if row[0] not in DEFAULTS]
 
 
-def written(text: str) -> str:
-    """A text of the docs: `...` stands for an edge, in the spelling of what is around it."""
+def expand_docs_text(text: str) -> str:
+    """Replace `...` in a text of the docs by an edge, in the notation of the text around it."""
     text = text.replace("\\|", "|")
     return text.replace("{ ... ", "{ ?x dc:title ?t . ").replace("WHERE ... ", "WHERE (?x, dc:title, ?t) ")
 
 
-@pytest.mark.parametrize(("text", "said", "hint"), REFUSED, ids=str)
-def test_the_docs_say_what_is_said(text: str, said: str, hint: str) -> None:
-    with pytest.raises(SubscriptionError) as refused:
-        parse(written(text))
-    said = said.replace("\\|", "|")
-    what = f"{said} not supported in subscriptions" if hint else said
-    assert (refused.value.what, refused.value.hint if hint else "") == (what, hint)
+@pytest.mark.parametrize(("text", "message", "hint"), REJECTED, ids=str)
+def test_docs_rejected_texts_have_documented_message(text: str, message: str, hint: str) -> None:
+    with pytest.raises(SubscriptionError) as problem:
+        parse(expand_docs_text(text))
+    message = message.replace("\\|", "|")
+    what = f"{message} not supported in subscriptions" if hint else message
+    assert (problem.value.what, problem.value.hint if hint else "") == (what, hint)
 
 
 @pytest.mark.parametrize("limit", DEFAULTS)
-def test_the_docs_name_every_limit(limit: str) -> None:
+def test_limits_are_documented_with_defaults(limit: str) -> None:
     assert f"| `{limit}` | {DEFAULTS[limit]:,} |" in PAGE
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_the_docs_name_every_prefix(prefix: str) -> None:
+def test_prefixes_are_documented(prefix: str) -> None:
     assert f"| `{prefix}:` | `{PREFIXES[prefix]}` |" in PAGE
 
 
-def test_every_refusal_is_in_the_docs() -> None:
+def test_docs_contain_every_error_of_pairs() -> None:
     pairs = read_pairs(PAIRS_FOLDER / "gql.txt")
-    said = {_general(problem) for pair in pairs if (problem := _problem(pair.given))}
-    documented = {_general(problem) for text, _, _ in REFUSED if (problem := _problem(written(text)))}
-    assert said - documented == set()
+    raised = {_without_names(problem) for pair in pairs if (problem := _find_problem(pair.given))}
+    documented = {
+        _without_names(problem)
+        for text, _, _ in REJECTED
+        if (problem := _find_problem(expand_docs_text(text)))
+    }
+    assert raised - documented == set()
     assert {word for word in OUTSIDE if f"`{word}" not in PAGE and f" {word}" not in PAGE} == set()
     assert SUPPORTED_SPARQL in PAGE
 
 
-def _problem(text: str) -> SubscriptionError | None:
+def _find_problem(text: str) -> SubscriptionError | None:
     try:
         parse(text)
     except SubscriptionError as problem:
@@ -306,5 +313,5 @@ def _problem(text: str) -> SubscriptionError | None:
     return None
 
 
-def _general(problem: SubscriptionError) -> str:
+def _without_names(problem: SubscriptionError) -> str:
     return re.sub(r"(function|prefix|variable|aggregate) \S+", r"\1", problem.what)

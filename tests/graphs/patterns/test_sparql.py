@@ -1,4 +1,4 @@
-"""The second spelling: what is taken is SPARQL to two engines, and what they know is taken here or refused by name."""
+"""The SPARQL notation of patterns, compared with two SPARQL engines: accepted texts, rejected parts, terminals."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from tidings.graphs.patterns.pattern_tree import BLANK, PREFIXES, Variable, show
 
 DECLARED = "".join(f"PREFIX {prefix}: <{space}>\n" for prefix, space in PREFIXES.items())
 BRACED = [pair for pair in read_pairs(PAIRS_FOLDER / "gql.txt") if "{" in pair.given]
-TAKEN = [pair for pair in BRACED if "\n" not in pair.expected]
-REFUSED = [pair for pair in BRACED if "not supported" in pair.expected]
+ACCEPTED = [pair for pair in BRACED if "\n" not in pair.expected]
+REJECTED = [pair for pair in BRACED if "not supported" in pair.expected]
 
 
-@pytest.mark.parametrize("pair", TAKEN, ids=str)
-def test_what_is_taken_is_sparql(pair: Pair) -> None:
+@pytest.mark.parametrize("pair", ACCEPTED, ids=str)
+def test_parse_accepted_text_is_valid_sparql(pair: Pair) -> None:
     prepareQuery(DECLARED + pair.given)
     ox.Store().query(DECLARED + pair.given)
 
 
-NO_SPARQL = {
-    # Refused by the name of what was probably meant, though not SPARQL either.
+INVALID_SPARQL = {
+    # The error names the part of SPARQL that was probably meant, but the text is no valid SPARQL.
     "SELECT ?x WHERE { ?x dc:title ?t . UNION }",
     "SELECT ?x WHERE { ?x dc:title ?t FILTER(STARTS(?t, \"en\")) }",
     "SELECT ?x WHERE { (?x, dc:title, ?t) }",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", [pair for pair in REFUSED if pair.given not in NO_SPARQL], ids=str)
-def test_what_is_refused_by_name_is_sparql(pair: Pair) -> None:
-    """The refusals are about parts of SPARQL, so an engine must know them; updates and SERVICE it need not run."""
+@pytest.mark.parametrize("pair", [pair for pair in REJECTED if pair.given not in INVALID_SPARQL], ids=str)
+def test_parse_unsupported_part_is_valid_sparql(pair: Pair) -> None:
+    """Errors about parts of SPARQL only occur for parts that an engine accepts. Updates and SERVICE are not run."""
     if pair.given.startswith(("INSERT", "DELETE")):
         ox.Store().update(DECLARED + pair.given)
     elif "COUNT(?t)" not in pair.given and "SERVICE" not in pair.given:
@@ -50,7 +50,7 @@ def test_what_is_refused_by_name_is_sparql(pair: Pair) -> None:
 
 
 @given(graphs, st.data())
-def test_both_spellings_of_a_pattern_are_one(graph: object, data: st.DataObject) -> None:
+def test_parse_sparql_and_gql_notation_give_same_pattern(graph: object, data: st.DataObject) -> None:
     pattern = data.draw(patterns(graph))
     assert parse(sparql(pattern)) == pattern == parse(show(pattern))
 
@@ -71,7 +71,9 @@ OUTSIDE = [
 
 
 @given(graphs, st.data())
-def test_a_query_with_more_in_it_gives_a_pattern_or_a_place(graph: object, data: st.DataObject) -> None:
+def test_parse_query_with_inserted_part_is_pattern_or_error_with_place(
+    graph: object, data: st.DataObject
+) -> None:
     words = sparql(data.draw(patterns(graph))).split(" ")
     words.insert(data.draw(st.integers(0, len(words))), data.draw(st.sampled_from(OUTSIDE)))
     check_words(parse, " ".join(words))
@@ -92,23 +94,23 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_abbreviations(one: str, other: str) -> None:
-    assert parse(f"SELECT * {{ {one} }}") == parse(f"SELECT * WHERE {{ {other} }}")
+@pytest.mark.parametrize(("short", "long"), SAME)
+def test_parse_abbreviations_give_same_pattern(short: str, long: str) -> None:
+    assert parse(f"SELECT * {{ {short} }}") == parse(f"SELECT * WHERE {{ {long} }}")
 
 
-def test_order_with_a_class_leads_to_gql() -> None:
+def test_parse_order_with_class_in_sparql_suggests_gql() -> None:
     with pytest.raises(NotSupported, match="in GQL it is a class"):
         parse("SELECT ?s { ?x dc:subject ?s FILTER(?s >= skos:Concept) }")
     assert parse("SELECT ?s WHERE (?x, dc:subject, ?s) AND ?s >= skos:Concept")
 
 
-def test_what_is_neither_spelling_is_a_problem() -> None:
+def test_parse_text_in_neither_notation_is_rejected() -> None:
     with pytest.raises(SubscriptionError, match=r"expected '\(' and an edge, or '{'"):
         parse("SELECT ?x WHERE [ ?x ]")
 
 
-# The terminals of SPARQL 1.1: what both engines take is taken here and means the same; what both refuse is refused.
+# The terminals of SPARQL 1.1: where both engines agree, Tidings accepts the same texts with the same meaning.
 ODD = "\u0301\u00b7\u203f\u200cé日µª€²٣😀"
 NAME_PARTS = [
     *"aZ_-.:09",
@@ -148,13 +150,13 @@ terms = st.one_of(
 @example("ex:a\u0301\u00b7b")
 @example("ex:caf\\u00e9")
 @example("ex:a\\#b")
-def test_terms_are_read_as_two_engines_read_them(term: str) -> None:
-    expected = by_pyoxigraph(term)
-    assume(expected == by_rdflib(term))
-    assert by_tidings(term) == expected
+def test_parse_terms_agree_with_two_engines(term: str) -> None:
+    expected = term_by_pyoxigraph(term)
+    assume(expected == term_by_rdflib(term))
+    assert term_by_tidings(term) == expected
 
 
-def by_pyoxigraph(term: str) -> tuple[str, ...] | None:
+def term_by_pyoxigraph(term: str) -> tuple[str, ...] | None:
     store = ox.Store()
     try:
         store.update(f"{DECLARING} INSERT DATA {{ <urn:s> <urn:p> {term} }}")
@@ -169,11 +171,11 @@ def by_pyoxigraph(term: str) -> tuple[str, ...] | None:
     return ("iri", value.value) if isinstance(value, ox.NamedNode) else ("blank",)
 
 
-def by_rdflib(term: str) -> tuple[str, ...] | None:
+def term_by_rdflib(term: str) -> tuple[str, ...] | None:
     graph = rdflib.Graph()
     try:
         graph.update(f"{DECLARING} INSERT DATA {{ <urn:s> <urn:p> {term} }}")
-    except Exception:  # noqa: BLE001 (whatever its parser, or what it makes of the parsed text, raises)
+    except Exception:  # noqa: BLE001 (its parser and its algebra raise many types)
         return None
     values = list(graph.objects())
     if len(values) != 1:
@@ -185,7 +187,7 @@ def by_rdflib(term: str) -> tuple[str, ...] | None:
     return ("iri", str(value)) if isinstance(value, rdflib.URIRef) else ("blank",)
 
 
-def by_tidings(term: str) -> tuple[str, ...] | None:
+def term_by_tidings(term: str) -> tuple[str, ...] | None:
     try:
         edges = parse(f"{DECLARING} SELECT * WHERE {{ <urn:s> <urn:p> {term} }}").edges
     except SubscriptionError:
@@ -222,33 +224,33 @@ GROUPS = [
 @example("?s ex:p ?o ; FILTER(?o > 5)")
 @example("?s ex:p ?o ;; FILTER(?o > 5) ?s ex:p ?o ;")
 @example("?s ex:p [ ex:p ?o ; ] ; . FILTER(?o > 5)")
-def test_groups_are_taken_and_refused_as_by_two_engines(group: str) -> None:
-    """Except that a literal as subject or property is refused by that name here: no graph has one."""
+def test_parse_groups_agree_with_two_engines(group: str) -> None:
+    """One difference: Tidings rejects a literal as subject or property with an error of its own."""
     text = f"{DECLARING} SELECT * WHERE {{ ?s ex:p ?o . {group} }}"
-    taken = _takes(ox.Store().query, text)
-    assume(taken == _takes(prepareQuery, text))
+    accepted = _accepts(ox.Store().query, text)
+    assume(accepted == _accepts(prepareQuery, text))
     try:
-        read = parse(text)
+        pattern = parse(text)
     except CheckProblem as problem:
         assert "cannot be the" in problem.what
     except SubscriptionError:
-        assert not taken
+        assert not accepted
     else:
-        assert taken and read
+        assert accepted and pattern
 
 
-def _takes(read: Callable[[str], object], text: str) -> bool:
+def _accepts(read: Callable[[str], object], text: str) -> bool:
     try:
         read(text)
-    except Exception:  # noqa: BLE001 (three parsers, three ways to refuse)
+    except Exception:  # noqa: BLE001 (three parsers with their own exceptions)
         return False
     return True
 
 
 @given(st.builds("?{}".format, names))
 @example("?a\u0301\u00b7")
-def test_variables_are_read_as_two_engines_read_them(name: str) -> None:
+def test_parse_variables_agree_with_two_engines(name: str) -> None:
     text = f"SELECT * WHERE {{ ?s <urn:p> {name} }}"
-    taken = _takes(ox.Store().query, text)
-    assume(taken == _takes(prepareQuery, text))
-    assert _takes(parse, text) == taken
+    accepted = _accepts(ox.Store().query, text)
+    assume(accepted == _accepts(prepareQuery, text))
+    assert _accepts(parse, text) == accepted

@@ -1,4 +1,4 @@
-"""Graphs as tests write them down, and what is said of those that are none."""
+"""Bodies of graphs for tests, and errors of bodies that are no graphs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def without_members(graph: Graph) -> tuple[Edge, ...]:
     return tuple(edge for edge in graph.edges if edge.property != MEMBER)
 
 
-def refusal(body: bytes, media_type: str, **more: object) -> DecodeProblem:
+def decode_error(body: bytes, media_type: str, **more: object) -> DecodeProblem:
     with pytest.raises(DecodeProblem) as problem:
         decode(body, media_type, **more)  # type: ignore[arg-type]
     return problem.value

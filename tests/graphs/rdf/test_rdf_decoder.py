@@ -1,4 +1,4 @@
-"""Graphs: the same graph in every syntax is the same graph."""
+"""Decoding of RDF: all syntaxes, relative IRIs, several graphs, lists, JSON-LD contexts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.graphs.rdf.graph_bodies import (
     TTL,
     XML,
     Writer,
+    decode_error,
     e,
     json_ld,
     rdf_xml,
-    refusal,
     turtle,
     without_members,
 )
@@ -47,23 +47,25 @@ from tidings.graphs.rdf.rdf_decoder import decode, decode_graphs, members
 
 
 @pytest.mark.parametrize("write", [written_by_rdflib, written_by_pyoxigraph])
-@given(media_type=st.sampled_from(list(RDFLIB)), made=edge_lists)
-def test_the_same_graph_in_every_syntax(write: Writer, media_type: str, made: list[Edge]) -> None:
-    if write is written_by_rdflib and media_type == JSON:  # rdflib forgets blank nodes that stand in a circle
-        assume(not any(edge.subject.kind is edge.object.kind is TermKind.BLANK for edge in made))
-    body = write(made, media_type)
-    found = decode(body, media_type)
-    assert isomorphic(to_rdflib(found.edges), to_rdflib(made)), body.decode()
-    assert len(set(found.edges)) == len(found.edges) == len(made)
-    assert decode(body, media_type) == found
+@given(media_type=st.sampled_from(list(RDFLIB)), original=edge_lists)
+def test_decode_generated_graph_is_same_in_every_syntax(
+    write: Writer, media_type: str, original: list[Edge]
+) -> None:
+    if write is written_by_rdflib and media_type == JSON:  # rdflib loses cycles of blank nodes
+        assume(not any(edge.subject.kind is edge.object.kind is TermKind.BLANK for edge in original))
+    body = write(original, media_type)
+    decoded = decode(body, media_type)
+    assert isomorphic(to_rdflib(decoded.edges), to_rdflib(original)), body.decode()
+    assert len(set(decoded.edges)) == len(decoded.edges) == len(original)
+    assert decode(body, media_type) == decoded
 
 
-@given(made=edge_lists)
-def test_blank_nodes_are_numbered_in_the_order_they_appear(made: list[Edge]) -> None:
-    found = decode(written_by_pyoxigraph(made, NT), NT)
+@given(original=edge_lists)
+def test_decode_blank_nodes_are_numbered_in_order_of_appearance(original: list[Edge]) -> None:
+    decoded = decode(written_by_pyoxigraph(original, NT), NT)
     labels = [
         term.text
-        for edge in found.edges
+        for edge in decoded.edges
         for term in (edge.subject, edge.object)
         if term.kind is TermKind.BLANK
     ]
@@ -86,12 +88,12 @@ def test_blank_nodes_are_numbered_in_the_order_they_appear(made: list[Edge]) -> 
         ),
     ],
 )
-def test_the_same_bytes_are_the_same_graph(media_type: str, body: bytes) -> None:
-    """The parser gives blank nodes names at random."""
+def test_decode_same_bytes_give_same_graph(media_type: str, body: bytes) -> None:
+    """The parser gives random names to blank nodes."""
     assert len({decode(body, media_type) for _ in range(20)}) == 1
 
 
-# --- What is easy to get wrong ---------------------------------------------------------------------------------------
+# --- Details of each syntax ------------------------------------------------------------------------------------------
 
 ONE_EDGE = {
     "an integer": ("e:a e:p 01 .", literal("01", XSD + "integer")),
@@ -112,7 +114,7 @@ ONE_EDGE = {
 
 
 @pytest.mark.parametrize(("text", "value"), ONE_EDGE.values(), ids=ONE_EDGE)
-def test_turtle(text: str, value: Term) -> None:
+def test_decode_turtle_gives_edge(text: str, value: Term) -> None:
     assert turtle(text) == (Edge(e("a"), e("p"), value),)
 
 
@@ -143,11 +145,11 @@ RDF_XML_EDGES = {
 
 
 @pytest.mark.parametrize(("inner", "expected"), RDF_XML_EDGES.values(), ids=RDF_XML_EDGES)
-def test_rdf_xml(inner: str, expected: list[Edge]) -> None:
+def test_decode_rdf_xml_gives_edges(inner: str, expected: list[Edge]) -> None:
     assert set(decode(rdf_xml(inner), XML).edges) == set(expected)
 
 
-def test_markup_as_a_literal() -> None:
+def test_decode_rdf_xml_literal_keeps_markup() -> None:
     inner = '<e:p rdf:parseType="Literal"><b resource="x">y</b></e:p>'
     (edge,) = decode(rdf_xml(f'<rdf:Description rdf:about="urn:e:a">{inner}</rdf:Description>'), XML).edges
     assert edge.object.datatype == RDF + "XMLLiteral"
@@ -167,28 +169,30 @@ NORMALISED = {
 
 @pytest.mark.parametrize("before", ["", "<!-- unrelated -->", "<?unrelated?>", "<?xml version='1.0'?>\r\n"])
 @pytest.mark.parametrize(("inner", "expected"), NORMALISED.values(), ids=NORMALISED)
-def test_rdf_xml_texts_are_normalised_as_xml_has_it(inner: str, expected: str, before: str) -> None:
+def test_decode_rdf_xml_texts_are_normalised_as_in_xml(inner: str, expected: str, before: str) -> None:
     body = before.encode() + rdf_xml(f'<rdf:Description rdf:about="urn:e:a">{inner}</rdf:Description>')
     assert decode(body, XML).edges == (Edge(e("a"), e("p"), literal(expected)),)
 
 
 @pytest.mark.parametrize("before", ["", "<!-- unrelated -->"])
-def test_rdf_xml_attributes_are_normalised_as_xml_has_it(before: str) -> None:
+def test_decode_rdf_xml_attributes_are_normalised_as_in_xml(before: str) -> None:
     body = before.encode() + rdf_xml('<rdf:Description rdf:about="urn:e:a" e:p="a\r\n\tb&#10;c"/>')
     assert decode(body, XML).edges == (Edge(e("a"), e("p"), literal("a  b\nc")),)
 
 
 @pytest.mark.parametrize("write", [written_by_rdflib, written_by_pyoxigraph])
-@given(made=edge_lists, noise=st.sampled_from(["<!-- x -->", "<?p x?>", "<!--\r\n-->"]))
-def test_rdf_xml_with_a_comment_is_the_same_graph(write: Writer, made: list[Edge], noise: str) -> None:
-    body = write(made, XML)
+@given(original=edge_lists, noise=st.sampled_from(["<!-- x -->", "<?p x?>", "<!--\r\n-->"]))
+def test_decode_rdf_xml_comment_does_not_change_graph(
+    write: Writer, original: list[Edge], noise: str
+) -> None:
+    body = write(original, XML)
     start = body.index(b">", body.index(b"<rdf:RDF")) + 1
     assert decode(body[:start] + noise.encode() + body[start:], XML) == decode(body, XML)
 
 
-def test_rdf_xml_as_serialisers_write_it_declares_as_often_as_it_has_properties() -> None:
-    """Raptor declares the namespace of a property where it is used: a vocabulary of 2,000 statements does so 2,000
-    times.
+def test_decode_rdf_xml_many_namespace_declarations_are_accepted() -> None:
+    """Raptor declares the namespace of each property where it is used, so a vocabulary of 2,000 statements has 2,000
+    declarations.
     """
     inner = "".join(f'<n:p{i} xmlns:n="urn:e:">xmlns</n:p{i}>' for i in range(2_000))
     assert (
@@ -197,8 +201,8 @@ def test_rdf_xml_as_serialisers_write_it_declares_as_often_as_it_has_properties(
     )
 
 
-def test_rdf_xml_problems_name_the_line_of_the_publication() -> None:
-    """Not of what the parser was given, in which a start tag is one line."""
+def test_decode_rdf_xml_error_has_line_of_publication() -> None:
+    """Not the line of the rewritten text that the parser receives, in which a start tag is one line."""
     body = rdf_xml('\n<e:a\n rdf:about="urn:e:a"\n e:p="x"/>\n<e:b bare="x"/>')
     with pytest.raises(DecodeProblem, match="a name without a namespace") as problem:
         decode(body, XML)
@@ -206,18 +210,18 @@ def test_rdf_xml_problems_name_the_line_of_the_publication() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])
-def test_encodings_of_rdf_xml(encoding: str) -> None:
+def test_decode_rdf_xml_declared_encoding_is_used(encoding: str) -> None:
     head = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n'
     body = head + rdf_xml('<rdf:Description rdf:about="urn:e:a" e:p="é"/>').decode()
     assert decode(body.encode(encoding), XML).edges == (Edge(e("a"), e("p"), literal("é")),)
 
 
-def test_a_byte_order_mark_is_no_matter() -> None:
+def test_decode_byte_order_mark_is_ignored() -> None:
     assert len(decode(b"\xef\xbb\xbf<urn:a> <urn:p> 1 .", TTL).edges) == 1
     assert len(decode(b'\xef\xbb\xbf{"@id": "urn:a", "urn:p": 1}', JSON).edges) == 1
 
 
-def test_json_ld() -> None:
+def test_decode_json_ld_gives_edges() -> None:
     context = {"@vocab": "urn:e:", "knows": {"@type": "@id"}, "when": {"@type": XSD + "date"}}
     keys = {"@context": context, "@id": "urn:e:a", "@type": "P", "knows": "urn:e:b", "when": "2024-05-01"}
     body = json.dumps(keys | {"age": 7, "size": 1.5, "name": [{"@value": "x", "@language": "FR"}]}).encode()
@@ -231,7 +235,7 @@ def test_json_ld() -> None:
     }
 
 
-def test_an_edge_that_is_written_twice_is_one() -> None:
+def test_decode_repeated_edge_is_one_edge() -> None:
     assert len(turtle("e:a e:p 1, 1 . e:a e:p 1 .")) == 1
     assert turtle("") == ()
 
@@ -247,8 +251,8 @@ RELATIVE = {
 
 
 @pytest.mark.parametrize("media_type", RELATIVE)
-def test_relative_iris_need_a_base(media_type: str) -> None:
-    problem = refusal(RELATIVE[media_type], media_type)
+def test_decode_relative_iri_without_base_is_rejected(media_type: str) -> None:
+    problem = decode_error(RELATIVE[media_type], media_type)
     assert problem.what.startswith("a relative IRI")
     assert problem.received in ("<a>", "<g>")
     ((name, graph),) = decode_graphs(RELATIVE[media_type], media_type, base="http://example.org/x/")
@@ -257,12 +261,12 @@ def test_relative_iris_need_a_base(media_type: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["//host/a", "#a", "?a", "", "../a"])
-def test_relative_iris_of_each_form_are_recognised(text: str) -> None:
-    assert refusal(rdf_xml(f'<e:A rdf:about="{text}"/>'), XML).what.startswith("a relative IRI")
+def test_decode_relative_iri_of_any_form_is_recognised(text: str) -> None:
+    assert decode_error(rdf_xml(f'<e:A rdf:about="{text}"/>'), XML).what.startswith("a relative IRI")
 
 
-def test_a_base_that_is_none() -> None:
-    assert refusal(b"<a> <b> <c> .", TTL, base="example").what.startswith("invalid base")
+def test_decode_invalid_base_is_rejected() -> None:
+    assert decode_error(b"<a> <b> <c> .", TTL, base="example").what.startswith("invalid base")
 
 
 # --- Several graphs --------------------------------------------------------------------------------------------------
@@ -279,42 +283,42 @@ def test_a_base_that_is_none() -> None:
         ),
     ],
 )
-def test_each_graph_has_its_name_and_its_own_blank_nodes(media_type: str, body: bytes) -> None:
-    found = dict(decode_graphs(body, media_type))
-    assert found == {
+def test_decode_graphs_have_names_and_own_blank_nodes(media_type: str, body: bytes) -> None:
+    decoded = dict(decode_graphs(body, media_type))
+    assert decoded == {
         iri("urn:g"): Graph((Edge(iri("urn:a"), iri("urn:p"), blank("b0")),)),
         None: Graph((Edge(blank("b0"), iri("urn:p"), literal("1", XSD + "integer")),)),
     }
-    assert refusal(body, media_type).what == "the publication has several graphs"
+    assert decode_error(body, media_type).what == "the publication has several graphs"
 
 
-def test_one_graph_with_a_name_is_one_graph() -> None:
+def test_decode_single_named_graph_is_decoded() -> None:
     assert decode(b"<urn:g> { <urn:a> <urn:p> <urn:b> }", TRIG) == decode(b"<urn:a> <urn:p> <urn:b> .", TTL)
 
 
 # --- Containers and lists --------------------------------------------------------------------------------------------
 
 
-def members_of(edges: tuple[Edge, ...]) -> set[tuple[str, str]]:
+def member_texts(edges: tuple[Edge, ...]) -> set[tuple[str, str]]:
     return {(edge.subject.text, edge.object.text) for edge in edges if edge.property == MEMBER}
 
 
 @pytest.mark.parametrize("kind", ["Bag", "Seq", "Alt"])
 @pytest.mark.parametrize("attribute", ["rdf:resource", "resource"])
-def test_members_of_containers(kind: str, attribute: str) -> None:
+def test_decode_container_has_members(kind: str, attribute: str) -> None:
     inner = f'<rdf:{kind} rdf:about="urn:e:c"><rdf:li {attribute}="urn:e:x"/><rdf:li>y</rdf:li></rdf:{kind}>'
-    found = decode(rdf_xml(inner), XML).edges
-    assert members_of(found) == {("urn:e:c", "urn:e:x"), ("urn:e:c", "y")}
-    assert Edge(e("c"), iri(RDF + "_1"), e("x")) in found
+    decoded = decode(rdf_xml(inner), XML).edges
+    assert member_texts(decoded) == {("urn:e:c", "urn:e:x"), ("urn:e:c", "y")}
+    assert Edge(e("c"), iri(RDF + "_1"), e("x")) in decoded
 
 
-def test_elements_of_lists() -> None:
-    found = turtle("e:a e:p (1 (2 3) e:b) .")
-    assert Edge(e("a"), e("p"), blank("b0")) in found
-    assert members_of(found) == {("b0", "1"), ("b0", "b2"), ("b0", "urn:e:b"), ("b2", "2"), ("b2", "3")}
+def test_decode_nested_lists_have_members() -> None:
+    decoded = turtle("e:a e:p (1 (2 3) e:b) .")
+    assert Edge(e("a"), e("p"), blank("b0")) in decoded
+    assert member_texts(decoded) == {("b0", "1"), ("b0", "b2"), ("b0", "urn:e:b"), ("b2", "2"), ("b2", "3")}
 
 
-BROKEN = {
+MALFORMED_LISTS = {
     "a circle": (
         "e:a e:p e:l . e:l rdf:first 1 ; rdf:rest e:m . e:m rdf:first 2 ; rdf:rest e:l .",
         {"1", "2"},
@@ -332,10 +336,10 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), BROKEN.values(), ids=BROKEN)
-def test_broken_lists(text: str, expected: set[str]) -> None:
-    found = members_of(turtle(CELLS + text))
-    assert {value for head, value in found if head == "urn:e:l"} == expected
+@pytest.mark.parametrize(("text", "expected"), MALFORMED_LISTS.values(), ids=MALFORMED_LISTS)
+def test_decode_malformed_list_has_reachable_members(text: str, expected: set[str]) -> None:
+    decoded = member_texts(turtle(CELLS + text))
+    assert {value for head, value in decoded if head == "urn:e:l"} == expected
 
 
 CELLS_OF = st.tuples(
@@ -344,21 +348,21 @@ CELLS_OF = st.tuples(
 
 
 @given(st.lists(CELLS_OF, max_size=8))
-def test_members_are_those_that_sparql_finds(made: list[tuple[str, str, str]]) -> None:
-    """For every cell that begins a list: what `rdf:rest*/rdf:first` leads to from there."""
-    written = [Edge(e(s), iri(RDF + p) if p != "x" else e(p), e(o)) for s, p, o in made]
-    graph = to_rdflib(written)
+def test_members_agree_with_sparql_property_path(cells: list[tuple[str, str, str]]) -> None:
+    """Compare with `rdf:rest*/rdf:first` from each cell that starts a list."""
+    cell_edges = [Edge(e(s), iri(RDF + p) if p != "x" else e(p), e(o)) for s, p, o in cells]
+    graph = to_rdflib(cell_edges)
     rows = graph.query(
         f"""PREFIX rdf: <{RDF}> SELECT DISTINCT ?l ?m WHERE {{ ?l rdf:first ?one . ?l rdf:rest*/rdf:first ?m
         FILTER(EXISTS {{ ?x ?p ?l FILTER(?p != rdf:rest) }} || NOT EXISTS {{ ?y rdf:rest ?l }}) }}"""
     )
-    assert members_of(tuple(members(written))) == {(str(row[0]), str(row[1])) for row in rows}
+    assert member_texts(tuple(members(cell_edges))) == {(str(row[0]), str(row[1])) for row in rows}
 
 
 # --- Contexts --------------------------------------------------------------------------------------------------------
 
 
-def test_bundled_contexts() -> None:
+def test_decode_json_ld_bundled_context_is_applied() -> None:
     body = json_ld(
         at_context="https://schema.org",
         at_id="urn:e:a",
@@ -366,8 +370,8 @@ def test_bundled_contexts() -> None:
         url="http://example.org/",
         name="x",
     )
-    found = set(decode(body, JSON).edges)
-    assert found == {
+    decoded = set(decode(body, JSON).edges)
+    assert decoded == {
         Edge(e("a"), iri(TYPE), iri("http://schema.org/Article")),
         Edge(e("a"), iri("http://schema.org/url"), iri("http://example.org/")),
         Edge(e("a"), iri("http://schema.org/name"), literal("x")),
@@ -375,7 +379,7 @@ def test_bundled_contexts() -> None:
 
 
 @pytest.mark.parametrize("address", rdf_json.contexts(""))
-def test_every_bundled_context_can_be_used(address: str) -> None:
+def test_decode_json_ld_every_bundled_context_is_available(address: str) -> None:
     context = [address, {"mine": "urn:e:mine"}]
     (edge,) = decode(json_ld(at_context=context, id="urn:e:a", mine="x"), JSON).edges
     assert edge == Edge(e("a"), e("mine"), literal("x"))
@@ -384,21 +388,24 @@ def test_every_bundled_context_can_be_used(address: str) -> None:
 @pytest.mark.parametrize(
     "context", ["https://example.org/c", [{}, "https://example.org/c"], "file:///etc/passwd"]
 )
-def test_other_contexts_are_refused_by_name(context: object) -> None:
-    problem = refusal(json_ld(at_context=context, at_id="urn:e:a", name="x"), JSON)
+def test_decode_json_ld_other_context_is_rejected_by_name(context: object) -> None:
+    problem = decode_error(json_ld(at_context=context, at_id="urn:e:a", name="x"), JSON)
     assert problem.received in ("https://example.org/c", "file:///etc/passwd")
     assert "https://schema.org" in str(problem.accepted)
     assert rdf_json.FOLDER in str(problem.hint)
 
 
-def test_contexts_inside_terms_are_refused_too() -> None:
+def test_decode_json_ld_other_context_inside_term_is_rejected() -> None:
     inner = {"p": {"@id": "urn:p", "@context": "https://example.org/c"}}
-    assert refusal(json_ld(at_context=inner, at_id="urn:e:a", p={}), JSON).received == "https://example.org/c"
-    problem = refusal(json_ld(at_context={"@import": "https://example.org/c"}, at_id="urn:e:a"), JSON)
+    assert (
+        decode_error(json_ld(at_context=inner, at_id="urn:e:a", p={}), JSON).received
+        == "https://example.org/c"
+    )
+    problem = decode_error(json_ld(at_context={"@import": "https://example.org/c"}, at_id="urn:e:a"), JSON)
     assert problem.what.startswith("@import")
 
 
-def test_contexts_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decode_json_ld_context_of_folder_is_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "contexts.json").write_text('{"mine.jsonld": ["https://example.org/c"]}')
     (tmp_path / "mine.jsonld").write_text('{"@context": {"name": "urn:e:name"}}')
     monkeypatch.setenv(rdf_json.FOLDER, str(tmp_path))
@@ -407,27 +414,27 @@ def test_contexts_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("index", [None, "[]", "{", '{"no.jsonld": []}', '{"contexts.json": ["u"]}'])
-def test_a_folder_of_contexts_that_is_none(index: str | None, tmp_path: Path) -> None:
+def test_contexts_invalid_folder_is_rejected(index: str | None, tmp_path: Path) -> None:
     if index is not None:
         (tmp_path / "contexts.json").write_text(index)
     with pytest.raises(SetupError):
         rdf_json.contexts(str(tmp_path))
 
 
-def test_data_that_looks_like_a_context_is_data() -> None:
+def test_decode_json_ld_context_in_json_literal_is_data() -> None:
     value = {"@type": "@json", "@value": {"@context": "https://example.org/c"}}
     (edge,) = decode(json_ld(**{"at_id": "urn:e:a", "urn:p": value}), JSON).edges
     assert edge.object.datatype == RDF + "JSON" and "example.org" in edge.object.text
 
 
-def test_json_that_means_nothing() -> None:
-    assert "@context" in str(refusal(b'{"name": "x"}', JSON).hint)
+def test_decode_json_ld_without_context_has_hint() -> None:
+    assert "@context" in str(decode_error(b'{"name": "x"}', JSON).hint)
 
 
 # --- Media types -----------------------------------------------------------------------------------------------------
 
 
-def test_media_types() -> None:
+def test_syntax_of_media_types_and_file_suffixes() -> None:
     assert syntax_of("Text/Turtle; charset=utf-8") is Syntax.TURTLE
     assert set(SYNTAXES.values()) == set(Syntax) == set(rdf_decoder._SYNTAXES)
     assert {graph_media_type_of(f"a.b{suffix.upper()}") for suffix in SUFFIXES} == set(SUFFIXES.values())
@@ -436,11 +443,11 @@ def test_media_types() -> None:
 
 
 @pytest.mark.parametrize("media_type", ["application/xml", "application/json", "", "text/n3"])
-def test_other_media_types_are_refused(media_type: str) -> None:
-    problem = refusal(b"", media_type)
+def test_decode_other_media_type_is_rejected(media_type: str) -> None:
+    problem = decode_error(b"", media_type)
     assert "text/turtle" in str(problem.accepted)
 
 
 @given(edges)
-def test_an_edge_by_itself(edge: Edge) -> None:
+def test_decode_single_edge_round_trips(edge: Edge) -> None:
     assert without_members(decode(written_by_pyoxigraph([edge], NT), NT))[0].property == edge.property

@@ -1,4 +1,4 @@
-"""Graphs that are refused are named, beyond each limit too, and what would end the process does not."""
+"""Rejected graphs: places of errors, limits, and input that would crash or exhaust the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphs.rdf.graph_bodies import CELLS, JSON, NQ, NT, TRIG, TTL, XML, json_ld, rdf_xml, refusal
+from tests.graphs.rdf.graph_bodies import CELLS, JSON, NQ, NT, TRIG, TTL, XML, decode_error, json_ld, rdf_xml
 from tidings.errors import DecodeProblem, InputError
 from tidings.graphs.rdf.rdf_decoder import decode, decode_graphs
 from tidings.graphs.rdf.rdf_errors import DEFAULT, MOST, OVER, Limits
@@ -44,13 +44,13 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("media_type", "body", "where"), MALFORMED.values(), ids=MALFORMED)
-def test_malformed(media_type: str, body: bytes, where: str) -> None:
-    problem = refusal(body, media_type)
+def test_decode_malformed_graph_error_has_place(media_type: str, body: bytes, where: str) -> None:
+    problem = decode_error(body, media_type)
     assert where in str(problem.place.describe() if problem.place else problem.where)
 
 
-def test_columns_count_characters() -> None:
-    problem = refusal('<urn:a> <urn:p> "é日\U0001f600" q'.encode(), TTL)
+def test_decode_error_column_counts_characters() -> None:
+    problem = decode_error('<urn:a> <urn:p> "é日\U0001f600" q'.encode(), TTL)
     assert problem.place is not None and problem.place.column == 23
 
 
@@ -62,8 +62,8 @@ WITHOUT_PLACE = {
 
 
 @pytest.mark.parametrize(("media_type", "body", "what"), WITHOUT_PLACE.values(), ids=WITHOUT_PLACE)
-def test_refused_without_a_place(media_type: str, body: bytes, what: str) -> None:
-    assert what in refusal(body, media_type).what
+def test_decode_error_without_place_names_problem(media_type: str, body: bytes, what: str) -> None:
+    assert what in decode_error(body, media_type).what
 
 
 TOKENS = (
@@ -73,8 +73,8 @@ TOKENS = (
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30))
-def test_no_triple_term_gets_past_the_first_look(tokens: list[str]) -> None:
-    """Whatever is made of strings, comments and escapes: none reaches the parser."""
+def test_decode_triple_terms_are_rejected_before_parsing(tokens: list[str]) -> None:
+    """No combination of strings, comments and escapes lets a triple term reach the parser."""
     text = "@prefix e: <urn:e:> . e:a e:p " + "".join(tokens)
     try:
         decode(text.encode(), TTL)
@@ -86,12 +86,12 @@ def test_no_triple_term_gets_past_the_first_look(tokens: list[str]) -> None:
     "written", ["<urn:c> {| <urn:q> 1 |}", "<urn:c> ~ <urn:r>", "<urn:c>~", "<<( <urn:a> <urn:b> 1 )>>"]
 )
 @pytest.mark.parametrize("media_type", [TTL, TRIG])
-def test_what_makes_a_triple_a_term_is_underlined(written: str, media_type: str) -> None:
-    problem = refusal(f"<urn:a> <urn:b> {written} .".encode(), media_type)
+def test_decode_triple_term_error_has_place(written: str, media_type: str) -> None:
+    problem = decode_error(f"<urn:a> <urn:b> {written} .".encode(), media_type)
     assert "triple" in problem.what and "(RDF 1.2)" in problem.what and problem.place is not None
 
 
-def test_the_same_signs_elsewhere_are_harmless() -> None:
+def test_decode_signs_of_triple_terms_elsewhere_are_accepted() -> None:
     text = '@prefix e: <urn:e> . # ~ {| <<\n<http://e/~a> e:\\~b \'~ {| <<\', """<< ~""" .'
     assert [edge.subject.text for edge in decode(text.encode(), TTL).edges] == ["http://e/~a"] * 2
 
@@ -117,33 +117,33 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("limit", BEYOND)
-def test_each_limit_is_named_in_its_refusal(limit: str) -> None:
+def test_decode_beyond_limit_error_names_limit(limit: str) -> None:
     media_type, body, most = BEYOND[limit]
     with pytest.raises(DecodeProblem) as problem:
         decode_graphs(body, media_type, limits=Limits(**{limit: most}))
     assert problem.value.what == OVER[limit][0]
     assert f"at most {most:,} " in str(problem.value.accepted)
     assert f"(the limit {limit})" in str(problem.value.accepted)
-    decode_graphs(body, media_type)  # and nothing else is wrong with it
+    decode_graphs(body, media_type)  # valid within the defaults
 
 
-def test_every_limit_is_tried() -> None:
+def test_limits_all_have_test_case() -> None:
     assert BEYOND.keys() | {"items"} == OVER.keys() == {field.name for field in fields(Limits)}
 
 
-def test_members_count_as_edges() -> None:
-    """A list of n cells, each pointed at, has n * n / 2 members: the limit is what keeps that from being tried."""
+def test_decode_list_members_count_as_edges() -> None:
+    """A list of n cells that are all referenced has n * n / 2 members: the limit prevents computing them."""
     cells = "".join(f"e:{i} rdf:first {i} ; rdf:rest e:{i + 1} . e:x e:p e:{i} ." for i in range(2_000))
-    assert refusal(f"@prefix e: <urn:e:> . {CELLS}{cells}".encode(), TTL).what == OVER["edges"][0]
+    assert decode_error(f"@prefix e: <urn:e:> . {CELLS}{cells}".encode(), TTL).what == OVER["edges"][0]
 
 
 @pytest.mark.parametrize("limit", MOST)
-def test_limits_that_the_parser_cannot_hold(limit: str) -> None:
+def test_limits_above_parser_maximum_are_rejected(limit: str) -> None:
     with pytest.raises(InputError, match="not a limit"):
         Limits(**{limit: MOST[limit] + 1})
 
 
-# --- What would end the process, were it not refused first ----------------------------------------------------------
+# --- Input that would crash the process if it reached the parser ----------------------------------------------------
 
 N = 100_000
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
@@ -200,19 +200,19 @@ for name, (media_type, text, _) in json.load(sys.stdin).items():
 """
 
 
-def test_harmful_publications_are_refused_and_the_process_lives() -> None:
-    """In a process of its own, because without the first look some of these would end it, and the tests with it."""
-    done = subprocess.run(
+def test_decode_harmful_publications_are_rejected_without_crash() -> None:
+    """The test uses a separate process, because some of these would crash it without the checks before parsing."""
+    process = subprocess.run(
         [sys.executable, "-c", CHILD], input=json.dumps(HARMFUL), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-2_000:]
-    said = dict(json.loads(line) for line in done.stdout.splitlines())
-    assert said.keys() == HARMFUL.keys()
-    assert {name: what for name, what in said.items() if HARMFUL[name][2] not in what} == {}
+    assert process.returncode == 0, process.stderr[-2_000:]
+    problems = dict(json.loads(line) for line in process.stdout.splitlines())
+    assert problems.keys() == HARMFUL.keys()
+    assert {name: what for name, what in problems.items() if HARMFUL[name][2] not in what} == {}
 
 
-def test_at_the_limits_the_parser_lives() -> None:
-    """As deep and as many as the defaults allow."""
+def test_decode_graphs_at_limits_are_accepted_without_crash() -> None:
+    """Use the maximum depth and numbers of the defaults."""
     deepest = DEFAULT.depth
     assert decode(b"<urn:a> <urn:p> " + b"[<urn:p> " * deepest + b"1" + b"]" * deepest + b" .", TTL).edges
     terms = DEFAULT.context_terms

@@ -1,4 +1,4 @@
-"""Feeds: every format gives items of one shape; what real feeds get wrong is taken, what is dangerous is not."""
+"""Feeds: all formats give items of one shape; common errors are tolerated, dangerous input is rejected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def json_feed(**item: object) -> bytes:
     return json.dumps(feed).encode()
 
 
-def only(body: bytes, url: str | None = URL) -> Item:
+def parse_only_item(body: bytes, url: str | None = URL) -> Item:
     (item,) = items_of(body, "", url)[1]
     return item
 
@@ -49,9 +49,9 @@ def values(item: Item, name: str) -> list[str]:
     return [edge.object.text for edge in item.graph.edges if edge.property.text == name]
 
 
-# --- One shape -------------------------------------------------------------------------------------------------------
+# --- Items of all formats --------------------------------------------------------------------------------------------
 
-TODAY = {
+SAME_ITEM = {
     "RSS 1.0": f"""<rdf:RDF xmlns:rdf="{RDF}" xmlns="{RSS1}" xmlns:d="{DC}" xmlns:c="{CONTENT}" xmlns:t="{DCTERMS}"
           xmlns:enc="{ENCLOSURE}">
         <channel rdf:about="http://example.org/feed"><title>News</title><link>http://example.org/</link></channel>
@@ -97,8 +97,8 @@ TODAY = {
 }
 
 
-def test_every_format_gives_the_same_graph() -> None:
-    items = {name: only(text.encode()) for name, text in TODAY.items()}
+def test_items_of_every_format_gives_same_graph() -> None:
+    items = {name: parse_only_item(text.encode()) for name, text in SAME_ITEM.items()}
     graphs = {name: frozenset(item.graph.edges) for name, item in items.items()}
     for name, graph in graphs.items():
         assert graph == graphs["Atom"], name
@@ -106,9 +106,9 @@ def test_every_format_gives_the_same_graph() -> None:
     assert {item.published for item in items.values()} == {datetime(2024, 5, 1, 10, tzinfo=UTC)}
 
 
-def test_the_shape() -> None:
+def test_items_of_item_graph_has_all_edges() -> None:
     node, feed = iri("http://example.org/1"), iri("http://example.org/feed")
-    assert set(only(TODAY["RSS 2.0"].encode()).graph.edges) == {
+    assert set(parse_only_item(SAME_ITEM["RSS 2.0"].encode()).graph.edges) == {
         Edge(node, iri(TYPE), iri(RSS1 + "item")),
         Edge(node, iri(RSS1 + "title"), literal("Tom & Jerry")),
         Edge(node, iri(RSS1 + "link"), literal("http://example.org/1")),
@@ -152,8 +152,8 @@ FIGURE_13 = f"""<?xml version="1.0"?>
 </rdf:RDF>"""
 
 
-def test_figure_13() -> None:
-    """As a graph, with the sequence's members, and as a feed of two items; `resource` without rdf: as in the paper."""
+def test_items_of_figure_13_has_two_items() -> None:
+    """Read figure 13 as a graph with members of the sequence and as a feed; `resource` has no rdf:, as in the paper."""
     graph = decode(FIGURE_13.encode(), "application/rdf+xml")
     pages = {edge.object.text for edge in graph.edges if edge.property.text == RDFS + "member"}
     feed, items = items_of(FIGURE_13.encode(), RSS)
@@ -164,7 +164,7 @@ def test_figure_13() -> None:
     assert "On databases" not in str(items[0].graph)
 
 
-def test_what_hangs_on_an_item_of_rss_1_comes_with_it() -> None:
+def test_items_of_rss_1_item_includes_nested_nodes() -> None:
     inner = "<rdf:Description><e:name>Ann</e:name></rdf:Description>"
     items = "".join(f'<item rdf:about="urn:{i}"><e:by>{inner}</e:by></item>' for i in range(2))
     body = f'<rdf:RDF xmlns:rdf="{RDF}" xmlns="{RSS1}" xmlns:e="urn:e:">{items}</rdf:RDF>'.encode()
@@ -174,10 +174,10 @@ def test_what_hangs_on_an_item_of_rss_1_comes_with_it() -> None:
     assert labels == {"b0", "channel"}
 
 
-# --- The feed itself -------------------------------------------------------------------------------------------------
+# --- Properties of feeds ---------------------------------------------------------------------------------------------
 
 
-def test_a_feed_of_rss_2() -> None:
+def test_items_of_rss_2_feed_has_properties() -> None:
     channel = """<link>http://example.org/</link><atom:link rel="self" href="http://example.org/real"/>
       <atom:link rel="hub" href="http://hub.example.org/"/><atom:link rel="hub" href="http://hub.example.net/"/>
       <ttl>90</ttl><language>de</language><description>D</description>
@@ -205,23 +205,23 @@ def test_a_feed_of_rss_2() -> None:
         ("<hour>3</hour><day>Monday</day>", set(), set()),
     ],
 )
-def test_when_a_feed_of_rss_2_should_not_be_asked_for(channel: str, hours: set[int], days: set[int]) -> None:
-    found = items_of(rss("", channel), RSS)[0]
-    assert (found.skip_hours, found.skip_days) == (hours, days)
+def test_items_of_rss_2_feed_has_skip_hours_and_days(channel: str, hours: set[int], days: set[int]) -> None:
+    feed = items_of(rss("", channel), RSS)[0]
+    assert (feed.skip_hours, feed.skip_days) == (hours, days)
 
 
-def test_a_feed_of_atom() -> None:
+def test_items_of_atom_feed_has_properties() -> None:
     feed = '<link href="/"/><link rel="self" href="real"/><link rel="hub" href="http://hub.example.org/"/><updated>2024</updated>'
-    found = items_of(atom("", feed, 'xml:lang="de"'), ATOM, URL)[0]
-    assert (found.link, found.self_link) == ("http://example.org/", "http://example.org/real")
-    assert (found.hubs, found.language, found.updated) == (
+    parsed = items_of(atom("", feed, 'xml:lang="de"'), ATOM, URL)[0]
+    assert (parsed.link, parsed.self_link) == ("http://example.org/", "http://example.org/real")
+    assert (parsed.hubs, parsed.language, parsed.updated) == (
         ("http://hub.example.org/",),
         "de",
         datetime(2024, 1, 1, tzinfo=UTC),
     )
 
 
-def test_a_json_feed() -> None:
+def test_items_of_json_feed_has_properties() -> None:
     body = {"version": "https://jsonfeed.org/version/1", "title": "T", "feed_url": URL, "items": []}
     feed, items = items_of(
         json.dumps(body | {"hubs": [{"type": "WebSub", "url": "http://h.org/"}]}).encode(), JSON
@@ -230,18 +230,16 @@ def test_a_json_feed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period", "often", "expected"), [("hourly", "4", 15), ("daily", "", 1440), ("x", "1", None)]
+    ("period", "frequency", "expected"), [("hourly", "4", 15), ("daily", "", 1440), ("x", "1", None)]
 )
-def test_how_long_a_feed_stays_by_the_syndication_module(
-    period: str, often: str, expected: int | None
-) -> None:
+def test_items_of_syndication_module_gives_ttl(period: str, frequency: str, expected: int | None) -> None:
     head = 'xmlns:s="http://purl.org/rss/1.0/modules/syndication/"'
-    channel = f"<s:updatePeriod>{period}</s:updatePeriod><s:updateFrequency>{often}</s:updateFrequency>"
+    channel = f"<s:updatePeriod>{period}</s:updatePeriod><s:updateFrequency>{frequency}</s:updateFrequency>"
     assert items_of(rss("", channel, head), RSS)[0].ttl == expected
 
 
 @pytest.mark.parametrize("digits", [16, 4_301, 100_000])
-def test_numbers_of_many_digits_are_large_numbers(digits: int) -> None:
+def test_items_of_ttl_with_many_digits_is_large_number(digits: int) -> None:
     many = "9" * digits
     head = 'xmlns:s="http://purl.org/rss/1.0/modules/syndication/"'
     often = f"<s:updatePeriod>hourly</s:updatePeriod><s:updateFrequency>{many}</s:updateFrequency>"
@@ -250,25 +248,25 @@ def test_numbers_of_many_digits_are_large_numbers(digits: int) -> None:
     assert items_of(rss("", f"<ttl>-{many}</ttl>", ""), RSS)[0].ttl is None
 
 
-# --- What real feeds are like ----------------------------------------------------------------------------------------
+# --- Deviations of real feeds ----------------------------------------------------------------------------------------
 
 
-def test_without_guid_the_link_is_the_id_and_without_both_the_content_is() -> None:
-    assert only(rss("<link>http://example.org/1</link>")).id == "http://example.org/1"
-    assert only(rss('<guid isPermaLink="false">7</guid><link>/1</link>')).id == "7"
-    assert only(rss("<title>x</title>")).id.startswith("sha256:")
-    assert only(rss("<title>x</title>")).id != only(rss("<title>y</title>")).id
+def test_items_of_item_without_guid_has_id_of_link_or_content() -> None:
+    assert parse_only_item(rss("<link>http://example.org/1</link>")).id == "http://example.org/1"
+    assert parse_only_item(rss('<guid isPermaLink="false">7</guid><link>/1</link>')).id == "7"
+    assert parse_only_item(rss("<title>x</title>")).id.startswith("sha256:")
+    assert parse_only_item(rss("<title>x</title>")).id != parse_only_item(rss("<title>y</title>")).id
 
 
-def test_a_permanent_guid_is_a_link() -> None:
-    assert only(rss("<guid>http://example.org/1</guid>")).link == "http://example.org/1"
-    assert only(rss('<guid isPermaLink="false">http://example.org/1</guid>')).link is None
-    assert only(rss("<guid>1234</guid>")).link is None
+def test_items_of_permanent_guid_is_link() -> None:
+    assert parse_only_item(rss("<guid>http://example.org/1</guid>")).link == "http://example.org/1"
+    assert parse_only_item(rss('<guid isPermaLink="false">http://example.org/1</guid>')).link is None
+    assert parse_only_item(rss("<guid>1234</guid>")).link is None
 
 
-def test_no_date_and_dates_nobody_understands() -> None:
-    assert only(rss("<title>x</title>")).published is None
-    item = only(rss("<pubDate>next Tuesday</pubDate>"))
+def test_items_of_missing_or_invalid_date_is_not_published_date() -> None:
+    assert parse_only_item(rss("<title>x</title>")).published is None
+    item = parse_only_item(rss("<pubDate>next Tuesday</pubDate>"))
     assert item.published is None
     assert Edge(item.graph.edges[0].subject, iri(DC + "date"), literal("next Tuesday")) in item.graph.edges
 
@@ -286,80 +284,86 @@ DATES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), DATES.items())
-def test_dates(text: str, expected: str) -> None:
+def test_date_term_accepted_formats_give_instant(text: str, expected: str) -> None:
     assert date_term(text) == literal(expected, XSD + "dateTime")
 
 
 @given(st.text(max_size=30) | st.from_regex(r"\w{3}, \d+ \w{3} \d+ \d\d:\d\d [+-]\d{4}", fullmatch=True))
-def test_no_text_is_too_odd_for_a_date(text: str) -> None:
-    found = instant(text)
-    assert found is None or found.tzinfo is UTC
+def test_instant_any_text_is_instant_or_none(text: str) -> None:
+    parsed = instant(text)
+    assert parsed is None or parsed.tzinfo is UTC
 
 
-def test_relative_links() -> None:
-    assert only(rss("<link>/a?b=1&amp;c</link>")).link == "http://example.org/a?b=1&c"
-    assert only(rss("<link>a</link>"), url=None).link == "a"
+def test_items_of_relative_links_are_resolved() -> None:
+    assert parse_only_item(rss("<link>/a?b=1&amp;c</link>")).link == "http://example.org/a?b=1&c"
+    assert parse_only_item(rss("<link>a</link>"), url=None).link == "a"
     assert (
-        only(rss("<link>a</link>", head='xml:base="http://example.net/x/"')).link == "http://example.net/x/a"
+        parse_only_item(rss("<link>a</link>", head='xml:base="http://example.net/x/"')).link
+        == "http://example.net/x/a"
     )
     entry = '<link xml:base="y/" href="z"/>'
-    assert only(atom(entry, attributes='xml:base="http://example.net/x/"')).link == "http://example.net/x/y/z"
-    assert only(rss("<link>http://[</link>")).link == "http://["
+    assert (
+        parse_only_item(atom(entry, attributes='xml:base="http://example.net/x/"')).link
+        == "http://example.net/x/y/z"
+    )
+    assert parse_only_item(rss("<link>http://[</link>")).link == "http://["
 
 
-def test_links_with_a_relative_xml_base_apply_it_once() -> None:
+def test_items_of_relative_xml_base_is_applied_once() -> None:
     entry = '<link xml:base="y/" href="z"/>'
-    assert only(atom(entry, attributes='xml:base="x/"'), url="http://example.org/feed").link == (
+    assert parse_only_item(atom(entry, attributes='xml:base="x/"'), url="http://example.org/feed").link == (
         "http://example.org/x/y/z"
     )
     item = rss("<link>a</link>", head='xml:base="x/"')
-    assert only(item, url="http://example.org/feed").link == "http://example.org/x/a"
+    assert parse_only_item(item, url="http://example.org/feed").link == "http://example.org/x/a"
 
 
-def test_links_keep_an_empty_query_and_fragment() -> None:
-    assert only(rss("<link>a?#</link>")).link == "http://example.org/a?#"
-    assert only(rss("<link>ht\ntp://example.org/a\t b</link>")).link == "http://example.org/a b"
+def test_items_of_links_keep_empty_query_and_fragment() -> None:
+    assert parse_only_item(rss("<link>a?#</link>")).link == "http://example.org/a?#"
+    assert parse_only_item(rss("<link>ht\ntp://example.org/a\t b</link>")).link == "http://example.org/a b"
 
 
-def test_addresses_that_are_no_iris_become_some() -> None:
-    node = only(rss("<link>http://example.org/a b{c}</link>")).graph.edges[0].subject
+def test_items_of_invalid_iris_are_escaped() -> None:
+    node = parse_only_item(rss("<link>http://example.org/a b{c}</link>")).graph.edges[0].subject
     assert node == iri("http://example.org/a%20b%7Bc%7D")
 
 
-def test_names_of_characters_without_a_dtd() -> None:
+def test_items_of_html_entities_without_dtd_are_replaced() -> None:
     title = "<title>a&nbsp;b &eacute; AT&T x&unknown; &amp;nbsp; &lt;</title>"
-    item = only(rss(f"{title}<description><![CDATA[&nbsp;]]></description>"))
+    item = parse_only_item(rss(f"{title}<description><![CDATA[&nbsp;]]></description>"))
     assert item.title == "a\xa0b é AT&T x&unknown; &nbsp; <"
     assert values(item, RSS1 + "description") == ["&nbsp;"]
 
 
-def test_links_with_bare_ampersands() -> None:
+def test_items_of_links_with_bare_ampersands_are_kept() -> None:
     assert (
-        only(rss("<link>http://example.org/?a=1&b=2&copy=3</link>")).link
+        parse_only_item(rss("<link>http://example.org/?a=1&b=2&copy=3</link>")).link
         == "http://example.org/?a=1&b=2&copy=3"
     )
 
 
-def test_xhtml_in_atom() -> None:
+def test_items_of_atom_xhtml_is_serialised_as_html() -> None:
     div = '<h:div xmlns:h="http://www.w3.org/1999/xhtml">a &lt; <h:b>b</h:b><h:br/>c</h:div>'
-    item = only(atom(f'<content type="xhtml">{div}</content><title type="xhtml">{div}</title>'))
+    item = parse_only_item(atom(f'<content type="xhtml">{div}</content><title type="xhtml">{div}</title>'))
     assert values(item, CONTENT + "encoded") == ["a &lt; <b>b</b><br>c"]
     assert item.title == "a < bc"
 
 
-def test_text_in_atom_and_json_feed_is_text() -> None:
-    assert values(only(atom("<content>a &lt;b> c</content>")), CONTENT + "encoded") == ["a &lt;b&gt; c"]
-    item = only(json_feed(id=7, content_text="a <b> c"))
+def test_items_of_text_content_is_escaped() -> None:
+    assert values(parse_only_item(atom("<content>a &lt;b> c</content>")), CONTENT + "encoded") == [
+        "a &lt;b&gt; c"
+    ]
+    item = parse_only_item(json_feed(id=7, content_text="a <b> c"))
     assert (item.id, values(item, CONTENT + "encoded")) == ("7", ["a &lt;b&gt; c"])
 
 
-def test_content_that_is_elsewhere_or_no_text_is_none() -> None:
+def test_items_of_external_or_binary_content_is_absent() -> None:
     for attributes in ('src="http://example.org/x"', 'type="image/png"'):
-        assert values(only(atom(f"<content {attributes}>x</content>")), CONTENT + "encoded") == []
+        assert values(parse_only_item(atom(f"<content {attributes}>x</content>")), CONTENT + "encoded") == []
 
 
-def test_markup_that_somebody_forgot_to_escape() -> None:
-    assert values(only(rss("<description>a <b>b</b> c</description>")), RSS1 + "description") == [
+def test_items_of_unescaped_markup_is_text() -> None:
+    assert values(parse_only_item(rss("<description>a <b>b</b> c</description>")), RSS1 + "description") == [
         "a <b>b</b> c"
     ]
 
@@ -371,37 +375,37 @@ MARKED_UP = f"""<rdf:RDF xmlns:rdf="{RDF}" xmlns="{RSS1}" xmlns:c="{CONTENT}" xm
     <dc:creator><f:Person f:name="Ann"/></dc:creator></item></rdf:RDF>"""
 
 
-def test_rss_1_markup_that_should_have_been_escaped_is_text() -> None:
+def test_items_of_rss_1_unescaped_markup_is_text() -> None:
     feed, (item,) = items_of(MARKED_UP.encode(), RSS)
     assert feed.title == "The <i>news</i>"
     assert values(item, RSS1 + "description") == ["a <b>b</b> c<br>"]
     assert values(item, CONTENT + "encoded") == ["<p>d</p>"]
     assert values(item, DC + "subject") == ["x <b>y</b>"]
-    assert values(item, "urn:f:name") == ["Ann"]  # a node stays one
+    assert values(item, "urn:f:name") == ["Ann"]  # a node remains a node
 
 
-def test_an_xml_declaration_in_a_text_is_text() -> None:
+def test_items_of_xml_declaration_in_text_is_text() -> None:
     inner = "<description><![CDATA[<?xml version='1.0'?><a/>]]></description>"
-    assert values(only(rss(inner)), RSS1 + "description") == ["<?xml version='1.0'?><a/>"]
+    assert values(parse_only_item(rss(inner)), RSS1 + "description") == ["<?xml version='1.0'?><a/>"]
 
 
-def test_prefixes_mean_nothing() -> None:
+def test_items_of_prefixes_are_resolved_to_namespaces() -> None:
     head = f'xmlns:x="{DC}" xmlns:dc="urn:other"'
-    item = only(rss("<x:creator>Ann</x:creator><dc:creator>Bo</dc:creator>", head=head))
+    item = parse_only_item(rss("<x:creator>Ann</x:creator><dc:creator>Bo</dc:creator>", head=head))
     assert values(item, DC + "creator") == ["Ann"]
 
 
-def test_authors_of_atom_are_inherited() -> None:
+def test_items_of_atom_entry_inherits_author_of_feed() -> None:
     feed = "<author><name>Ann</name></author>"
-    assert values(only(atom("", feed)), DC + "creator") == ["Ann"]
-    assert values(only(atom("<author><name>Bo</name></author>", feed)), DC + "creator") == ["Bo"]
+    assert values(parse_only_item(atom("", feed)), DC + "creator") == ["Ann"]
+    assert values(parse_only_item(atom("<author><name>Bo</name></author>", feed)), DC + "creator") == ["Bo"]
 
 
-def test_blanks_before_the_declaration_and_old_encodings() -> None:
+def test_items_of_leading_blanks_and_declared_encodings_are_accepted() -> None:
     text = '\n <?xml version="1.0" encoding="iso-8859-1"?>' + rss("<title>é</title>").decode()
-    assert only(text.encode("latin-1")).title == "é"
+    assert parse_only_item(text.encode("latin-1")).title == "é"
     assert (
-        only(
+        parse_only_item(
             ('<?xml version="1.0" encoding="utf-16"?>' + rss("<title>é</title>").decode()).encode("utf-16")
         ).title
         == "é"
@@ -416,12 +420,12 @@ def test_blanks_before_the_declaration_and_old_encodings() -> None:
     assert "Ün d" in str(items_of(latin.encode("latin-1"), RSS)[1][1].graph)
 
 
-def test_one_entry_by_itself() -> None:
+def test_items_of_single_atom_entry_is_item() -> None:
     body = b'<entry xmlns="http://www.w3.org/2005/Atom"><id>urn:1</id><title>x</title></entry>'
-    assert only(body).id == "urn:1"
+    assert parse_only_item(body).id == "urn:1"
 
 
-# --- What was edited -------------------------------------------------------------------------------------------------
+# --- Hashes of items -------------------------------------------------------------------------------------------------
 
 ITEM = "<guid>1</guid><title>x</title><category>a</category><category>b</category>"
 SAME = {
@@ -433,19 +437,19 @@ SAME = {
 
 
 @pytest.mark.parametrize("body", SAME.values(), ids=SAME)
-def test_what_nobody_edited_has_the_same_hash(body: bytes) -> None:
-    assert only(body).hash == only(rss(ITEM)).hash
+def test_item_hash_unedited_item_is_same(body: bytes) -> None:
+    assert parse_only_item(body).hash == parse_only_item(rss(ITEM)).hash
 
 
 @pytest.mark.parametrize(
     "more", ["<link>/x</link>", "<description>d</description>", "<category>c</category>"]
 )
-def test_what_was_edited_has_another_hash(more: str) -> None:
-    assert only(rss(ITEM + more)).hash != only(rss(ITEM)).hash
-    assert only(rss(ITEM + more)).id == "1"
+def test_item_hash_edited_item_differs(more: str) -> None:
+    assert parse_only_item(rss(ITEM + more)).hash != parse_only_item(rss(ITEM)).hash
+    assert parse_only_item(rss(ITEM + more)).id == "1"
 
 
-# --- An independent reader -------------------------------------------------------------------------------------------
+# --- Comparison with feedparser --------------------------------------------------------------------------------------
 
 words = st.text(st.sampled_from("abcé&<'\"日;#x"), min_size=1, max_size=8)
 addresses = st.sampled_from(["http://example.org/1", "/2?a=1&b=2", "http://example.net/é"])
@@ -474,23 +478,23 @@ def as_atom(title: str, link: str, subjects: list[str], creator: str, moment: da
 
 @pytest.mark.parametrize("write", [as_rss, as_atom])
 @given(words, addresses, st.lists(words, max_size=3, unique=True), words, moments)
-def test_feedparser_reads_the_same(
+def test_items_of_generated_items_agree_with_feedparser(
     write: Callable[..., bytes], title: str, link: str, subjects: list[str], creator: str, moment: datetime
 ) -> None:
     body = write(title, link, subjects, creator, moment)
     headers = {"content-location": URL, "content-type": "application/xml"}
     entry = feedparser.parse(io.BytesIO(body), response_headers=headers, sanitize_html=False).entries[0]
-    item = only(body)
+    item = parse_only_item(body)
     assert (item.id, item.title, item.link) == (entry.id, entry.title, entry.link)
     assert values(item, DC + "subject") == [tag.term for tag in entry.get("tags", [])]
     assert values(item, DC + "creator") == [entry.author]
     assert item.published is not None and item.published.timetuple()[:6] == tuple(entry.published_parsed[:6])
 
 
-# --- What is refused -------------------------------------------------------------------------------------------------
+# --- Rejected feeds --------------------------------------------------------------------------------------------------
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
-REFUSED = {
+REJECTED = {
     "entities": (f'<!DOCTYPE rss [<!ENTITY l0 "x">{LAUGHS}]><rss>&l9;</rss>', "document type"),
     "a page": ("<html><body/></html>", "not a feed"),
     "an HTML page": ("<!DOCTYPE html><html><body><br></body></html>", "not a feed"),
@@ -506,14 +510,14 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "what"), REFUSED.values(), ids=REFUSED)
-def test_refused(text: str, what: str) -> None:
+@pytest.mark.parametrize(("text", "what"), REJECTED.values(), ids=REJECTED)
+def test_items_of_invalid_feed_is_rejected(text: str, what: str) -> None:
     with pytest.raises(DecodeProblem) as problem:
         items_of(text.encode(), RSS)
     assert what in problem.value.what
 
 
-def test_the_path_of_a_wrong_value() -> None:
+def test_items_of_json_feed_error_has_path_of_value() -> None:
     with pytest.raises(DecodeProblem) as problem:
         items_of(json_feed(id="1", title=5), JSON)
     assert problem.value.where == "items[0].title"
@@ -528,14 +532,14 @@ def test_the_path_of_a_wrong_value() -> None:
         (Limits(publication=9), "publication"),
     ],
 )
-def test_limits(limits: Limits, limit: str) -> None:
+def test_items_of_beyond_limit_error_names_limit(limits: Limits, limit: str) -> None:
     body = rss(f"<title>{'x' * 31}</title></item><item>")
     with pytest.raises(DecodeProblem) as problem:
         items_of(body, RSS, limits=limits)
     assert problem.value.what == OVER[limit][0] and f"(the limit {limit})" in str(problem.value.accepted)
 
 
-# --- HTML that leaves ------------------------------------------------------------------------------------------------
+# --- Sanitised HTML --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -549,54 +553,54 @@ def test_limits(limits: Limits, limit: str) -> None:
         ('<p style="position:fixed">x</p>', "<p>x</p>"),
     ],
 )
-def test_html_is_made_harmless(text: str, expected: str) -> None:
+def test_sanitised_removes_dangerous_html(text: str, expected: str) -> None:
     assert sanitised(text) == expected
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<b></p>", "<dd><li>", "<rt>", "<B>", "<a href='http://e.org'><i>"])
-def test_sanitised_html_ends_where_too_many_elements_are_open(tag: str) -> None:
-    """nh3 takes time with the square of their number."""
+def test_sanitised_too_many_open_elements_is_truncated(tag: str) -> None:
+    """The running time of nh3 grows with the square of the number of open elements."""
     assert len(sanitised(tag * 20_000 + "end")) < 100 * MOST_OPEN
     assert sanitised(tag * 20 + "end").count("end") == 1
 
 
-def test_sanitised_html_of_many_closed_elements_is_whole() -> None:
+def test_sanitised_many_closed_elements_are_complete() -> None:
     text = (
         "<table><tbody>" + "<tr><td><b>x</b><br></td></tr>" * 2_000 + "</tbody></table><ul><li>end</li></ul>"
     )
     assert sanitised(text) == text
 
 
-def test_html_is_kept_in_the_graph_as_it_came() -> None:
-    assert values(only(rss("<description>&lt;script>1&lt;/script></description>")), RSS1 + "description") == [
-        "<script>1</script>"
-    ]
+def test_items_of_html_in_graph_is_not_sanitised() -> None:
+    assert values(
+        parse_only_item(rss("<description>&lt;script>1&lt;/script></description>")), RSS1 + "description"
+    ) == ["<script>1</script>"]
 
 
-def left_out(body: bytes) -> dict[str, int]:
+def dropped_parts(body: bytes) -> dict[str, int]:
     return dict(items_of(body, "", URL)[0].left_out)
 
 
-def test_left_out_of_rss_names_extensions_and_domains_of_categories() -> None:
+def test_left_out_rss_names_extensions_and_category_domains() -> None:
     head = 'xmlns:g="urn:g" xmlns:georss="urn:georss" xmlns:a="http://www.w3.org/2005/Atom" ' + MODULES
     item = "<title>t</title><category domain='http://example.org/t'>c</category><category>d</category><g:price>5</g:price>"
     more = "<georss:point>1 2</georss:point><comments>x</comments><a:link rel='related' href='y'/>"
-    assert left_out(rss(f"{item}{more}<dc:creator>Ann</dc:creator>", head=head)) == {
+    assert dropped_parts(rss(f"{item}{more}<dc:creator>Ann</dc:creator>", head=head)) == {
         "category@domain": 1,
         "comments": 1,
         "g:price": 1,
         "georss:point": 1,
         "link rel=related": 1,
     }
-    assert left_out(rss("<title>t</title><guid>1</guid><enclosure url='u'/><pubDate>x</pubDate>")) == {}
+    assert dropped_parts(rss("<title>t</title><guid>1</guid><enclosure url='u'/><pubDate>x</pubDate>")) == {}
 
 
-def test_left_out_of_atom_names_extensions_and_schemes_of_categories() -> None:
+def test_left_out_atom_names_extensions_and_category_schemes() -> None:
     entry = (
         "<id>urn:1</id><title>t</title><thr:in-reply-to ref='urn:0'/><category term='c' scheme='urn:s'/>"
         "<rights>r</rights><content src='x'/><link href='y'/><link rel='replies' href='z'/>"
     )
-    assert left_out(atom(entry, attributes='xmlns:thr="urn:thr"')) == {
+    assert dropped_parts(atom(entry, attributes='xmlns:thr="urn:thr"')) == {
         "category@scheme": 1,
         "content@src": 1,
         "link rel=replies": 1,
@@ -605,11 +609,11 @@ def test_left_out_of_atom_names_extensions_and_schemes_of_categories() -> None:
     }
 
 
-def test_left_out_of_a_json_feed_names_other_keys() -> None:
-    assert left_out(json_feed(id="1", title="t", _podcast={}, image="x")) == {"_podcast": 1, "image": 1}
+def test_left_out_json_feed_names_other_keys() -> None:
+    assert dropped_parts(json_feed(id="1", title="t", _podcast={}, image="x")) == {"_podcast": 1, "image": 1}
 
 
 def test_left_out_is_bounded() -> None:
     many = "".join(f"<g:{'n' * 100}{number}/>" for number in range(50))
-    found = left_out(rss(many, head='xmlns:g="urn:g"'))
-    assert len(found) <= 20 and all(len(name) <= 60 for name in found)
+    dropped = dropped_parts(rss(many, head='xmlns:g="urn:g"'))
+    assert len(dropped) <= 20 and all(len(name) <= 60 for name in dropped)

@@ -8,7 +8,7 @@ from tidings.graphs.syndication.markup import plain_text
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("html", "expected"),
     [
         ("a <b>b</b>&nbsp;&amp; c", "a b & c"),
         ("&#65;&#x42;&#0000000000067;", "ABC"),
@@ -17,5 +17,5 @@ from tidings.graphs.syndication.markup import plain_text
         pytest.param("&#" + "0" * 5_000 + "65;", "A", id="many zeros"),
     ],
 )
-def test_plain_text_reads_references_to_characters(given: str, expected: str) -> None:
-    assert plain_text(given) == expected
+def test_plain_text_replaces_character_references(html: str, expected: str) -> None:
+    assert plain_text(html) == expected

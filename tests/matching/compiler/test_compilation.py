@@ -1,4 +1,4 @@
-"""Plans say what their trees say, and are as small as they can be without thinking about literals."""
+"""Compilation to plans: same matches as trees, minimal clauses, limits, described access paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidings.matching.index.builder.segment_builder import SegmentContent, build
 from tidings.values import Kind
 
 
-def compiled(text: str, schema: EventSchema | None = None) -> Plan:
+def compile_or_skip(text: str, schema: EventSchema | None = None) -> Plan:
     try:
         return compile_text(text, schema)
     except SubscriptionError:
@@ -32,13 +32,13 @@ def compiled(text: str, schema: EventSchema | None = None) -> Plan:
 
 
 @given(texts(), events())
-def test_plan_agrees_with_the_specification(text: str, event: Event) -> None:
-    assert satisfies(compiled(text), event) == matches(parse_and_check(text), event)
+def test_plan_agrees_with_specification(text: str, event: Event) -> None:
+    assert satisfies(compile_or_skip(text), event) == matches(parse_and_check(text), event)
 
 
 @given(schema_texts(), schema_events())
-def test_plan_with_a_schema_agrees_with_the_specification(text: str, event: Event) -> None:
-    assert satisfies(compiled(text, SCHEMA), event) == matches(parse_and_check(text, SCHEMA), event)
+def test_plan_with_schema_agrees_with_specification(text: str, event: Event) -> None:
+    assert satisfies(compile_or_skip(text, SCHEMA), event) == matches(parse_and_check(text, SCHEMA), event)
 
 
 PARTS = [
@@ -59,7 +59,7 @@ conjoined = st.lists(
 
 
 @given(conjoined.map(" and ".join), schema_events())
-def test_compile_text_refuses_only_impossible_texts(text: str, event: Event) -> None:
+def test_compile_text_rejects_only_impossible_texts(text: str, event: Event) -> None:
     try:
         compile_text(text, SCHEMA)
     except CheckProblem as problem:
@@ -68,10 +68,10 @@ def test_compile_text_refuses_only_impossible_texts(text: str, event: Event) -> 
 
 
 def clauses(text: str, schema: EventSchema | None = None) -> list[list[str]]:
-    return [[_shown(test) for test in clause] for clause in compile_text(text, schema).clauses]
+    return [[_show_test(test) for test in clause] for clause in compile_text(text, schema).clauses]
 
 
-def _shown(test: object) -> str:
+def _show_test(test: object) -> str:
     shape, operand = test.shape, test.operand  # type: ignore[attr-defined]
     column = shape.column
     aspect = "" if column.aspect is Aspect.VALUE else f":{column.aspect.name.lower()}"
@@ -104,7 +104,7 @@ def test_compile_text_returns_clauses(text: str, expected: list[list[str]]) -> N
     assert clauses(text) == expected
 
 
-def test_orders_of_domains_are_aspects() -> None:
+def test_compile_text_orders_of_domains_are_aspects() -> None:
     plan = compile_text("category is a 'dining room' and period > 'XVI'", SCHEMA)
     shapes = [test.shape for test in plan.clauses[0]]
     assert [shape.column for shape in shapes] == [
@@ -117,7 +117,7 @@ def test_orders_of_domains_are_aspects() -> None:
     assert [domain.name for domain in plan.domains] == ["categories", "periods"]
 
 
-def test_instants_are_an_aspect() -> None:
+def test_compile_text_instants_are_aspect() -> None:
     (shape,) = (test.shape for test in compile_text("a > '2004-05-31'").clauses[0])
     assert (shape.column, shape.relation, shape.kind) == (
         Column("a", Aspect.INSTANT),
@@ -126,7 +126,7 @@ def test_instants_are_an_aspect() -> None:
     )
 
 
-def test_compile_text_beyond_the_clause_limit_is_refused_at_once() -> None:
+def test_compile_text_beyond_clause_limit_is_rejected_early() -> None:
     pairs = " and ".join(f"(a = {i} or b = {i})" for i in range(9))
     with pytest.raises(TooLarge, match=r"needs 512 clauses; accepted: at most 256"):
         compile_text(pairs)
@@ -135,7 +135,7 @@ def test_compile_text_beyond_the_clause_limit_is_refused_at_once() -> None:
         compile_text(" and ".join(f"(a = {i} or b = {i})" for i in range(300)))
 
 
-REPORTED = [
+ACCESS_PATHS = [
     ("gql", "SELECT ?x WHERE (?x, dcterms:replaces, ?b)", "dcterms:replaces"),
     ("gql", "SELECT ?x WHERE (?x, dc:title, ?t) (?x, dc:date, ?d)", "dc:date"),
     ("gql", "SELECT ?x WHERE (?x, dc:date, ?d) AND ?d != 5", "dc:date"),
@@ -155,15 +155,15 @@ REPORTED = [
 ]
 
 
-@pytest.mark.parametrize(("language", "text", "expected"), REPORTED)
-def test_describe_access_names_what_the_index_chooses(language: str, text: str, expected: str) -> None:
+@pytest.mark.parametrize(("language", "text", "expected"), ACCESS_PATHS)
+def test_describe_access_names_columns_that_index_chooses(language: str, text: str, expected: str) -> None:
     assert describe_access(LANGUAGES[language].compile(Context(text, None))) == expected
     built = build_segment(compile_many([Subscription("s", "ana", language, text)]))
     assert {_chosen_column(built, path) for path in built.access_paths} == set(expected.split(", "))
 
 
 def _chosen_column(built: SegmentContent, path: AccessPath) -> str:
-    """Return the column of an access path, shown as if a plan had only a test of it."""
+    """Return the column of an access path, described as for a plan with one test of it."""
     tests = path.key if path.key is not None else path.cut
     number = path.column if tests is None else int(built.clauses.column[tests[0]])
     if number is None:

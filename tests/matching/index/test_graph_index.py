@@ -1,4 +1,4 @@
-"""Graphs in the index: what it finds is what the definition finds."""
+"""Graphs in the index: it finds the same matches as the specification."""
 
 from __future__ import annotations
 
@@ -30,89 +30,97 @@ WORDS = ("GRAPH", "SIZE_MASK", "VARIABLES_SHIFT", "COUNT_MASK", "ASKED_SHIFT", "
 NAMES = {"AT_CLASS": "AT_CLASS", "BELOW": "BELOW_CLASS", "ABOVE": "ABOVE_CLASS"}
 
 
-def test_pattern_word_constants_equal_those_of_the_compiler() -> None:
+def test_pattern_word_constants_equal_those_of_compiler() -> None:
     assert all(
         getattr(kernel, name) == getattr(pattern_words, name) for name in (*WORDS, "OPERAND", "BEGINS")
     )
-    for number, asked in enumerate(pattern_words.ASKED):
-        assert getattr(kernel, NAMES.get(asked.name, asked.name)) == number
+    for number, kind in enumerate(pattern_words.ASKED):
+        assert getattr(kernel, NAMES.get(kind.name, kind.name)) == number
     assert all(getattr(kernel, each.name) == each for each in (*TermMeaning, *Related))
 
 
-def indexed(given: Sequence[Pattern], *more: Subscription) -> Index:
-    """An index with patterns, each called by its place, in two segments."""
+def index_patterns(queries: Sequence[Pattern], *more: Subscription) -> Index:
+    """Create an index of two segments with patterns, whose ids are their positions."""
     index = Index.create()
-    called = [Subscription(str(i), "ana", "gql", show(pattern)) for i, pattern in enumerate(given)]
-    for some in ([*called[::2], *more], called[1::2]):
-        compiled = compile_many(some)
+    subscriptions = [Subscription(str(i), "ana", "gql", show(pattern)) for i, pattern in enumerate(queries)]
+    for part in ([*subscriptions[::2], *more], subscriptions[1::2]):
+        compiled = compile_many(part)
         assert not compiled.rejects, compiled.rejects
         index.add(compiled)
     return index
 
 
-def atoms_of(index: Index, given: Sequence[Graph], taxonomy: Taxonomy = Taxonomy()) -> Atoms:  # noqa: B008 - frozen
-    return AtomReader(index.graph_paths, taxonomy).atoms(given)
+def atoms_of(index: Index, published: Sequence[Graph], taxonomy: Taxonomy = Taxonomy()) -> Atoms:  # noqa: B008 - frozen
+    return AtomReader(index.graph_paths, taxonomy).atoms(published)
 
 
-def found(index: Index, given: Sequence[Graph], taxonomy: Taxonomy = Taxonomy()) -> set[tuple[int, str]]:  # noqa: B008
-    pairs = list(index.match(atoms_of(index, given, taxonomy)).pairs())
+def matched_pairs(
+    index: Index,
+    published: Sequence[Graph],
+    taxonomy: Taxonomy = Taxonomy(),  # noqa: B008 - frozen
+) -> set[tuple[int, str]]:
+    pairs = list(index.match(atoms_of(index, published, taxonomy)).pairs())
     assert len(pairs) == len(set(pairs)), "a subscription is matched once by a graph"
     return set(pairs)
 
 
-def defined(given: Sequence[Pattern], published: Sequence[Graph], taxonomy: Taxonomy) -> set[tuple[int, str]]:
+def expected_pairs(
+    queries: Sequence[Pattern], published: Sequence[Graph], taxonomy: Taxonomy
+) -> set[tuple[int, str]]:
     return {
         (place, str(number))
         for place, graph in enumerate(published)
-        for number, pattern in enumerate(given)
+        for number, pattern in enumerate(queries)
         if matches(pattern, graph, taxonomy)
     }
 
 
 @given(st.data())
-def test_index_finds_what_the_definition_finds(data: st.DataObject) -> None:
+def test_index_match_agrees_with_specification(data: st.DataObject) -> None:
     published = data.draw(st.lists(graphs, min_size=1, max_size=4))
-    asked = [
+    queries = [
         data.draw(patterns(data.draw(st.sampled_from(published))))
         for _ in range(data.draw(st.integers(1, 12)))
     ]
-    index = indexed(asked)
-    assert found(index, published) == defined(asked, published, Taxonomy())
-    assert found(index, published) == {
+    index = index_patterns(queries)
+    assert matched_pairs(index, published) == expected_pairs(queries, published, Taxonomy())
+    assert matched_pairs(index, published) == {
         (place, str(number))
         for place, explainer in enumerate(map(Explainer, published))
-        for number, pattern in enumerate(asked)
+        for number, pattern in enumerate(queries)
         if explainer.matches(pattern)
     }
     many = published * 20
-    assert found(index, many) == defined(asked, many, Taxonomy())
+    assert matched_pairs(index, many) == expected_pairs(queries, many, Taxonomy())
 
 
 @given(st.data())
-def test_classes_and_implied_properties(data: st.DataObject) -> None:
+def test_index_match_with_taxonomy_agrees_with_specification(data: st.DataObject) -> None:
     taxonomy = data.draw(taxonomies())
     published = data.draw(st.lists(typed_graphs, min_size=1, max_size=3))
     drawn = patterns(data.draw(st.sampled_from(published)), of_classes=True)
-    asked = [data.draw(drawn) for _ in range(data.draw(st.integers(1, 8)))]
-    assert found(indexed(asked), published, taxonomy) == defined(asked, published, taxonomy)
+    queries = [data.draw(drawn) for _ in range(data.draw(st.integers(1, 8)))]
+    assert matched_pairs(index_patterns(queries), published, taxonomy) == expected_pairs(
+        queries, published, taxonomy
+    )
 
 
 @share(3)
 @given(st.data())
-def test_additions_removals_and_merges(data: st.DataObject) -> None:
+def test_index_after_removal_and_compaction_agrees_with_specification(data: st.DataObject) -> None:
     published = data.draw(st.lists(graphs, min_size=1, max_size=3))
-    asked = [data.draw(patterns(data.draw(st.sampled_from(published)))) for _ in range(8)]
+    queries = [data.draw(patterns(data.draw(st.sampled_from(published)))) for _ in range(8)]
     others = [
         Subscription("event", "bo", "predicates", "price > 5"),
         Subscription("document", "bo", "xpath", "//a[b = 'c' and d = 1]"),
     ]
-    index = indexed(asked, *others)
-    gone = data.draw(st.sets(st.integers(0, 7).map(str)))
-    index.remove(gone)
-    expected = {pair for pair in defined(asked, published, Taxonomy()) if pair[1] not in gone}
-    assert found(index, published) == expected
+    index = index_patterns(queries, *others)
+    removed = data.draw(st.sets(st.integers(0, 7).map(str)))
+    index.remove(removed)
+    expected = {pair for pair in expected_pairs(queries, published, Taxonomy()) if pair[1] not in removed}
+    assert matched_pairs(index, published) == expected
     index.compact()
-    assert index.segments == 1 and found(index, published) == expected
+    assert index.segments == 1 and matched_pairs(index, published) == expected
     assert set(index.match([{"price": [7]}]).pairs()) == {(0, "event")}
 
 
@@ -155,26 +163,29 @@ def test_graph_index_compares_values(text: str, value: Term, holds: bool) -> Non
     published = graph((term("s"), "p", value))
     pattern = parse(f"{PREFIX}(?s, ex:p, ?v) AND {text}")
     assert matches(pattern, published) == holds
-    assert found(indexed([pattern]), [published]) == ({(0, "0")} if holds else set())
+    assert matched_pairs(index_patterns([pattern]), [published]) == ({(0, "0")} if holds else set())
 
 
-def test_edges_meet_in_one_node() -> None:
-    """Every test holds of the second graph; only the join tells that no single page has both."""
+def test_index_match_joins_edges_at_common_node() -> None:
+    """All tests hold for the second graph; only the join shows that no single page satisfies both."""
     pattern = parse(f"{PREFIX}(?page, ex:topic, ex:ai) (?page, ex:year, 2005)")
     year = literal("2005", XSD + "integer")
     together = graph((term("one"), "topic", term("ai")), (term("one"), "year", year))
-    apart = graph((term("one"), "topic", term("ai")), (term("two"), "year", year))
-    assert found(indexed([pattern]), [together, apart, apart, together]) == {(0, "0"), (3, "0")}
+    separate = graph((term("one"), "topic", term("ai")), (term("two"), "year", year))
+    assert matched_pairs(index_patterns([pattern]), [together, separate, separate, together]) == {
+        (0, "0"),
+        (3, "0"),
+    }
 
 
-def test_blank_nodes_of_two_graphs_are_two_nodes() -> None:
+def test_index_match_blank_nodes_of_two_graphs_differ() -> None:
     pattern = parse(f"{PREFIX}(?x, ex:knows, ?y) (?y, ex:knows, ?x)")
-    one, other = (graph((blank(a), "knows", blank(b))) for a, b in (("b0", "b1"), ("b1", "b0")))
+    first, second = (graph((blank(a), "knows", blank(b))) for a, b in (("b0", "b1"), ("b1", "b0")))
     both = graph((blank("b0"), "knows", blank("b1")), (blank("b1"), "knows", blank("b0")))
-    assert found(indexed([pattern]), [one, other, both]) == {(2, "0")}
+    assert matched_pairs(index_patterns([pattern]), [first, second, both]) == {(2, "0")}
 
 
-def test_graph_index_with_sufficient_tests_needs_no_join() -> None:
+def test_plan_of_exact_tests_needs_no_join() -> None:
     exact = [plan_of(parse(PREFIX + text)).exact[0] for text in EXACT]
     assert all(exact)
     joined = [plan_of(parse(PREFIX + text)).exact[0] for text in JOINED]
@@ -198,16 +209,16 @@ JOINED = (
 )
 
 
-def test_parts_that_share_nothing_are_not_tried_in_every_combination() -> None:
-    """Twelve parts of forty edges each, and one that fails: 40^12 combinations would not end."""
+def test_index_match_unconnected_parts_are_not_combined() -> None:
+    """Twelve parts of forty edges each, and one without a match: 40^12 combinations would not end."""
     edges = [(term(f"n{number}"), "p", literal(str(number), XSD + "integer")) for number in range(40)]
     parts = " ".join(f"(?a{n}, ex:p, ?b{n})" for n in range(12))
     pattern = parse(f"{PREFIX}{parts} (?x, ex:p, ?y) (?y, ex:p, ?x)")
-    assert found(indexed([pattern]), [graph(*edges)]) == set()
+    assert matched_pairs(index_patterns([pattern]), [graph(*edges)]) == set()
 
 
-def test_terms_are_written_apart() -> None:
-    """What looks alike is not: a literal whose text ends like another's language or datatype."""
+def test_term_text_is_unique() -> None:
+    """For example, the text of a literal may end like the language or datatype of another."""
     terms = [
         literal('a"@en'), literal("a", language="en"), literal("a"), literal("a", XSD + "token"),
         literal(f'a"^^<{XSD}token>'), iri("a"), blank("a"), literal("<a>"), literal("_:a"),
@@ -215,16 +226,16 @@ def test_terms_are_written_apart() -> None:
     assert len({term_text(each) for each in terms}) == len(terms)
 
 
-def test_index_pair_that_reaches_the_step_limit_is_undecided_and_explain_refuses_it() -> None:
-    """Six groups of eight, everybody knows all of the other groups: no seven know each other, but to see that takes
-    hundreds of millions of steps. The index lists the pair as undecided, and so does the definition with its bound.
+def test_index_match_at_step_limit_is_undecided_and_explain_raises() -> None:
+    """Six groups of eight, each person knows all of the other groups: no seven know each other, but proving it takes
+    hundreds of millions of steps. The index lists the pair as undecided, and so does the bounded specification.
     """
     names = "abcdefg"
     pattern = parse(PREFIX + " ".join(f"(?{a}, ex:knows, ?{b})" for a in names for b in names if a < b))
     people = [(group, term(f"n{group}.{number}")) for group in range(6) for number in range(8)]
-    edges = [(one, "knows", other) for a, one in people for b, other in people if a != b]
+    edges = [(person, "knows", other) for a, person in people for b, other in people if a != b]
     published = graph(*edges)
-    index = indexed([pattern])
+    index = index_patterns([pattern])
     matched = index.match(atoms_of(index, [published, graph(edges[0])]))
     assert (len(matched), list(matched.undecided.pairs())) == (0, [(0, "0")])
     with pytest.raises(BudgetExceeded, match="could not be decided"):

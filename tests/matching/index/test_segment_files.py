@@ -1,4 +1,4 @@
-"""What is written beside a segment's arrays: where its ids are, and the clauses it was made from."""
+"""Files of a segment beside its arrays: the table of ids and the clauses; the choice of merges."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ from tidings.matching.index.versions import Marks, Part
 texts = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
-@given(held=st.lists(texts, unique=True, min_size=1, max_size=60), asked=st.lists(texts, max_size=20))
-def test_find_rows_returns_the_rows_of_known_ids(held: list[str], asked: list[str]) -> None:
-    asked = [*asked, *held[::2]]
+@given(stored_ids=st.lists(texts, unique=True, min_size=1, max_size=60), asked=st.lists(texts, max_size=20))
+def test_find_rows_returns_rows_of_known_ids(stored_ids: list[str], asked: list[str]) -> None:
+    asked = [*asked, *stored_ids[::2]]
     with tempfile.TemporaryDirectory() as folder:
-        write_ids(Path(folder), pa.array(held, pa.string()))
-        rows = IdTable(Path(folder), pa.array(held, pa.string())).find_rows(pa.array(asked, pa.string()))
-    assert rows.tolist() == [held.index(id) for id in asked if id in held]
+        write_ids(Path(folder), pa.array(stored_ids, pa.string()))
+        rows = IdTable(Path(folder), pa.array(stored_ids, pa.string())).find_rows(
+            pa.array(asked, pa.string())
+        )
+    assert rows.tolist() == [stored_ids.index(id) for id in asked if id in stored_ids]
 
 
-def test_find_rows_of_a_slice_counts_from_its_start(tmp_path: Path) -> None:
+def test_find_rows_of_slice_counts_from_start(tmp_path: Path) -> None:
     many = pa.array([f"subscription {number}" for number in range(1000)])
     write_ids(tmp_path, many.slice(200, 500))
     table = IdTable(tmp_path, many.slice(200, 500))
@@ -43,22 +45,22 @@ def test_find_rows_of_a_slice_counts_from_its_start(tmp_path: Path) -> None:
     assert table.find_rows(many.slice(690, 20)).tolist() == list(range(490, 500))
 
 
-def told(compiled: Compiled) -> list[list[list[str]]]:
-    """What every subscription asks for, in an order that does not depend on how its clauses are kept."""
+def sorted_clauses(compiled: Compiled) -> list[list[list[str]]]:
+    """Return the clauses of each subscription in an order that does not depend on their storage."""
     return [sorted(sorted(map(repr, clause)) for clause in plan.clauses) for plan in unpack(compiled)]
 
 
-@pytest.mark.parametrize("kept", [lambda compiled: compiled, loosened], ids=["in blocks", "irregular"])
+@pytest.mark.parametrize("arrange", [lambda compiled: compiled, loosened], ids=["in blocks", "irregular"])
 @FEWER
-@given(held=st.lists(plans, min_size=1, max_size=12))
-def test_read_clauses_returns_what_write_clauses_wrote(
-    kept: Callable[[Compiled], Compiled], held: list[Plan]
+@given(stored_plans=st.lists(plans, min_size=1, max_size=12))
+def test_read_clauses_of_write_clauses_is_same(
+    arrange: Callable[[Compiled], Compiled], stored_plans: list[Plan]
 ) -> None:
-    compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
+    compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(stored_plans)})
     with tempfile.TemporaryDirectory() as folder:
-        write_clauses(Path(folder), kept(compiled))
+        write_clauses(Path(folder), arrange(compiled))
         stored = read_clauses(Path(folder))
-        again = Compiled(
+        restored = Compiled(
             compiled.subscriptions,
             tuple(stored.blocks),
             tuple(stored.domains),
@@ -66,29 +68,29 @@ def test_read_clauses_returns_what_write_clauses_wrote(
             stored.irregular,
             stored.twigs,
         )
-        assert told(again) == told(compiled)
+        assert sorted_clauses(restored) == sorted_clauses(compiled)
     assert stored.domains == [ROOMS]
 
 
 @FEWER
-@given(held=st.lists(plans, min_size=1, max_size=12), data=st.data())
-def test_join_irregular_of_selected_clauses_keeps_them(held: list[Plan], data: st.DataObject) -> None:
-    compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
+@given(stored_plans=st.lists(plans, min_size=1, max_size=12), data=st.data())
+def test_join_irregular_of_parts_is_same(stored_plans: list[Plan], data: st.DataObject) -> None:
+    compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(stored_plans)}))
     kept = np.array([data.draw(st.booleans()) for _ in compiled.irregular.rows], bool)
     halves = [take_irregular(compiled.irregular, mask) for mask in (kept, ~kept)]
-    assert told(replace(compiled, irregular=join_irregular(halves))) == told(compiled)
+    assert sorted_clauses(replace(compiled, irregular=join_irregular(halves))) == sorted_clauses(compiled)
 
 
 @FEWER
-@given(held=st.lists(plans, min_size=1, max_size=12), data=st.data())
-def test_take_of_a_block_selects_its_clauses(held: list[Plan], data: st.DataObject) -> None:
-    compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
-    kept = {row for row in range(len(held)) if data.draw(st.booleans())}
+@given(stored_plans=st.lists(plans, min_size=1, max_size=12), data=st.data())
+def test_take_selects_clauses_of_block(stored_plans: list[Plan], data: st.DataObject) -> None:
+    compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(stored_plans)})
+    kept = {row for row in range(len(stored_plans)) if data.draw(st.booleans())}
     blocks = [take(block, np.flatnonzero(np.isin(block.rows, list(kept)))) for block in compiled.blocks]
-    found = unpack(Compiled(compiled.subscriptions, tuple(blocks), compiled.domains, ()))
+    taken_plans = unpack(Compiled(compiled.subscriptions, tuple(blocks), compiled.domains, ()))
     expected = unpack(compiled)
-    assert [plan.clauses for plan in found] == [
-        expected[row].clauses if row in kept else () for row in range(len(held))
+    assert [plan.clauses for plan in taken_plans] == [
+        expected[row].clauses if row in kept else () for row in range(len(stored_plans))
     ]
 
 
@@ -100,7 +102,7 @@ def sizes(parts: list[Part]) -> list[int]:
     return [each.alive for each in parts]
 
 
-def test_choose_merge_leaves_sizes_beyond_the_ratio() -> None:
+def test_choose_merge_leaves_sizes_beyond_ratio() -> None:
     first = 10 * SMALLEST
     rising = [first, (RATIO + 1) * first, (RATIO + 1) ** 2 * first * 2]
     assert choose_merge([part(size) for size in rising]) == []
@@ -122,7 +124,7 @@ def test_choose_merge_rewrites_segments_with_many_dead_rows(more: int, expected:
     assert sizes(choose_merge([part(10_000_000), part(300_000, dead)])) == expected
 
 
-def test_choose_merge_to_leaves_the_requested_number() -> None:
+def test_choose_merge_to_leaves_requested_number() -> None:
     parts = [part(100), part(5), part(1_000_000, 1), part(20, 15)]
     assert sizes(choose_merge_to(parts, 2)) == [20, 5, 100]
     assert sizes(choose_merge_to(parts, 4)) == [1_000_000, 20]

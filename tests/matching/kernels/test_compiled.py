@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: code of another version is not used."""
+"""Cached kernels on disk: code of another version is not used."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ def added(value):
 """
 
 
-def test_compiled_helper_of_another_file_changes_the_kernel_is_compiled_anew(tmp_path: Path) -> None:
+def test_compiled_changed_helper_in_other_file_recompiles_kernel(tmp_path: Path) -> None:
     package = tmp_path / "small"
     package.mkdir()
     source = Path(compiled.__file__).read_text()
     files = {"__init__": "", "compiled": source, "kernel": KERNEL, "helper": HELPER.format(1)}
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
-    called = [sys.executable, "-c", "from small.kernel import run; print(run(5))"]
+    command = [sys.executable, "-c", "from small.kernel import run; print(run(5))"]
 
     def call() -> str:
-        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     assert call() == call() == "6"
     assert list((package / "__pycache__").glob("kernel.run-*.nbi")), "it is cached"

@@ -1,4 +1,4 @@
-"""What changed, and where: of it and of what it refers to strongly, the nearest first."""
+"""Explanations of changes: in a resource and in what it strongly refers to, nearest first."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def touched(uri: str) -> TouchedResources:
     return TouchedResources.of([compare_versions([before], [after])])
 
 
-def test_the_way_is_a_path() -> None:
+def test_explain_change_shows_path_to_changed_property() -> None:
     assert format_reasons(explain_change("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
 
 
-def test_a_circle_has_an_end() -> None:
+def test_explain_change_terminates_on_cycle() -> None:
     circle = chain_of(2) | {"#2": [("next", "#0")]}
     assert format_reasons(explain_change("#1", touched("#1"), circle)) == "size 2 was 1"
 
 
-def test_what_is_far_away_is_not_looked_for() -> None:
+def test_explain_change_limits_visited_resources() -> None:
     far = f"#{MAX_VISITED + 10}"
-    told = format_reasons(explain_change("#0", touched(far), chain_of(MAX_VISITED + 20)))
-    assert told == "it, or something that it refers to, is different"
+    text = format_reasons(explain_change("#0", touched(far), chain_of(MAX_VISITED + 20)))
+    assert text == "the resource, or one that it refers to, has changed"
 
 
-def test_not_all_of_many_are_told() -> None:
+def test_explain_change_limits_reasons() -> None:
     new = tuple(Resource(f"#new{i}", "Node", {}) for i in range(2 * MAX_REASONS))
     strong = {"#0": [("near", each.uri) for each in new]}
     assert len(explain_change("#0", TouchedResources.of([DocumentChanges(new=new)]), strong)) == MAX_REASONS

@@ -1,4 +1,4 @@
-"""Triggering rules in the common index: what it finds is what each rule says by itself."""
+"""The index of triggering rules finds what each rule gives on its own."""
 
 from __future__ import annotations
 
@@ -25,40 +25,43 @@ BY_KIND = {
 
 
 @st.composite
-def rules(draw: st.DrawFn, schema: Schema, given: tuple[Resource, ...]) -> TriggeringRule:
-    """A rule about a class and one of its properties, with a value that some resource has."""
+def rules(draw: st.DrawFn, schema: Schema, resources_in_use: tuple[Resource, ...]) -> TriggeringRule:
+    """Draw a rule about a class and one of its properties, with a value of some resource."""
     cls = draw(st.sampled_from(sorted(schema.classes)))
     values = [
         (each.name, each.kind, value)
         for each in properties_of(schema, cls)
-        for resource in given
+        for resource in resources_in_use
         for value in resource.values.get(each.name, ())
     ]
-    named = [(SUBJECT, None, Ref(resource.uri)) for resource in given]
-    name, kind, value = draw(st.sampled_from([(None, None, None), *named, *values]))
+    references = [(SUBJECT, None, Ref(resource.uri)) for resource in resources_in_use]
+    name, kind, value = draw(st.sampled_from([(None, None, None), *references, *values]))
     if name is None:
         return TriggeringRule(cls)
-    compares = draw(st.sampled_from(BY_KIND[kind]))
+    operator = draw(st.sampled_from(BY_KIND[kind]))
     if isinstance(value, Ref):
-        return TriggeringRule(cls, name, compares, value.uri, is_resource=True)
-    return TriggeringRule(cls, name, compares, value)
+        return TriggeringRule(cls, name, operator, value.uri, is_resource=True)
+    return TriggeringRule(cls, name, operator, value)
 
 
 @given(st.data())
-def test_the_index_finds_what_each_rule_says(data: st.DataObject) -> None:
+def test_satisfied_equals_evaluation_of_each_rule(data: st.DataObject) -> None:
     schema = data.draw(schemas())
-    given = data.draw(resources(schema))
-    asked = data.draw(st.lists(rules(schema, given), min_size=1, max_size=12))
-    first, gone = data.draw(st.integers(0, len(asked))), data.draw(st.sets(st.integers(0, len(asked) - 1)))
-    triggers, numbered = TriggerIndex(schema), dict(enumerate(asked))
+    drawn = data.draw(resources(schema))
+    drawn_rules = data.draw(st.lists(rules(schema, drawn), min_size=1, max_size=12))
+    first, removed = (
+        data.draw(st.integers(0, len(drawn_rules))),
+        data.draw(st.sets(st.integers(0, len(drawn_rules) - 1))),
+    )
+    triggers, numbered = TriggerIndex(schema), dict(enumerate(drawn_rules))
     triggers.add({n: rule for n, rule in numbered.items() if n < first})
     triggers.add({n: rule for n, rule in numbered.items() if n >= first})
-    triggers.remove(gone)
+    triggers.remove(removed)
     expected = {
         (uri, n)
         for n, rule in numbered.items()
-        if n not in gone
-        for uri in evaluate_atomic_rule(rule, given, schema)
+        if n not in removed
+        for uri in evaluate_atomic_rule(rule, drawn, schema)
     }
-    found = list(triggers.satisfied(given))
-    assert set(found) == expected and len(found) == len(expected)
+    actual = list(triggers.satisfied(drawn))
+    assert set(actual) == expected and len(actual) == len(expected)

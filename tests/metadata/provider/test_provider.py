@@ -1,4 +1,4 @@
-"""A provider: whatever is registered, updated and deleted, each rule has the results that its meaning says."""
+"""A provider: after any changes, each rule has the results of its definition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.strategies.metadata import (
     state,
 )
 from tests.support.strategies.rules import programs
-from tidings.errors import Absent, InputError, SetupError, SubscriptionError
+from tidings.errors import InputError, NotFound, SetupError, SubscriptionError
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.rules.semantics import evaluate_rule
 from tidings.metadata.rules.syntax import Rule, format_rule
@@ -42,57 +42,59 @@ NOTHING = FilterOutcome(frozenset(), frozenset(), frozenset())
 LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
 
 
-def take(provider: Provider, step: Step, schema: Schema) -> FilterOutcome:
+def apply_step(provider: Provider, step: Step, schema: Schema) -> FilterOutcome:
     if not isinstance(step, Registered):
         if step.uri in dict(provider.documents()):
             return provider.remove(step.uri).outcome
-        with pytest.raises(Absent):
+        with pytest.raises(NotFound):
             provider.remove(step.uri)
         return NOTHING
     body = document_graph(step.resources, schema).serialize(format="turtle").encode()
     return provider.register(step.uri, body, TURTLE).outcome
 
 
-def expected(history: list[Step], asked: dict[str, Rule], schema: Schema) -> set[tuple[str, str]]:
-    there = state(history).values()
-    return {(name, uri) for name, rule in asked.items() for uri in evaluate_rule(rule, there, schema, asked)}
+def expected(history: list[Step], rules: dict[str, Rule], schema: Schema) -> set[tuple[str, str]]:
+    resources = state(history).values()
+    return {
+        (name, uri) for name, rule in rules.items() for uri in evaluate_rule(rule, resources, schema, rules)
+    }
 
 
 @share(5)
 @given(st.data())
-def test_results_are_what_rules_mean_after_any_history(data: st.DataObject) -> None:
+def test_results_equal_definition_after_any_history(data: st.DataObject) -> None:
     schema = data.draw(schemas())
-    asked, history = data.draw(programs(schema)), data.draw(histories(schema))
-    begin = data.draw(st.integers(0, len(history)))
+    rules, history = data.draw(programs(schema)), data.draw(histories(schema))
+    split = data.draw(st.integers(0, len(history)))
     with tempfile.TemporaryDirectory() as folder, open_store(sqlite_url(Path(folder) / "s.db")) as store:
         provider = Provider(store)
         provider.load_schema(schema_graph(schema).serialize(format="turtle").encode(), TURTLE)
-        for step in history[:begin]:
-            take(provider, step, schema)
-        before = expected(history[:begin], asked, schema)
-        assert provider.add_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana") == before
-        for at, step in enumerate(history[begin:], begin + 1):
-            outcome, now = take(provider, step, schema), expected(history[:at], asked, schema)
+        for step in history[:split]:
+            apply_step(provider, step, schema)
+        before = expected(history[:split], rules, schema)
+        assert provider.add_rules({name: format_rule(rule) for name, rule in rules.items()}, "ana") == before
+        for at, step in enumerate(history[split:], split + 1):
+            outcome, now = apply_step(provider, step, schema), expected(history[:at], rules, schema)
             assert (outcome.entered, outcome.left) == (now - before, before - now)
             assert outcome.changed <= now & before
             before = now
-        held = {(name, each.uri) for name in asked for each in provider.results(name)}
-        assert held == before
+        results = {(name, each.uri) for name in rules for each in provider.results(name)}
+        assert results == before
 
 
 @pytest.fixture
 def provider(tmp_path):
     with open_store(sqlite_url(tmp_path / "s.db")) as store:
-        found = Provider(store)
-        found.load_schema((EXAMPLES / "schema.ttl").read_bytes(), TURTLE)
-        yield found
+        opened = Provider(store)
+        opened.load_schema((EXAMPLES / "schema.ttl").read_bytes(), TURTLE)
+        yield opened
 
 
 def register(provider: Provider, file: str) -> FilterOutcome:
     return provider.register(DOC, (EXAMPLES / file).read_bytes(), "application/rdf+xml").outcome
 
 
-def test_a_change_in_what_is_referred_to_counts(provider):
+def test_register_changed_referenced_resource_updates_results(provider):
     assert provider.add_rules({"large": LARGE}, "ana") == frozenset()
     assert register(provider, "host.rdf").entered == {("large", HOST)}
     assert register(provider, "host.rdf") == NOTHING
@@ -102,12 +104,12 @@ def test_a_change_in_what_is_referred_to_counts(provider):
     assert provider.remove(DOC).outcome.left == frozenset() and provider.documents() == ()
 
 
-def test_what_breaks_the_schema_is_refused_whole(provider):
+def test_register_invalid_document_is_rejected_completely(provider):
     register(provider, "host.rdf")
     body = (EXAMPLES / "host.rdf").read_bytes().replace(b'memory="92"', b'memory="much"')
-    with pytest.raises(MetadataError) as refused:
+    with pytest.raises(MetadataError) as error:
         provider.register(DOC, body, "application/rdf+xml")
-    assert INFO in str(refused.value) and "memory" in str(refused.value)
+    assert INFO in str(error.value) and "memory" in str(error.value)
     assert (
         provider.register(DOC, (EXAMPLES / "host.rdf").read_bytes(), "application/rdf+xml")
         .changes[DOC]
@@ -115,7 +117,7 @@ def test_what_breaks_the_schema_is_refused_whole(provider):
     )
 
 
-def test_rules_may_search_rules(provider):
+def test_add_rules_may_search_other_rules(provider):
     register(provider, "host.rdf")
     texts = {"large": LARGE, "ours": "search large l register l where l.serverHost contains 'passau'"}
     assert provider.add_rules(texts, "ana") == {("large", HOST), ("ours", HOST)}
@@ -126,7 +128,7 @@ def test_rules_may_search_rules(provider):
         provider.results("ours")
 
 
-def test_another_process_may_add_and_remove_rules(provider, tmp_path):
+def test_register_follows_rules_of_other_processes(provider, tmp_path):
     register(provider, "host.rdf")
     with open_store(sqlite_url(tmp_path / "s.db")) as store:
         other = Provider(store)
@@ -137,13 +139,13 @@ def test_another_process_may_add_and_remove_rules(provider, tmp_path):
         assert [each.uri for each in provider.results("all")] == [HOST]
 
 
-def test_a_wrong_rule_is_no_rule(provider):
+def test_add_rules_one_invalid_rule_adds_none(provider):
     with pytest.raises(SubscriptionError, match="memry"):
         provider.add_rules({"good": LARGE, "bad": LARGE.replace("memory", "memry")}, "ana")
     assert provider.rules() == ()
 
 
-def test_a_schema_only_grows(provider):
+def test_load_schema_must_extend_previous_schema(provider):
     body = (EXAMPLES / "schema.ttl").read_text()
     provider.load_schema((body + ":Disk a rdfs:Class .").encode(), TURTLE)
     assert "Disk" in provider.schema.classes
@@ -154,18 +156,18 @@ def test_a_schema_only_grows(provider):
         provider.load_schema(body.encode(), TURTLE)
 
 
-def test_without_a_schema(tmp_path):
+def test_register_without_schema_is_rejected(tmp_path):
     with open_store(sqlite_url(tmp_path / "s.db")) as store, pytest.raises(SetupError, match="no schema"):
         Provider(store).register(DOC, b"", TURTLE)
 
 
-def test_nothing_is_compiled_while_others_wait(tmp_path):
-    """What is compiled on a new machine takes a minute, and in a transaction nobody else could write meanwhile."""
+def test_register_compiles_nothing_within_transaction(tmp_path):
+    """Compiling may take a minute; in a transaction it would block all other writers."""
     program = ROOT / "tests/support/processes/register_document.py"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, program, tmp_path / "s.db"], capture_output=True, text=True, check=True
     )
-    said = json.loads(done.stdout)
-    (began, before), (ended, after) = said["seen"][-2:]
-    assert (said["entered"], began, ended) == (4, "begin", "commit")
-    assert before == after > 0
+    output = json.loads(process.stdout)
+    (first_event, compiled_before), (last_event, compiled_after) = output["seen"][-2:]
+    assert (output["entered"], first_event, last_event) == (4, "begin", "commit")
+    assert compiled_before == compiled_after > 0

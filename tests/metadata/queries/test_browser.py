@@ -1,4 +1,4 @@
-"""Looking around at a provider, and rules for what was picked."""
+"""Browsing the metadata of a provider, and suggesting rules for selected resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.stores.browsable_metadata import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
 from tests.support.strategies.effort import share
 from tests.support.strategies.metadata import document_graph, histories, schema_graph, schemas, state
-from tidings.errors import Absent, InputError, SetupError
+from tidings.errors import InputError, NotFound, SetupError
 from tidings.metadata.provider.provider import DocumentSource, Provider
 from tidings.metadata.queries.browser import Browser, Link, class_tree, suggest_rule, suggest_rule_name
 from tidings.metadata.resources import Ref
@@ -39,8 +39,8 @@ def browser(store: Store) -> Browser:
     return Browser(store)
 
 
-def test_classes_stand_below_each_other_with_counts(browser: Browser) -> None:
-    """Below its second parent, a class stands once more; what is counted in both counts once above."""
+def test_class_tree_shows_hierarchy_with_counts(browser: Browser) -> None:
+    """A class appears below each of its parents; instances of both count once in common ancestors."""
     assert [(depth, cls.name, cls.own, cls.all) for depth, cls in class_tree(browser.classes())] == [
         (0, "Thing", 0, 3),
         (1, "Provider", 0, 3),
@@ -52,7 +52,7 @@ def test_classes_stand_below_each_other_with_counts(browser: Browser) -> None:
     ]
 
 
-def test_instances_page_by_page(browser: Browser) -> None:
+def test_instances_are_paged(browser: Browser) -> None:
     first = browser.instances("Provider", limit=2)
     assert [(each.uri, each.cls) for each in first.found] == [(HOST, "CycleProvider"), (BOTH, "Both")]
     assert (first.of.own, first.of.all, first.more) == (0, 3, BOTH)
@@ -60,7 +60,7 @@ def test_instances_page_by_page(browser: Browser) -> None:
     assert ([each.uri for each in last.found], last.more) == ([DATA], None)
 
 
-def test_references_out_and_in(browser: Browser) -> None:
+def test_resource_shows_references_and_referrers(browser: Browser) -> None:
     seen = browser.resource(HOST)
     assert (seen.resource.uri, seen.document, seen.more) == (HOST, DOC, None)
     assert seen.references == (
@@ -74,7 +74,7 @@ def test_references_out_and_in(browser: Browser) -> None:
     )
 
 
-def test_a_reference_to_another_class_leads_nowhere(browser: Browser) -> None:
+def test_resource_reference_to_wrong_class_is_not_followed(browser: Browser) -> None:
     assert Link("partners", INFO, "Information", WEAK, False) in browser.resource(DATA).references
     first = browser.resource(INFO, limit=1)
     assert first.referrers == (Link("information", HOST, "CycleProvider", STRONG, True),)
@@ -84,7 +84,7 @@ def test_a_reference_to_another_class_leads_nowhere(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("what", [HOST, INFO, "Provider", "CycleProvider", "Information"])
-def test_a_picked_rule_registers_exactly_that(store: Store, what: str) -> None:
+def test_pick_suggested_rule_matches_exactly_selection(store: Store, what: str) -> None:
     browser, provider = Browser(store), Provider(store)
     picked = browser.pick(what)
     entered = {uri for _, uri in provider.add_rules({picked.name: picked.text}, "ana")}
@@ -92,7 +92,7 @@ def test_a_picked_rule_registers_exactly_that(store: Store, what: str) -> None:
     assert entered == ({each.uri for each in browser.instances(what).found} if cls else {what})
 
 
-def test_names_of_picked_rules() -> None:
+def test_suggest_rule_name_is_short_and_printable() -> None:
     assert suggest_rule_name("CycleProvider") == "all-CycleProvider"
     assert suggest_rule_name("CycleProvider", HOST) == "doc.ttl-host"
     assert suggest_rule_name("servers:Disk") == "all-servers-Disk"
@@ -108,7 +108,7 @@ def test_names_of_picked_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [
         ("Provder", "did you mean 'Provider'?"),
         ("provider", "did you mean 'Provider'?"),
@@ -119,15 +119,15 @@ def test_names_of_picked_rules() -> None:
         ("doc.ttl#host", "there is no such resource"),
     ],
 )
-def test_what_is_not_there(browser: Browser, what: str, told: str) -> None:
+def test_lookup_unknown_name_is_rejected_with_hint(browser: Browser, what: str, message: str) -> None:
     for look in (browser.pick, browser.instances if browser.is_class(what) else browser.resource):
-        with pytest.raises(Absent) as refused:
+        with pytest.raises(NotFound) as error:
             look(what)
-        assert told in str(refused.value)
+        assert message in str(error.value)
 
 
 @pytest.mark.parametrize("limit", [0, 1_001])
-def test_no_page(browser: Browser, limit: int) -> None:
+def test_paging_invalid_size_or_cursor_is_rejected(browser: Browser, limit: int) -> None:
     for look in (
         lambda: browser.instances("Thing", limit=limit),
         lambda: browser.resource(HOST, limit=limit),
@@ -138,12 +138,12 @@ def test_no_page(browser: Browser, limit: int) -> None:
         browser.resource(HOST, "partners")
 
 
-def test_without_a_schema(tmp_path: Path) -> None:
+def test_classes_without_schema_is_rejected(tmp_path: Path) -> None:
     with open_store(sqlite_url(tmp_path / "s.db")) as empty, pytest.raises(SetupError):
         Browser(empty).classes()
 
 
-def test_a_ladder_of_diamonds_is_no_long_list(tmp_path: Path) -> None:
+def test_class_tree_nested_diamonds_stay_linear(tmp_path: Path) -> None:
     steps = ":A0 a rdfs:Class .\n" + "".join(
         f":L{i} a rdfs:Class ; rdfs:subClassOf :A{i - 1} . :R{i} a rdfs:Class ; rdfs:subClassOf :A{i - 1} .\n"
         f":A{i} a rdfs:Class ; rdfs:subClassOf :L{i}, :R{i} .\n"
@@ -156,15 +156,15 @@ def test_a_ladder_of_diamonds_is_no_long_list(tmp_path: Path) -> None:
 
 @share(5)
 @given(st.data())
-def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
-    """Every reference is seen from both its ends, and every resource is picked by a rule that reads and checks."""
+def test_browser_shows_any_metadata_consistently(data: st.DataObject) -> None:
+    """Each reference is seen from both ends, and each resource has a valid suggested rule."""
     schema = data.draw(schemas())
-    there = state(data.draw(histories(schema)))
+    resources_by_uri = state(data.draw(histories(schema)))
     with tempfile.TemporaryDirectory() as folder, open_store(sqlite_url(Path(folder) / "s.db")) as store:
         provider = Provider(store)
         provider.load_schema(schema_graph(schema).serialize(format="turtle").encode(), TURTLE)
         by_document: dict[str, list] = {}
-        for uri, resource in there.items():
+        for uri, resource in resources_by_uri.items():
             by_document.setdefault(uri.partition("#")[0], []).append(resource)
         provider.register_many(
             DocumentSource(
@@ -173,20 +173,20 @@ def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
             for uri, resources in by_document.items()
         )
         browser = Browser(store)
-        assert sum(cls.own for cls in browser.classes()) == len(there)
-        out, back = set(), set()
-        for uri, resource in there.items():
+        assert sum(cls.own for cls in browser.classes()) == len(resources_by_uri)
+        outgoing, incoming = set(), set()
+        for uri, resource in resources_by_uri.items():
             seen = browser.resource(uri, limit=1_000)
             assert seen.resource.cls == resource.cls
-            out |= {(uri, each.property, each.uri, each.leads) for each in seen.references}
-            back |= {(each.uri, each.property, uri, each.leads) for each in seen.referrers}
+            outgoing |= {(uri, each.property, each.uri, each.leads) for each in seen.references}
+            incoming |= {(each.uri, each.property, uri, each.leads) for each in seen.referrers}
             assert check_rule(parse_rule(suggest_rule(resource.cls, uri)), schema, {}) == resource.cls
-        said = {
+        references = {
             (uri, name, value.uri)
-            for uri, resource in there.items()
+            for uri, resource in resources_by_uri.items()
             for name, values in resource.values.items()
             for value in values
             if isinstance(value, Ref)
         }
-        assert {each[:3] for each in out} == said
-        assert {each for each in out if each[2] in there} == back
+        assert {each[:3] for each in outgoing} == references
+        assert {each for each in outgoing if each[2] in resources_by_uri} == incoming

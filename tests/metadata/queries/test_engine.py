@@ -1,4 +1,4 @@
-"""Asking a store: a provider's and a repository's, rules by their names, and SPARQL that follows changes."""
+"""Queries to a provider and to a repository: rules by name, and SPARQL after changes."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def store(tmp_path):
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle")
-    return made
+    opened = Provider(store)
+    opened.load_schema((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle")
+    return opened
 
 
 def register(provider: Provider, file: str) -> None:
     provider.register(DOC, (EXAMPLES / file).read_bytes(), "application/rdf+xml")
 
 
-def test_rules_of_a_provider_are_searched_by_name(store: Store, provider: Provider) -> None:
+def test_ask_provider_searches_rules_by_name(store: Store, provider: Provider) -> None:
     queries = QueryEngine.at_provider(store)
     register(provider, "host.rdf")
     provider.add_rules({"large": LARGE, "large2": "search large l register l where l.serverPort > 80"}, "ana")
@@ -50,8 +50,8 @@ def test_rules_of_a_provider_are_searched_by_name(store: Store, provider: Provid
     )
     for name in ("large", "large2", "r/mine", "r/large"):
         assert queries.ask(f'search "{name}" c select c').rows == ((HOST,),), name
-    asked = "search large2 l, ServerInformation s register s where l.serverInformation = s select s.memory"
-    assert queries.ask(asked).rows == ((92,),)
+    query = "search large2 l, ServerInformation s register s where l.serverInformation = s select s.memory"
+    assert queries.ask(query).rows == ((92,),)
     with pytest.raises(CheckProblem, match="no class or rule 'larger'"):
         queries.ask("search larger l")
     register(provider, "host-with-32MB.rdf")
@@ -59,23 +59,23 @@ def test_rules_of_a_provider_are_searched_by_name(store: Store, provider: Provid
     assert queries.ask('search "r/large" c select c').rows == ((HOST,),)
 
 
-def test_sparql_sees_what_changed(store: Store, provider: Provider) -> None:
+def test_sparql_follows_changes_of_documents(store: Store, provider: Provider) -> None:
     queries = QueryEngine.at_provider(store)
-    asked = "SELECT ?m { ?i <http://example.org/servers#memory> ?m }"
-    assert queries.sparql(asked, "text/csv").body == b"m\r\n"
+    query = "SELECT ?m { ?i <http://example.org/servers#memory> ?m }"
+    assert queries.sparql(query, "text/csv").body == b"m\r\n"
     register(provider, "host.rdf")
-    assert queries.sparql(asked, "text/csv").body == b"m\r\n92\r\n"
+    assert queries.sparql(query, "text/csv").body == b"m\r\n92\r\n"
     register(provider, "host-with-32MB.rdf")
-    assert queries.sparql(asked, "text/csv").body == b"m\r\n32\r\n"
+    assert queries.sparql(query, "text/csv").body == b"m\r\n32\r\n"
     provider.remove(DOC)
-    assert queries.sparql(asked, "text/csv").body == b"m\r\n"
+    assert queries.sparql(query, "text/csv").body == b"m\r\n"
 
 
-def test_what_is_referred_to_strongly(store: Store, provider: Provider) -> None:
+def test_referred_returns_strongly_referenced_resources(store: Store, provider: Provider) -> None:
     queries = QueryEngine.at_provider(store)
     register(provider, "host.rdf")
-    found = queries.ask("search CycleProvider c")
-    assert {uri: each.cls for uri, each in queries.referred(found).items()} == {
+    result = queries.ask("search CycleProvider c")
+    assert {uri: each.cls for uri, each in queries.referred(result).items()} == {
         f"{DOC}#info": "ServerInformation"
     }
     assert queries.referred(queries.ask("search ServerInformation s")) == {}
@@ -83,7 +83,7 @@ def test_what_is_referred_to_strongly(store: Store, provider: Provider) -> None:
 
 @pytest.fixture
 def repository(store: Store, provider: Provider, tmp_path: Path):
-    """One that holds what two rules register, and has a document of its own."""
+    """A repository with the results of two rules and a document of its own."""
     register(provider, "host.rdf")
     with Repository(tmp_path / "repository") as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
@@ -97,27 +97,29 @@ MINE = b"""@prefix s: <http://example.org/servers#> .
 <#mine> a s:CycleProvider ; s:serverPort 80 ; s:serverInformation <http://example.org/doc.rdf#info> ."""
 
 
-def test_a_repository_answers_from_what_it_holds(repository: Repository) -> None:
+def test_ask_repository_searches_its_resources(repository: Repository) -> None:
     queries = QueryEngine.at_repository(repository.store)
     mine = Ref("http://example.org/mine.ttl#mine")
     assert queries.ask("search CycleProvider c select c, c.serverInformation.memory").rows == (
         (HOST, 92),
         (mine, 92),
     )
-    # Local ones are in no rule's results, though the text of the rule would find them.
+    # Local resources are in no rule's results, though the text of the rule would match them.
     for name in ("large", "mine"):
         assert queries.ask(f"search {name} c select c").rows == ((HOST,),)
-    found = queries.sparql(
+    result = queries.sparql(
         "SELECT ?c { ?c a <http://example.org/servers#CycleProvider> } ORDER BY ?c", "text/csv"
     )
-    assert found.body.decode().split() == ["c", HOST.uri, mine.uri]
+    assert result.body.decode().split() == ["c", HOST.uri, mine.uri]
     repository.remove_local("http://example.org/mine.ttl")
     assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
     assert b"mine" not in queries.sparql("SELECT * { ?s ?p ?o }").body
 
 
-def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, tmp_path: Path) -> None:
-    """The result of `passau` is here, but what it searches is not."""
+def test_ask_repository_rule_with_unknown_class_is_rejected(
+    store: Store, provider: Provider, tmp_path: Path
+) -> None:
+    """The results of the rule are here, but the rule that it searches is not."""
     provider.add_rules({"large": LARGE}, "ana")
     register(provider, "host.rdf")
     with Repository(tmp_path / "repository") as opened:
@@ -129,7 +131,7 @@ def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, t
             queries.ask("search ours c")
 
 
-def test_without_a_schema(store: Store) -> None:
+def test_ask_without_schema_is_rejected(store: Store) -> None:
     with pytest.raises(SetupError, match="tidings provider schema FILE"):
         QueryEngine.at_provider(store).ask("search CycleProvider c")
     with pytest.raises(SetupError, match="tidings repository"):

@@ -1,4 +1,4 @@
-"""SPARQL over resources: what rdflib finds in the same triples, and what is refused and stopped."""
+"""SPARQL over resources: results of rdflib, unsupported keywords, and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tidings.values import parse_instant
 H = "http://example.org/doc.rdf#"
 S = "http://example.org/servers#"
 P = f"PREFIX s: <{S}> "
-THERE = (
+RESOURCES = (
     Resource(
         f"{H}host",
         "CycleProvider",
@@ -41,7 +41,7 @@ THERE = (
     ),
     Resource(f"{H}info", "ServerInformation", {"memory": (2.5,), "backup": (Ref(f"{H}gone"),)}),
 )
-GRAPH = ResourceGraph(THERE, SCHEMA)
+GRAPH = ResourceGraph(RESOURCES, SCHEMA)
 CROSS = " . ".join(f"?a{n} ?b{n} ?c{n}" for n in range(12))
 
 
@@ -49,7 +49,7 @@ def rows(text: str) -> list[list[str]]:
     return [line.split(",") for line in GRAPH.ask(P + text, CSV).body.decode().split("\r\n")[1:-1]]
 
 
-def test_select() -> None:
+def test_ask_select_returns_rows() -> None:
     assert rows("SELECT ?c { ?c a s:Provider }") == [[f"{H}host"]]
     assert rows("SELECT ?m { ?c s:serverInformation/s:memory ?m FILTER(?m > 2) }") == [["2.5"]]
     assert rows("SELECT ?t { ?c s:tags ?t FILTER CONTAINS(?t, 'as') }") == [["fast"]]
@@ -58,28 +58,28 @@ def test_select() -> None:
     assert rows(f"SELECT ?c {{ ?c s:since ?d FILTER(?d = {instant}) }}") == [[f"{H}host"]]
 
 
-def test_what_is_no_iri_is_left_out() -> None:
-    """The others are asked all the same, and it is said how many are missing."""
+def test_ask_resources_with_invalid_iri_are_left_out_and_counted() -> None:
+    """The other resources are still queried."""
     wrong = Resource(f"{H}a b", "ServerInformation", {"memory": (4,)})
     refers = Resource(f"{H}c", "CycleProvider", {"serverInformation": (Ref(wrong.uri),), "serverPort": (8,)})
-    found = ResourceGraph((*THERE, wrong, refers), SCHEMA).ask(
+    answer = ResourceGraph((*RESOURCES, wrong, refers), SCHEMA).ask(
         f"{P}SELECT ?c ?p {{ ?c ?x ?p FILTER isNumeric(?p) }}", CSV
     )
-    assert sorted(found.body.decode().split("\r\n")[1:-1]) == [f"{H}c,8", f"{H}host,80", f"{H}info,2.5"]
-    assert found.left_out == 2 and GRAPH.ask("ASK {}").left_out == 0
+    assert sorted(answer.body.decode().split("\r\n")[1:-1]) == [f"{H}c,8", f"{H}host,80", f"{H}info,2.5"]
+    assert answer.left_out == 2 and GRAPH.ask("ASK {}").left_out == 0
 
 
-def test_other_forms() -> None:
+def test_ask_supports_ask_construct_and_describe() -> None:
     assert json.loads(GRAPH.ask(P + "ASK { ?c s:open true }").body) == {"head": {}, "boolean": True}
-    made = GRAPH.ask(P + "CONSTRUCT { ?c s:x ?p } WHERE { ?c s:serverPort ?p }")
-    assert made.media_type == "application/n-triples"
-    assert made.body.decode().startswith(f"<{H}host> <{S}x> ")
+    constructed = GRAPH.ask(P + "CONSTRUCT { ?c s:x ?p } WHERE { ?c s:serverPort ?p }")
+    assert constructed.media_type == "application/n-triples"
+    assert constructed.body.decode().startswith(f"<{H}host> <{S}x> ")
     described = rdflib.Graph().parse(data=GRAPH.ask(f"DESCRIBE <{H}info>").body, format="nt")
     assert (rdflib.URIRef(f"{H}info"), RDF.type, rdflib.URIRef(f"{S}ServerInformation")) in described
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("SELECT * { SERVICE <http://example.org/> { ?s ?p ?o } }", "SERVICE is not supported (column 12)"),
         ("SELECT * { service silent ?x { ?s ?p ?o } }", "SERVICE is not supported"),
@@ -103,13 +103,13 @@ def test_other_forms() -> None:
         ("SELECT * FROMNAMED<a:b>{ ?s ?p ?o }", "FROM is not supported"),
     ],
 )
-def test_what_is_refused(text: str, told: str) -> None:
+def test_ask_unsupported_keyword_is_rejected(text: str, message: str) -> None:
     with pytest.raises(NotSupported) as problem:
         GRAPH.ask(text)
-    assert told in str(problem.value)
+    assert message in str(problem.value)
 
 
-def test_words_in_other_places_are_no_keywords() -> None:
+def test_check_sparql_keywords_in_names_and_strings_are_accepted() -> None:
     check_sparql(
         "PREFIX service: <http://example.org/SERVICE#> SELECT ?service { ?service service:load 'SERVICE', "
         '"""a "SERVICE" \' """, \'\'\'FROM\'\'\'@en ; <http://example.org/insert> $from . # SERVICE\n }'
@@ -130,39 +130,39 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6), st.data())
-def test_service_is_found_wherever_it_stands(pieces: list[str], data: st.DataObject) -> None:
+def test_check_sparql_finds_service_at_any_position(pieces: list[str], data: st.DataObject) -> None:
     head = "PREFIX x: <http://example.org/SERVICE#> SELECT * {"
     harmless = " ".join((head, *pieces, "}"))
     pyoxigraph.Store().query(harmless)
     check_sparql(harmless)
     at = data.draw(st.integers(0, len(pieces)))
     word = data.draw(st.sampled_from(("SERVICE", "service", "SerVice", "SERVICE SILENT", "\\u0053ERVICE")))
-    asked = (head, *pieces[:at], f"{word} <http://example.org/> {{ ?s ?p ?o }}", *pieces[at:], "}")
+    query = (head, *pieces[:at], f"{word} <http://example.org/> {{ ?s ?p ?o }}", *pieces[at:], "}")
     with pytest.raises(NotSupported, match="SERVICE"):
-        check_sparql(" ".join(asked))
+        check_sparql(" ".join(query))
 
 
 @pytest.mark.parametrize("piece", ["1.", ".", "-", '"\\', "'\\", '"""\\', "<a", "a:", "service:a ", "#", "?"])
-def test_long_texts_are_read_once(piece: str) -> None:
-    """With a token that is looked for again at each character this would take minutes."""
+def test_ask_long_invalid_query_is_rejected_in_linear_time(piece: str) -> None:
+    """A tokenizer that scans ahead from each character would need minutes."""
     with pytest.raises(SyntaxProblem):
         GRAPH.ask(piece * (MAX_QUERY_LENGTH // len(piece)))
 
 
-def test_an_unknown_prefix_behind_a_long_text() -> None:
+def test_ask_unknown_prefix_after_long_text_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match="a:b"):
         GRAPH.ask(f"SELECT * {{ ?s ?p '{'.' * (MAX_QUERY_LENGTH - 100)}' . ?s a:b ?o }}")
 
 
-def test_a_query_that_does_not_parse() -> None:
+def test_ask_invalid_query_is_rejected_with_position() -> None:
     with pytest.raises(SyntaxProblem, match=r"invalid SPARQL.*\(line 2, column 1\d\)"):
         GRAPH.ask("SELECT *\nWHERE { ?s ?p")
     with pytest.raises(SyntaxProblem, match="too long"):
         GRAPH.ask("SELECT * { ?s ?p ?o } #" + "x" * 200_000)
 
 
-def test_time_answers_and_memory_have_limits() -> None:
-    """Each would take longer than anybody lives."""
+def test_ask_exceeding_time_size_or_memory_is_stopped() -> None:
+    """Without limits, each of these queries would practically never end."""
     with pytest.raises(TooLarge, match="takes too long"):
         GRAPH.ask(f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }}", limits=Limits(seconds=1))
     with pytest.raises(TooLarge, match="too large an answer"):
@@ -172,7 +172,7 @@ def test_time_answers_and_memory_have_limits() -> None:
     assert rows("SELECT ?c { ?c a s:Provider }") == [[f"{H}host"]]
 
 
-def test_nobody_is_asked_even_if_the_words_were_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_service_opens_no_connection_even_without_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparql, "check_sparql", lambda text: None)
     with create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
@@ -185,10 +185,10 @@ def test_nobody_is_asked_even_if_the_words_were_overlooked(monkeypatch: pytest.M
 
 @st.composite
 def patterns(draw: st.DrawFn, schema: Schema) -> str:
-    """Basic graph patterns over a schema: classes, properties in either direction, some of them optional."""
+    """Draw basic graph patterns: classes, properties in either direction, some of them optional."""
     numbers = count(1)
     parts, variables = [], ["?v0"]
-    iris = [each.iri for found in schema.properties.values() for each in found]
+    iris = [property.iri for properties in schema.properties.values() for property in properties]
     for _ in range(draw(st.integers(1, 4))):
         variable = draw(st.sampled_from(variables))
         kind = draw(st.sampled_from(("class", "along", "back", "optional")))
@@ -207,43 +207,46 @@ def patterns(draw: st.DrawFn, schema: Schema) -> str:
 
 @share(2)
 @given(st.data())
-def test_answers_are_those_of_rdflib(data: st.DataObject) -> None:
+def test_ask_random_patterns_give_results_of_rdflib(data: st.DataObject) -> None:
     schema = data.draw(schemas())
-    there = [each for uri in DOCUMENTS[:2] for each in data.draw(resources(schema, uri))]
-    graph = document_graph(there, schema)
-    for each in there:
+    drawn = [each for uri in DOCUMENTS[:2] for each in data.draw(resources(schema, uri))]
+    graph = document_graph(drawn, schema)
+    for each in drawn:
         for above in schema.at_or_above(each.cls):
             graph.add((rdflib.URIRef(each.uri), RDF.type, rdflib.URIRef(schema.classes[above].iri)))
-    ours = ResourceGraph(there, schema)
+    graph_of_resources = ResourceGraph(drawn, schema)
     for _ in range(2):
         text = data.draw(patterns(schema))
-        told = json.loads(ours.ask(text, JSON).body)["results"]["bindings"]
-        found = [
+        bindings = json.loads(graph_of_resources.ask(text, JSON).body)["results"]["bindings"]
+        expected = [
             {str(name): _plain(value) for name, value in row.items()} for row in graph.query(text).bindings
         ]
-        assert _counted([{name: _told(value) for name, value in row.items()} for row in told]) == _counted(
-            found
-        )
+        assert _sorted_rows(
+            [{name: _value_of_json(value) for name, value in row.items()} for row in bindings]
+        ) == _sorted_rows(expected)
 
 
-def _counted(found: list[dict[str, object]]) -> list[str]:
-    return sorted(repr(sorted(row.items())) for row in found)
+def _sorted_rows(rows: list[dict[str, object]]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
 
 
 def _plain(value: rdflib.term.Identifier) -> object:
     if isinstance(value, rdflib.URIRef):
         return f"<{value}>"
-    return _meant(str(value), str(value.datatype))
+    return _value_of_literal(str(value), str(value.datatype))
 
 
-def _told(value: dict[str, str]) -> object:
+def _value_of_json(value: dict[str, str]) -> object:
     if value["type"] == "uri":
         return f"<{value['value']}>"
-    return _meant(value["value"], value.get("datatype", ""))
+    return _value_of_literal(value["value"], value.get("datatype", ""))
 
 
-def _meant(text: str, datatype: str) -> object:
-    """What a literal means: each of the two writes numbers and instants in its own way."""
+def _value_of_literal(text: str, datatype: str) -> object:
+    """Return the value of a literal.
+
+    Both implementations write numbers and instants in their own way.
+    """
     kind = datatype.rpartition("#")[2]
     if kind == "dateTime":
         return parse_instant(text).micros

@@ -1,4 +1,4 @@
-"""Two providers, of which the second one may follow the first."""
+"""Two providers, of which the second may follow the first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.metadata.replication.nodes import Node
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> Node:
+def first_node(tmp_path: Path) -> Node:
     return Node(tmp_path / "one")
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Node:
+def second_node(tmp_path: Path) -> Node:
     return Node(tmp_path / "two")

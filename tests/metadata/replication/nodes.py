@@ -1,4 +1,4 @@
-"""Providers on real servers, each with a store of its own, that can be started again at the same address."""
+"""Providers on real servers, each with its own store, that restart at the same address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGE = 3
 
 
 def host(memory: int) -> bytes:
-    """A document about a server with so much memory."""
+    """Return a document about a server with the given memory."""
     return (EXAMPLES / "host.rdf").read_bytes().replace(b'memory="92"', f'memory="{memory}"'.encode())
 
 
@@ -39,7 +39,7 @@ def uri(number: int) -> str:
 
 @dataclass
 class Node:
-    """A provider: its folder, its address, and whom to ask while it runs."""
+    """A provider: its folder and its address."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -59,25 +59,27 @@ class Node:
             yield store
 
     @contextmanager
-    def runs(
+    def run(
         self, follow: str | None = None, log: str | None = None, token: str | None = None
-    ) -> Iterator[Asked]:
+    ) -> Iterator[RunningProvider]:
         """Serve the provider, and follow another one if it should, or did before."""
         with self.store() as store, ExitStack() as stack:
             provider = Provider(store)
-            found = open_log(store, provider, follow, log)
-            loop = stack.enter_context(FollowWorker(store, provider, found, PAGE)) if found else None
-            api = build_provider_api(store, TrustPolicy(token), loop)
+            opened_log = open_log(store, provider, follow, log)
+            worker = (
+                stack.enter_context(FollowWorker(store, provider, opened_log, PAGE)) if opened_log else None
+            )
+            api = build_provider_api(store, TrustPolicy(token), worker)
             address = stack.enter_context(served(api.router, self.port, at_end=[api.news.end]))
             client: AbstractContextManager[httpx.Client] = httpx.Client(
                 base_url=address, trust_env=False, timeout=60
             )
-            yield Asked(stack.enter_context(client))
+            yield RunningProvider(stack.enter_context(client))
 
 
 @dataclass
-class Asked:
-    """A provider that runs."""
+class RunningProvider:
+    """A running provider."""
 
     client: httpx.Client
 
@@ -93,22 +95,25 @@ class Asked:
         return self.client.put("/metadata/schema", content=SCHEMA, headers=TURTLE)
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.get("/metadata/status").json()
-        return found
+        status: dict[str, Any] = self.client.get("/metadata/status").json()
+        return status
 
     def documents(self) -> list[str]:
         return [each["uri"] for each in self.client.get("/metadata/documents").json()]
 
-    def reaches(self, position: int) -> None:
-        """Wait until the provider has applied the log up to a position; after a snapshot its log begins later."""
-        asked = {"after": position - 1, "wait": 30}
-        while (answer := self.client.get("/metadata/log", params=asked)).status_code != 410:
+    def wait_for(self, position: int) -> None:
+        """Wait until the provider has applied the log up to a position.
+
+        After a snapshot, its log begins later.
+        """
+        parameters = {"after": position - 1, "wait": 30}
+        while (answer := self.client.get("/metadata/log", params=parameters)).status_code != 410:
             if answer.json()["entries"]:
                 return
 
 
-def everything(store: Store) -> dict[str, Any]:
-    """All that has to be the same at equal positions."""
+def replicated_state(store: Store) -> dict[str, Any]:
+    """Return all that must be the same at equal positions."""
     file = store.metadata.schema()
     return {
         "position": store.metadata.position(),

@@ -1,4 +1,4 @@
-"""A repository and its provider's schema, and who is followed when one cannot be."""
+"""A repository and the schema of its provider, and failover between links."""
 
 from __future__ import annotations
 
@@ -52,47 +52,47 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
 
 
 def sync(repository: Repository, *stores: Store, rules: str = f"all: {ALL}") -> list[SyncEvent]:
-    heard: list[SyncEvent] = []
+    events: list[SyncEvent] = []
     links = [DirectLink(each, "passau") for each in stores]
-    Synchronizer(repository.store, links, RuleFile(rules), heard.append).once()
-    return heard
+    Synchronizer(repository.store, links, RuleFile(rules), events.append).once()
+    return events
 
 
-def test_a_schema_that_grows_comes_with_what_needs_it(store: Store, repository: Repository) -> None:
+def test_sync_extended_schema_arrives_with_its_resources(store: Store, repository: Repository) -> None:
     sync(repository, store)
     repository.register_local("http://example.org/mine.rdf", body("host.rdf"), RDF_XML)
     Provider(store).load_schema(SCHEMA.body + MORE, TURTLE)
     Provider(store).register(DOC, WITH_DISK, TURTLE)
-    assert [type(news) for news in sync(repository, store)] == [Connected, Followed]
+    assert [type(event) for event in sync(repository, store)] == [Connected, Followed]
     assert [each.uri for each in repository.cache.of_class("Disk")] == [f"{HOST}/disk"]
     assert repository.why(f"{HOST}/disk").referred == (HOST,)
-    assert len(repository.cache.of_class("ServerInformation")) == 1, "only the local one is left"
+    assert len(repository.cache.of_class("ServerInformation")) == 1, "only the local one remains"
     repository.register_local("http://example.org/mine.rdf", WITH_DISK, TURTLE)
     assert len(repository.cache.of_class("Disk")) == 2
 
 
-def test_a_schema_that_a_local_document_does_not_fit_is_refused(
+def test_sync_schema_conflicting_with_local_document_is_rejected(
     store: Store, repository: Repository, tmp_path: Path
 ) -> None:
-    """A provider that was restored may know less than before."""
+    """A provider that was restored may have an older schema."""
     sync(repository, store)
     repository.register_local(DOC, body("host.rdf").replace(b"600", b"700"), RDF_XML)
-    held, version = repository.cache.resources(), repository.cache.version()
+    resources, version = repository.cache.resources(), repository.cache.version()
     with open_store(sqlite_url(tmp_path / "other.db")) as other:
         Provider(other).load_schema(SCHEMA.body.replace(b":cpu ", b":speed "), TURTLE)
         for number in range(5):
             Provider(other).register(f"http://example.org/{number}.rdf", b"", TURTLE)
-        with pytest.raises(SchemaError, match="tidings repository remove") as refused:
+        with pytest.raises(SchemaError, match="tidings repository remove") as error:
             sync(repository, other)
-        assert DOC in str(refused.value)
-        assert (repository.cache.resources(), repository.cache.version()) == (held, version)
+        assert DOC in str(error.value)
+        assert (repository.cache.resources(), repository.cache.version()) == (resources, version)
         assert repository.remove_local(DOC)
         sync(repository, other)
         assert repository.cache.resources() == () and "speed" in repository.cache.schema().properties
 
 
-class Failing(DirectLink):
-    """A link on which everything goes wrong after so many change sets, or at once."""
+class FailingLink(DirectLink):
+    """A link that fails after a number of change sets, or immediately."""
 
     def __init__(self, store: Store, name: str, good: int) -> None:
         super().__init__(store, "passau")
@@ -112,19 +112,21 @@ class Failing(DirectLink):
             raise Unreachable("nobody there", where=self.name)
 
 
-def test_the_next_one_is_tried_at_once_and_all_of_them_later(store: Store, repository: Repository) -> None:
-    heard: list[SyncEvent] = []
+def test_sync_failed_link_tries_next_at_once_then_backs_off(store: Store, repository: Repository) -> None:
+    events: list[SyncEvent] = []
 
-    def hear(news: SyncEvent) -> None:
-        heard.append(news)
-        if len([each for each in heard if isinstance(each, CutOff)]) == 5:
-            syncing.stop()
+    def record_event(event: SyncEvent) -> None:
+        events.append(event)
+        if len([each for each in events if isinstance(each, CutOff)]) == 5:
+            synchronizer.stop()
 
-    links = [Failing(store, "one", 0), Failing(store, "two", 3)]
-    syncing = Synchronizer(repository.store, links, RuleFile(f"all: {ALL}"), hear)
-    syncing.run()
-    told = [(type(each), each.link, each.retry > 0 if isinstance(each, CutOff) else None) for each in heard]
-    assert told == [
+    links = [FailingLink(store, "one", 0), FailingLink(store, "two", 3)]
+    synchronizer = Synchronizer(repository.store, links, RuleFile(f"all: {ALL}"), record_event)
+    synchronizer.run()
+    outcomes = [
+        (type(each), each.link, each.retry > 0 if isinstance(each, CutOff) else None) for each in events
+    ]
+    assert outcomes == [
         (CutOff, "one", False),
         (Refreshed, "two", None),
         (CutOff, "two", False),
@@ -135,26 +137,26 @@ def test_the_next_one_is_tried_at_once_and_all_of_them_later(store: Store, repos
     assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]
 
 
-class Turning(DirectLink):
-    """An address with two providers behind it, which answer in turn."""
+class AlternatingLink(DirectLink):
+    """An address with two providers behind it that answer in turn."""
 
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
-        told = super().changes(after, limit, 0)
-        return replace(told, provider="m-another") if limit > 1 else told
+        changes = super().changes(after, limit, 0)
+        return replace(changes, provider="m-another") if limit > 1 else changes
 
 
-def test_an_address_with_several_providers_is_not_asked_for_ever(
+def test_sync_alternating_providers_behind_one_address_is_rejected(
     store: Store, repository: Repository
 ) -> None:
-    syncing = Synchronizer(repository.store, [Turning(store, "passau")], RuleFile(f"all: {ALL}"))
+    synchronizer = Synchronizer(repository.store, [AlternatingLink(store, "passau")], RuleFile(f"all: {ALL}"))
     with pytest.raises(Unreachable, match="does not stay the same"):
-        syncing.once()
+        synchronizer.once()
 
 
-def test_who_was_left_is_forgotten_when_asked(store: Store, repository: Repository) -> None:
+def test_forget_deletes_rules_and_next_sync_starts_anew(store: Store, repository: Repository) -> None:
     sync(repository, store)
     DirectLink(store, "passau").forget()
     assert Provider(store).rules() == () and store.notifications.read("passau") == []
-    news = sync(repository, store)
-    assert isinstance(news[0], Refreshed) and "the rules have changed" in news[0].because
+    events = sync(repository, store)
+    assert isinstance(events[0], Refreshed) and "the rules have changed" in events[0].because
     assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]

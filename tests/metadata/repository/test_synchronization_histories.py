@@ -1,4 +1,4 @@
-"""A repository beside providers, through any history: in the end it has what rules mean, and what belongs to that."""
+"""Random histories of a repository and two providers: its contents equal the definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.strategies.metadata import DOCUMENTS, document_graph, schema_
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.repository.links import DirectLink
 from tidings.metadata.repository.repository import Repository
-from tidings.metadata.repository.synchronization import Behind, Synchronizer
+from tidings.metadata.repository.synchronization import ProviderBehind, Synchronizer
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.rule_files import RuleFile
 from tidings.metadata.rules.rule_parser import parse_rule
@@ -27,7 +27,7 @@ from tidings.store.store import Store, open_store
 
 TURTLE = "text/turtle"
 SEEDED = (Phase.explicit, Phase.reuse, Phase.generate)
-"""A seed that fails is reported as it is: there is no smaller one."""
+"""A failing seed is reported as it is, because seeds cannot be shrunk."""
 RULES = (
     "large: search Host h register h where h.size > 1",
     "whole: search Host h register h where h.parts?.size = 0",
@@ -39,16 +39,16 @@ RULES = (
 )
 
 
-def written(resources: tuple[Resource, ...]) -> bytes:
+def serialize(resources: tuple[Resource, ...]) -> bytes:
     return document_graph(resources, SCHEMA).serialize(format="turtle").encode()
 
 
 class World:
-    """Two providers, of which one leads, and a repository."""
+    """Two providers, of which one follows the other, and a repository."""
 
     def __init__(self, folder: Path, stack: ExitStack, chance: Random) -> None:
         self.folder, self.stack, self.chance = folder, stack, chance
-        self.leader, self.follower = self.opened("leader"), self.opened("follower")
+        self.leader, self.follower = self.open_named("leader"), self.open_named("follower")
         self.follower.replication.follow("http://leader.example.org")
         self.repository = stack.enter_context(Repository(folder / "repository"))
         self.repository.store.repository.name("cache")
@@ -58,39 +58,41 @@ class World:
         self.change_rules()
         self.sync(self.leader)
 
-    def opened(self, name: str) -> Store:
+    def open_named(self, name: str) -> Store:
         return self.stack.enter_context(open_store(sqlite_url(self.folder / f"{name}.db")))
 
     def catch_up(self) -> None:
-        """The follower has all that the leader has."""
+        """Apply all entries of the leader at the follower."""
         entries = self.leader.metadata.log.read(self.follower.metadata.position(), 1_000)
         Provider(self.follower).apply(entries)
 
     def document(self) -> tuple[Resource, ...]:
-        """Without references in it that lead to a wrong class: those are refused."""
+        """Generate a document without references to a wrong class, which would be rejected."""
         uri = self.chance.choice(DOCUMENTS)
-        made = made_by(self.chance, uri)
-        hosts = {each.uri for each in made if each.cls != "Disk"}
-        infos = {each.uri for each in made if each.cls == "Info"}
-        right = {"parts": hosts, "near": hosts, "info": infos}
+        resources = made_by(self.chance, uri)
+        hosts = {each.uri for each in resources if each.cls != "Disk"}
+        infos = {each.uri for each in resources if each.cls == "Info"}
+        allowed = {"parts": hosts, "near": hosts, "info": infos}
 
-        def kept(each: Resource) -> Resource:
-            values = {
+        def keep_allowed(each: Resource) -> Resource:
+            property_values = {
                 name: tuple(
                     value
-                    for value in found
-                    if name == "size" or value.uri.partition("#")[0] != uri or value.uri in right[name]
+                    for value in values
+                    if name == "size" or value.uri.partition("#")[0] != uri or value.uri in allowed[name]
                 )
-                for name, found in each.values.items()
+                for name, values in each.values.items()
             }
-            return Resource(each.uri, each.cls, {name: found for name, found in values.items() if found})
+            return Resource(
+                each.uri, each.cls, {name: values for name, values in property_values.items() if values}
+            )
 
-        return tuple(kept(each) for each in made)
+        return tuple(keep_allowed(each) for each in resources)
 
     def register(self) -> None:
-        uri, made = self.chance.choice(DOCUMENTS), self.document()
-        if made and self.chance.random() < 0.8:
-            Provider(self.leader).register(made[0].uri.partition("#")[0], written(made), TURTLE)
+        uri, resources = self.chance.choice(DOCUMENTS), self.document()
+        if resources and self.chance.random() < 0.8:
+            Provider(self.leader).register(resources[0].uri.partition("#")[0], serialize(resources), TURTLE)
         elif uri in dict(Provider(self.leader).documents()):
             Provider(self.leader).remove(uri)
 
@@ -99,10 +101,10 @@ class World:
         self.rules = RuleFile("\n".join({line.partition(":")[0]: line for line in chosen}.values()))
 
     def change_local(self) -> None:
-        made = self.document()
-        if made and self.chance.random() < 0.5:
-            uri = made[0].uri.partition("#")[0]
-            self.repository.register_local(uri, written(made), TURTLE)
+        resources = self.document()
+        if resources and self.chance.random() < 0.5:
+            uri = resources[0].uri.partition("#")[0]
+            self.repository.register_local(uri, serialize(resources), TURTLE)
             self.local.add(uri)
         else:
             uri = self.chance.choice(DOCUMENTS)
@@ -110,22 +112,22 @@ class World:
             self.local.discard(uri)
 
     def restore(self) -> None:
-        """The leader loses what it was told in between; the follower begins anew."""
+        """Restore the leader from its backup; the follower starts anew."""
         self.leader.close(), self.follower.close()
-        now, kept = self.folder / "leader.db", self.folder / "kept.db"
+        current, backup = self.folder / "leader.db", self.folder / "kept.db"
         for suffix in ("-wal", "-shm"):
-            now.with_name(f"leader.db{suffix}").unlink(missing_ok=True)
-        shutil.copy(kept, now)
-        self.leader = self.opened("leader")
-        self.follower = self.opened(f"follower{self.chance.random()}")
+            current.with_name(f"leader.db{suffix}").unlink(missing_ok=True)
+        shutil.copy(backup, current)
+        self.leader = self.open_named("leader")
+        self.follower = self.open_named(f"follower{self.chance.random()}")
 
     def keep(self) -> None:
         self.leader.close()
         shutil.copy(self.folder / "leader.db", self.folder / "kept.db")
-        self.leader = self.opened("leader")
+        self.leader = self.open_named("leader")
 
     def sync(self, first: Store) -> None:
-        """Through one of the providers; then what it has is what it should have by that one's metadata."""
+        """Synchronize with one provider, and compare the result with the definition."""
         links, batch = [DirectLink(first, "cache")], self.chance.choice((1, 2, 5, 1_000))
         Synchronizer(self.repository.store, links, self.rules, batch=batch).once()
         every = {
@@ -133,14 +135,17 @@ class World:
         }
         trees = {name: parse_rule(text) for name, text in self.rules.texts.items()}
         members = {name: evaluate_rule(tree, every.values(), SCHEMA, trees) for name, tree in trees.items()}
-        others = without(every, self.local)
-        held = {each.uri: each for each in self.repository.cache.resources()}
-        wanted = by_definition({uri for uris in members.values() for uri in uris}, others, SCHEMA)
-        assert without(held, self.local) == wanted
+        remote = without(every, self.local)
+        actual = {each.uri: each for each in self.repository.cache.resources()}
+        expected = by_definition({uri for uris in members.values() for uri in uris}, remote, SCHEMA)
+        assert without(actual, self.local) == expected
         assert self.repository.store.repository.rules() == self.rules.texts
         for name, uris in members.items():
-            found = {each.uri for each in self.repository.cache.members(name)}
-            assert found - held.keys() == set() and found & others.keys() == uris & others.keys()
+            actual_members = {each.uri for each in self.repository.cache.members(name)}
+            assert (
+                actual_members - actual.keys() == set()
+                and actual_members & remote.keys() == uris & remote.keys()
+            )
 
     def sync_through_any(self) -> None:
         if self.chance.random() < 0.6:
@@ -151,15 +156,15 @@ class World:
         before = self.repository.cache.version()
         try:
             self.sync(self.follower)
-        except Behind:
+        except ProviderBehind:
             assert self.repository.cache.version() == before
         else:
-            raise AssertionError("it went back")
+            raise AssertionError("the repository went back")
 
 
 @share(10, phases=SEEDED)
 @given(st.integers(0, 2**32))
-def test_it_is_what_a_full_recomputation_gives(seed: int) -> None:
+def test_sync_random_history_equals_recomputation(seed: int) -> None:
     chance = Random(seed)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         world = World(Path(folder), stack, chance)
@@ -172,8 +177,8 @@ def test_it_is_what_a_full_recomputation_gives(seed: int) -> None:
 
 @share(10, phases=SEEDED)
 @given(st.integers(0, 2**32))
-def test_a_provider_that_was_restored_counts(seed: int) -> None:
-    """The leader is put back to what it was; it may have got further since than the repository ever was."""
+def test_sync_restored_provider_replaces_contents(seed: int) -> None:
+    """The leader is restored from a backup, and may get beyond the repository's position again."""
     chance = Random(seed)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         world = World(Path(folder), stack, chance)

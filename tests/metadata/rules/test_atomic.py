@@ -1,4 +1,4 @@
-"""Rules taken apart: normal rules, and the atomic rules they become."""
+"""Decomposition of rules: normal rules, and the atomic rules that they become."""
 
 from __future__ import annotations
 
@@ -50,74 +50,80 @@ NORMAL = [
 
 
 @pytest.mark.parametrize(("text", "expected"), [(text, rest) for text, *rest in NORMAL])
-def test_normal_rules(text: str, expected: list[str]) -> None:
+def test_normalize_rule_gives_normal_rules(text: str, expected: list[str]) -> None:
     assert [format_rule(each) for each in normalize_rule(rule(text), SCHEMA, {})] == expected
 
 
-def one(text: str, **named: tuple[AtomicRule, ...]) -> AtomicRule:
-    types = {name: registered_class(atomics[0]) for name, atomics in named.items()}
-    (found,) = decompose(rule(text, **types), SCHEMA, named)
-    return found
+def decompose_single(text: str, **rules_by_name: tuple[AtomicRule, ...]) -> AtomicRule:
+    types = {name: registered_class(atomics[0]) for name, atomics in rules_by_name.items()}
+    (atomic,) = decompose(rule(text, **types), SCHEMA, rules_by_name)
+    return atomic
 
 
-def test_the_kinds_of_triggering_rules() -> None:
+def test_decompose_gives_each_kind_of_triggering_rule() -> None:
     """OID, COMP and the one without a condition: figure 10, section 3.3.1."""
-    assert one("search CycleProvider c register c") == TriggeringRule("CycleProvider")
-    assert one("search CycleProvider c register c where c.synthValue > 5") == TriggeringRule(
+    assert decompose_single("search CycleProvider c register c") == TriggeringRule("CycleProvider")
+    assert decompose_single("search CycleProvider c register c where c.synthValue > 5") == TriggeringRule(
         "CycleProvider", "synthValue", Operator.GREATER, 5
     )
     for uri in ("<doc.rdf#host>", "'doc.rdf#host'"):
-        assert one(f"search CycleProvider c register c where c = {uri}") == TriggeringRule(
+        assert decompose_single(f"search CycleProvider c register c where c = {uri}") == TriggeringRule(
             "CycleProvider", SUBJECT, Operator.EQUAL, "doc.rdf#host", is_resource=True
         )
 
 
-def test_equal_rules_are_equal_whatever_variables_are_called() -> None:
-    assert one(
+def test_decompose_ignores_names_of_variables() -> None:
+    assert decompose_single(
         "search Provider p, ServerInformation s register p where p.serverInformation = s and s.cpu > 5"
-    ) == one("search ServerInformation p, Provider x register x where p.cpu > 5 and p = x.serverInformation")
+    ) == decompose_single(
+        "search ServerInformation p, Provider x register x where p.cpu > 5 and p = x.serverInformation"
+    )
 
 
 @pytest.mark.parametrize(
-    ("register", "written", "condition"),
+    ("register", "condition_text", "condition"),
     [
         ("p", "p.serverPort < q.synthValue", ("synthValue", Operator.GREATER, "serverPort")),
         ("p", "q.synthValue > p.serverPort", ("synthValue", Operator.GREATER, "serverPort")),
         ("q", "p.serverPort < q.synthValue", ("serverPort", Operator.LESS, "synthValue")),
     ],
 )
-def test_what_is_kept_stands_on_the_right(
-    register: str, written: str, condition: tuple[str, Operator, str]
+def test_decompose_registered_side_is_on_right(
+    register: str, condition_text: str, condition: tuple[str, Operator, str]
 ) -> None:
-    found = one(f"search Provider p, CycleProvider q register {register} where {written}")
-    assert isinstance(found, JoinRule)
+    atomic = decompose_single(
+        f"search Provider p, CycleProvider q register {register} where {condition_text}"
+    )
+    assert isinstance(atomic, JoinRule)
     assert (
-        found.condition.left.property,
-        found.condition.operator,
-        found.condition.right.property,
+        atomic.condition.left.property,
+        atomic.condition.operator,
+        atomic.condition.right.property,
     ) == condition
-    assert not found.condition.registers_left
-    assert registered_class(found) == {"p": "Provider", "q": "CycleProvider"}[register]
+    assert not atomic.condition.registers_left
+    assert registered_class(atomic) == {"p": "Provider", "q": "CycleProvider"}[register]
 
 
 @pytest.mark.parametrize("register", ["p", "q"])
-def test_contains_has_no_opposite(register: str) -> None:
-    found = one(f"search Provider p, DataProvider q register {register} where p.serverHost contains q.domain")
+def test_decompose_contains_keeps_its_direction(register: str) -> None:
+    atomic = decompose_single(
+        f"search Provider p, DataProvider q register {register} where p.serverHost contains q.domain"
+    )
     sides = JoinSide("Provider", "serverHost"), JoinSide("DataProvider", "domain")
     condition = JoinCondition(sides[0], Operator.CONTAINS, sides[1], registers_left=register == "p")
-    assert found == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
+    assert atomic == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
-@pytest.mark.parametrize("written", ["p = q", "q = p"])
-def test_where_only_resources_are_compared_the_kept_ones_stand_on_the_left(written: str) -> None:
-    found = one(f"search Provider p, DataProvider q register p where {written}")
+@pytest.mark.parametrize("condition_text", ["p = q", "q = p"])
+def test_decompose_equal_resources_registered_side_is_on_left(condition_text: str) -> None:
+    atomic = decompose_single(f"search Provider p, DataProvider q register p where {condition_text}")
     condition = JoinCondition(
         JoinSide("Provider"), Operator.EQUAL, JoinSide("DataProvider"), registers_left=True
     )
-    assert found == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
+    assert atomic == JoinRule(condition, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
-ALIKE = [
+EQUIVALENT = [
     (
         "search Provider p, DataProvider q register p "
         "where p.serverPort < q.serverPort and p.open = q.open and p.serverHost = q.domain and p.partners? = q",
@@ -126,14 +132,14 @@ ALIKE = [
         "search group(DataProvider) a, group(Provider) p register p where p.partners = a "
         "and p.serverHost = a.domain and p.open = a.open and p.serverPort < a.serverPort",
     ),
-    # The same twice, in two directions, is one comparison.
+    # A comparison repeated in both directions is one comparison.
     (
         "search Provider p, DataProvider q register q "
         "where p.serverPort = q.serverPort and q.serverPort = p.serverPort",
         "search Provider p, DataProvider q register q where p.serverPort = q.serverPort",
         "search group(Provider) a, group(DataProvider) d register d where d.serverPort = a.serverPort",
     ),
-    # Where nothing is equal, and `contains` goes both ways.
+    # No equality, and `contains` in both directions.
     (
         "search Provider p, DataProvider q register p "
         "where q.domain contains p.serverHost and p.tags? contains q.domain",
@@ -155,50 +161,55 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "other", "group"), ALIKE)
-def test_several_comparisons_are_one_meeting_in_one_order(text: str, other: str, group: str) -> None:
-    """What finds a partner comes first: the same resource, a reference, an equal value, but a boolean last."""
-    found = one(text)
-    assert isinstance(found, JoinRule)
-    assert found == one(other)
-    assert format_group(found.condition) == group
+@pytest.mark.parametrize(("text", "other", "group"), EQUIVALENT)
+def test_decompose_several_comparisons_have_one_canonical_order(text: str, other: str, group: str) -> None:
+    """The most selective comparison comes first.
+
+    That is the same resource, then a reference, then an equal value; an equal boolean is last.
+    """
+    atomic = decompose_single(text)
+    assert isinstance(atomic, JoinRule)
+    assert atomic == decompose_single(other)
+    assert format_group(atomic.condition) == group
 
 
-def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() -> None:
-    compared = one("search ServerInformation s register s where s.memory > s.cpu")
-    found = one("search ServerInformation s register s where s.memory > s.cpu and s.cpu > 500")
+def test_decompose_comparison_within_resource_is_shared_rule() -> None:
+    compared = decompose_single("search ServerInformation s register s where s.memory > s.cpu")
+    atomic = decompose_single("search ServerInformation s register s where s.memory > s.cpu and s.cpu > 500")
     fast = TriggeringRule("ServerInformation", "cpu", Operator.GREATER, 500)
     sides = JoinSide("ServerInformation"), JoinSide("ServerInformation")
-    assert found == JoinRule(JoinCondition(sides[0], Operator.EQUAL, sides[1], True), fast, compared)
+    assert atomic == JoinRule(JoinCondition(sides[0], Operator.EQUAL, sides[1], True), fast, compared)
 
 
 @pytest.mark.parametrize("operator", Operator)
-def test_a_comparison_seen_from_both_sides(operator: Operator) -> None:
-    asked = JoinPredicate("memory", operator, None)
-    assert (asked.flipped().left, asked.flipped().right) == (None, "memory")
-    assert asked.flipped().flipped() == asked
+def test_flipped_join_predicate_swaps_sides(operator: Operator) -> None:
+    predicate = JoinPredicate("memory", operator, None)
+    assert (predicate.flipped().left, predicate.flipped().right) == (None, "memory")
+    assert predicate.flipped().flipped() == predicate
 
 
-def test_rules_in_rules() -> None:
-    first = one("search CycleProvider c register c where c.serverPort = 80")
-    both = one("search First x register x where x.open = true", First=(first,))
-    assert both == one("search CycleProvider c register c where c.serverPort = 80 and c.open = true")
+def test_decompose_rule_over_rule_is_joined_with_it() -> None:
+    first = decompose_single("search CycleProvider c register c where c.serverPort = 80")
+    both = decompose_single("search First x register x where x.open = true", First=(first,))
+    assert both == decompose_single(
+        "search CycleProvider c register c where c.serverPort = 80 and c.open = true"
+    )
 
 
-def test_the_alternatives_of_rules_multiply() -> None:
+def test_decompose_alternatives_of_searched_rules_multiply_up_to_limit() -> None:
     first = decompose(
         rule("search Provider c register c where c.serverPort = 80 or c.serverPort = 443"), SCHEMA
     )
     text = "search First a, First b register a where a.partners? = b"
-    found = decompose(rule(text, First="Provider"), SCHEMA, {"First": first})
-    assert len(found) == 4
+    atomics = decompose(rule(text, First="Provider"), SCHEMA, {"First": first})
+    assert len(atomics) == 4
     with pytest.raises(TooLarge, match="too many alternatives; received 4 rules"):
         decompose(rule(text, First="Provider"), SCHEMA, {"First": first}, alternatives=3)
 
 
-def test_rules_that_search_rules_twice_do_not_grow_without_end() -> None:
-    named = {"R0": decompose(rule("search Provider p register p"), SCHEMA)}
+def test_decompose_exponential_joins_are_rejected() -> None:
+    rules_by_name = {"R0": decompose(rule("search Provider p register p"), SCHEMA)}
     with pytest.raises(TooLarge, match="the rule has too many joins"):
         for n in range(100):
             text = f"search R{n} a, R{n} b register a where a.partners? = b"
-            named[f"R{n + 1}"] = decompose(rule(text, **{f"R{n}": "Provider"}), SCHEMA, named)
+            rules_by_name[f"R{n + 1}"] = decompose(rule(text, **{f"R{n}": "Provider"}), SCHEMA, rules_by_name)

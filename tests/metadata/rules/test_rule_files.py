@@ -1,4 +1,4 @@
-"""Files of rules, and what is said about those that are wrong: with line and column of the file."""
+"""Files of rules, and errors in them with line and column of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.metadata.schema.schema_parser import parse_schema
 SERVERS = parse_schema(rdf_decoder.decode(SCHEMA.body, SCHEMA.media_type))
 
 
-def test_names_comments_and_lines_that_go_on():
+def test_rule_file_has_names_comments_and_continued_lines():
     text = f"""# all of them
 all: {ALL}
 
@@ -30,7 +30,7 @@ large: search CycleProvider c register c
     assert RuleFile(f"later:\n  {ALL}").texts == {"later": ALL}
 
 
-WRONG = {
+INVALID = {
     "  where c.serverPort = 80": ("an indented line without a rule before it", 1, 3, 23),
     f"{ALL}\n": ("a rule starts with its name and a colon", 1, 1, len(ALL)),
     f"all: {ALL}\n7up: {ALL}": ("not a valid rule name", 2, 1, 3),
@@ -47,26 +47,26 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_what_cannot_be_read_is_told_with_its_place(text):
-    what, *place = WRONG[text]
-    with pytest.raises(SyntaxProblem if "registered" not in what else SubscriptionError) as refused:
+@pytest.mark.parametrize("text", INVALID)
+def test_rule_file_syntax_error_has_position(text):
+    what, *place = INVALID[text]
+    with pytest.raises(SyntaxProblem if "registered" not in what else SubscriptionError) as error:
         RuleFile(text, "rules.txt")
-    found = refused.value.place
-    assert what in refused.value.what and refused.value.what.startswith("rules.txt")
-    assert found is not None and [found.line, found.column, found.length] == place
+    position = error.value.place
+    assert what in error.value.what and error.value.what.startswith("rules.txt")
+    assert position is not None and [position.line, position.column, position.length] == place
 
 
-def test_what_contradicts_the_schema_is_told_with_its_place():
+def test_rule_file_schema_error_has_position():
     text = f"all: {ALL}\nours: search all c register c\n  where c.serverPort = 1 and\n    c.serverHots = 'x'"
-    with pytest.raises(SubscriptionError, match="serverHots") as refused:
+    with pytest.raises(SubscriptionError, match="serverHots") as error:
         RuleFile(text).check(SERVERS)
-    place = refused.value.place
+    place = error.value.place
     assert place is not None and (place.line, place.column, place.length) == (4, 7, len("serverHots"))
-    assert "did you mean 'serverHost'" in str(refused.value) and "rule 'ours'" in str(refused.value)
+    assert "did you mean 'serverHost'" in str(error.value) and "rule 'ours'" in str(error.value)
 
 
-def test_a_rule_of_the_provider_is_left_to_the_provider():
+def test_rule_file_check_accepts_rules_of_provider_and_rejects_cycles():
     RuleFile("ours: search theirs c register c\nmore: search ours c register c").check(SERVERS)
     with pytest.raises(SubscriptionError, match="cycle"):
         RuleFile("a: search b c register c\nb: search a c register c").check(SERVERS)
@@ -74,7 +74,7 @@ def test_a_rule_of_the_provider_is_left_to_the_provider():
         RuleFile(f"CycleProvider: {ALL}").check(SERVERS)
 
 
-def test_files(tmp_path: Path):
+def test_parse_rule_file_accepts_bom_and_rejects_invalid_encoding(tmp_path: Path):
     (tmp_path / "rules.txt").write_bytes(b"\xef\xbb\xbfall: " + ALL.encode() + b"\r\n")
     assert parse_rule_file(tmp_path / "rules.txt").texts == {"all": ALL}
     (tmp_path / "rules.txt").write_bytes(b"all: x\n\xff")

@@ -1,4 +1,4 @@
-"""The language of metadata: the way back from trees to texts, limits, and texts that want to break it."""
+"""The rule language: round trips from trees to texts, limits, and hostile texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tidings.metadata.rules.validation import check_query, check_rule
 
 
 @given(rules(SCHEMA))
-def test_a_tree_shown_reads_back(tree: Rule) -> None:
+def test_format_rule_round_trip_restores_tree(tree: Rule) -> None:
     assert parse_rule(format_rule(tree)) == tree
 
 
@@ -44,7 +44,7 @@ NAMES = st.sampled_from(["A", "Order", "a b", "x.y", "größe", "search", "p:a",
 
 
 @given(NAMES, NAMES, st.text(st.characters(exclude_categories=["Cs"])), st.booleans())
-def test_any_names_and_strings_shown_read_back(
+def test_format_rule_round_trip_restores_any_names_and_strings(
     extension: str, property: str, value: str, several: bool
 ) -> None:
     left = RulePath("c", (Step(property, several), Step(extension)))
@@ -53,13 +53,13 @@ def test_any_names_and_strings_shown_read_back(
 
 
 @given(rules(SCHEMA), st.integers(1, 100), st.booleans())
-def test_a_query_shown_reads_back(rule: Rule, limit: int, falls: bool) -> None:
+def test_format_rule_round_trip_restores_query(rule: Rule, limit: int, falls: bool) -> None:
     path = RulePath(rule.register, (Step("serverPort"),))
     tree = Query(rule.searched, rule.register, rule.where, (path,), ((path, falls),), limit)
     assert parse_query(format_rule(tree)) == tree
 
 
-def test_a_tree() -> None:
+def test_parse_rule_gives_tree() -> None:
     assert parse_rule("search A a, B b register b where 5 < a.x?.y and b = <u>") == Rule(
         (Variable("A", "a"), Variable("B", "b")),
         "b",
@@ -72,7 +72,7 @@ def test_a_tree() -> None:
     )
 
 
-def test_spans_underline_what_they_name() -> None:
+def test_parse_rule_spans_cover_their_text() -> None:
     text = ' search  A a , "B c"  b register a\n where ( 5 <  a.x?. y and a = <u>) '
     tree = parse_rule(text)
     assert [_at(text, each.span) for each in tree.searched] == ["A a", '"B c"  b']
@@ -96,21 +96,21 @@ BEGINS = ["", "search A a register a where ", "search A a "]
 
 
 @given(st.sampled_from(BEGINS), st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
-def test_any_words_give_a_tree_or_a_place(begins: str, words: list[str], space: str) -> None:
+def test_parse_any_words_gives_tree_or_position(begins: str, words: list[str], space: str) -> None:
     check_words(parse_rule, begins + space.join(words))
     check_words(parse_query, begins + space.join(words))
 
 
 @given(st.sampled_from(BEGINS), st.text(max_size=30))
-def test_any_text_gives_a_tree_or_a_problem(begins: str, text: str) -> None:
+def test_parse_any_text_gives_tree_or_error(begins: str, text: str) -> None:
     check_text(parse_rule, begins + text)
     check_text(parse_query, begins + text)
 
 
-def test_refusals_are_fields_too() -> None:
-    with pytest.raises(SyntaxProblem) as refused:
+def test_parse_rule_error_has_fields() -> None:
+    with pytest.raises(SyntaxProblem) as error:
         parse_rule("search A a register a where not a.x = 1")
-    assert refused.value.facts() == {
+    assert error.value.facts() == {
         "error": "NotSupported",
         "what": "'not' is not supported in rules",
         "place": {"line": 1, "column": 29, "length": 3},
@@ -130,29 +130,29 @@ LIMITED = [
 
 
 @pytest.mark.parametrize("number", ["0", "2147483648", "9" * 5_000])
-def test_limit_of_a_query_that_is_none_is_refused(number: str) -> None:
+def test_parse_query_invalid_limit_is_rejected(number: str) -> None:
     with pytest.raises(SyntaxProblem):
         parse_query(f"search C c limit {number}")
 
 
-@pytest.mark.parametrize(("limit", "text", "more", "said"), LIMITED, ids=[each[0] for each in LIMITED])
-def test_limits(limit: str, text: str, more: str, said: str) -> None:
+@pytest.mark.parametrize(("limit", "text", "more", "message"), LIMITED, ids=[each[0] for each in LIMITED])
+def test_parse_rule_exceeding_limit_is_rejected(limit: str, text: str, more: str, message: str) -> None:
     assert parse_rule(text, Limits(**{limit: 2}))
-    with pytest.raises(SyntaxProblem, match=rf"{said} \(column \d+\); accepted: at most 2 "):
+    with pytest.raises(SyntaxProblem, match=rf"{message} \(column \d+\); accepted: at most 2 "):
         parse_rule(more, Limits(**{limit: 2}))
 
 
-def test_the_environment_sets_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_from_environment_replace_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_RULES_LIMITS", "steps=128 alternatives=1000")
     assert limits_from("TIDINGS_RULES_LIMITS", Limits) == Limits(steps=128, alternatives=1000)
 
 
-def test_the_length_is_limited() -> None:
+def test_parse_rule_too_long_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match="too long; received 26 characters; accepted: at most 20"):
         parse_rule("search A a register a     ", Limits(length=20))
 
 
-def test_alternatives_are_limited() -> None:
+def test_check_rule_too_many_alternatives_is_rejected() -> None:
     either = "(c.serverPort = 1 or c.serverPort = 2)"
     text = "search CycleProvider c register c where " + " and ".join([either] * 4)
     assert check_rule(parse_rule(text), SCHEMA, {}, text, alternatives=16)
@@ -162,13 +162,13 @@ def test_alternatives_are_limited() -> None:
 
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 ROWS = re.findall(
-    r"^\| `(.*?)` \| (.*?) \| ?(.*?) ?\|$", PAGE.partition("## What is refused")[2], re.MULTILINE
+    r"^\| `(.*?)` \| (.*?) \| ?(.*?) ?\|$", PAGE.partition("## Rejected rules")[2], re.MULTILINE
 )
-REFUSED = [row for row in ROWS if row[0] not in DEFAULTS]
+REJECTED = [row for row in ROWS if row[0] not in DEFAULTS]
 
 
-def _written(text: str) -> str:
-    """A row of the docs as a whole rule: what does not begin with `search` is a condition."""
+def _complete_rule(text: str) -> str:
+    """Complete a row of the docs to a rule: without `search` it is a condition."""
     text = text.replace("\\|", "|")
     return text if text.startswith("search") else f"search CycleProvider c register c where {text}"
 
@@ -184,44 +184,46 @@ def _problem(text: str) -> SubscriptionError | None:
     return None
 
 
-@pytest.mark.parametrize(("text", "said", "hint"), REFUSED, ids=str)
-def test_the_docs_say_what_is_said(text: str, said: str, hint: str) -> None:
-    problem = _problem(_written(text))
+@pytest.mark.parametrize(("text", "message", "hint"), REJECTED, ids=str)
+def test_docs_show_actual_messages(text: str, message: str, hint: str) -> None:
+    problem = _problem(_complete_rule(text))
     assert problem is not None
-    assert (problem.what, problem.hint or "") == (said.replace("\\|", "|"), hint)
+    assert (problem.what, problem.hint or "") == (message.replace("\\|", "|"), hint)
 
 
 @pytest.mark.parametrize("limit", DEFAULTS)
-def test_the_docs_name_every_limit(limit: str) -> None:
+def test_docs_name_every_limit(limit: str) -> None:
     assert f"| `{limit}` | {DEFAULTS[limit]:,} |" in PAGE
 
 
-def test_every_refusal_is_in_the_docs() -> None:
+def test_docs_list_every_rejection() -> None:
     files = (PAIRS_FOLDER / "rules.txt", Path(__file__).with_name("checking.txt"))
     texts = [pair.given.removeprefix("query: ") for file in files for pair in read_pairs(file)]
-    said = {_general(problem) for text in texts if (problem := _refusal(text))}
-    documented = {_general(problem) for text, _, _ in REFUSED if (problem := _problem(_written(text)))}
-    assert said - documented == set()
+    messages = {_generalize(problem) for text in texts if (problem := _rejection(text))}
+    documented = {
+        _generalize(problem) for text, _, _ in REJECTED if (problem := _problem(_complete_rule(text)))
+    }
+    assert messages - documented == set()
 
 
-def _refusal(text: str) -> SubscriptionError | None:
+def _rejection(text: str) -> SubscriptionError | None:
     problem = _problem(text)
     return problem if isinstance(problem, NotSupported | CheckProblem) else None
 
 
-def _general(problem: SubscriptionError) -> str:
-    """What is said, whatever names and kinds of values it is about."""
+def _generalize(problem: SubscriptionError) -> str:
+    """Return the message without its names and kinds of values."""
     general = re.sub(r"'[^']*'|\w+\(\)|[A-Z]\w+", "_", problem.what)
     return re.sub(
         r"a (number|string|boolean|date|resource)\b|(string|number|boolean|resource)s", "_", general
     )
 
 
-def test_numbers_that_no_double_holds_are_refused() -> None:
+def test_parse_rule_number_beyond_double_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match=r"the number is too large \(column 33\)"):
         parse_rule(f"search A a register a where a < {'9' * 400}")
 
 
-def test_half_characters_are_refused() -> None:
+def test_parse_rule_lone_surrogate_is_rejected() -> None:
     with pytest.raises(SyntaxProblem, match=r"half a character \(column 34\); received U\+D800"):
         parse_rule("search A a register a where a = '\ud800'")

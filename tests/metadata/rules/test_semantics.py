@@ -1,4 +1,4 @@
-"""Rules mean what SPARQL says they mean, and what they are taken apart into means the same."""
+"""Rules have the results of equivalent SPARQL, and their atomic rules have the same results."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ FEW: dict[Kind, tuple[Value, ...]] = {
 
 
 def some_schema() -> st.SearchStrategy[Schema]:
-    """That of the paper's example most of the time: in a generated one, little leads anywhere."""
+    """Draw mostly the schema of the paper's example: in generated schemas, few references match."""
     return st.one_of(st.just(SCHEMA), st.just(SCHEMA), schemas())
 
 
 def stored(schema: Schema) -> st.SearchStrategy[list[Resource]]:
-    """What three documents say. Or resources that have nearly all properties, with few values: then joins find much."""
+    """Draw the resources of three documents, or resources with most properties and few values.
+
+    In the latter, joins have many results.
+    """
     every = st.tuples(*(resources(schema, uri) for uri in DOCUMENTS))
-    drawn = every.map(lambda said: [each for document in said for each in document])
+    drawn = every.map(lambda documents: [each for document in documents for each in document])
     return st.one_of(drawn, *3 * [st.integers(0, 2**32).map(lambda seed: dense(schema, Random(seed)))])
 
 
@@ -61,44 +64,50 @@ def dense(schema: Schema, random: Random) -> list[Resource]:
 
 
 @given(st.data())
-def test_the_definition_agrees_with_sparql(data: st.DataObject) -> None:
+def test_evaluate_rule_equals_sparql(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    asked = data.draw(rules(schema))
-    there = data.draw(stored(schema))
-    assert evaluate_rule(asked, there, schema) == sparql_results(asked, there, schema)
+    drawn_rule = data.draw(rules(schema))
+    resources_drawn = data.draw(stored(schema))
+    assert evaluate_rule(drawn_rule, resources_drawn, schema) == sparql_results(
+        drawn_rule, resources_drawn, schema
+    )
 
 
 @given(st.data())
-def test_rules_in_rules_agree_with_sparql(data: st.DataObject) -> None:
+def test_evaluate_rule_over_rules_equals_sparql(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
     program = data.draw(programs(schema))
-    there = data.draw(stored(schema))
-    for name, asked in program.items():
-        assert evaluate_rule(asked, there, schema, program) == sparql_results(
-            asked, there, schema, program
+    resources_drawn = data.draw(stored(schema))
+    for name, rule_of_program in program.items():
+        assert evaluate_rule(rule_of_program, resources_drawn, schema, program) == sparql_results(
+            rule_of_program, resources_drawn, schema, program
         ), name
 
 
 @given(st.data())
-def test_atomic_rules_agree_with_the_definition(data: st.DataObject) -> None:
+def test_evaluate_atomic_rules_equals_definition(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    asked = data.draw(rules(schema))
-    there = data.draw(stored(schema))
-    check_rule(asked, schema, {})
-    found = set().union(*(evaluate_atomic_rule(each, there, schema) for each in decompose(asked, schema)))
-    assert found == evaluate_rule(asked, there, schema)
+    drawn_rule = data.draw(rules(schema))
+    resources_drawn = data.draw(stored(schema))
+    check_rule(drawn_rule, schema, {})
+    results = set().union(
+        *(evaluate_atomic_rule(each, resources_drawn, schema) for each in decompose(drawn_rule, schema))
+    )
+    assert results == evaluate_rule(drawn_rule, resources_drawn, schema)
 
 
 @given(st.data())
-def test_atomic_rules_of_rules_in_rules_agree_with_the_definition(data: st.DataObject) -> None:
+def test_evaluate_atomic_rules_over_rules_equals_definition(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
     program = data.draw(programs(schema))
-    there = data.draw(stored(schema))
-    named = {}
+    resources_drawn = data.draw(stored(schema))
+    decomposed = {}
     for name in infer_types(program, schema):
-        named[name] = decompose(program[name], schema, named)
-        found = set().union(*(evaluate_atomic_rule(each, there, schema) for each in named[name]))
-        assert found == evaluate_rule(program[name], there, schema, program), name
+        decomposed[name] = decompose(program[name], schema, decomposed)
+        results = set().union(
+            *(evaluate_atomic_rule(each, resources_drawn, schema) for each in decomposed[name])
+        )
+        assert results == evaluate_rule(program[name], resources_drawn, schema, program), name
 
 
 SERVERS = (
@@ -127,7 +136,7 @@ SERVERS = (
     Resource("i", "ServerInformation", {"memory": (92,), "cpu": (600,), "backup": (Ref("j"),)}),
     Resource("j", "ServerInformation", {"memory": (32,)}),
 )
-MEANT = [
+EXPECTED_RESULTS = [
     ("search CycleProvider c register c", "a b"),
     ("search Provider p register p", "a b c d"),
     ("search Provider p register p where p.serverPort != 80", "b"),
@@ -142,7 +151,7 @@ MEANT = [
     ("search Provider p register p where p = 'b' or p = 'c'", "b c"),
     ("search CycleProvider p register p where p = <c>", ""),
     ("search Provider p register p where p.serverInformation = <gone>", "d"),
-    # A reference to nothing, or to something of another class, leads nowhere; but it is not the one to i.
+    # A reference to a missing resource or to another class has no target, but it differs from the one to i.
     ("search Provider p register p where p.serverInformation != <i>", "c d"),
     ("search Provider p register p where p.serverInformation.memory > 0", "a b"),
     ("search Provider p, ServerInformation s register p where p.serverInformation = s", "a b"),
@@ -150,7 +159,7 @@ MEANT = [
     # The twin of b has a port, but is no CycleProvider.
     ("search Provider p register p where p.twin.serverPort > 0", "a"),
     ("search Provider p, Provider q register p where p.twin = q", "a b"),
-    # Of two partners, each may satisfy one of the conditions; of one that has a name, both are asked.
+    # Two partners may satisfy one condition each; a named one must satisfy both.
     ("search Provider p register p where p.partners?.serverPort = 443 and p.partners?.serverPort = 80", "a"),
     (
         "search Provider p, Provider q register p "
@@ -169,7 +178,7 @@ MEANT = [
         "where p.partners? = q and q.serverPort = 443 and p.serverInformation = s",
         "i",
     ),
-    # Both are asked of one q: the twin of a is among its partners, the one with a's port is another of them.
+    # One q must satisfy both: the twin of a is among its partners, but another one has a's port.
     ("search Provider p, Provider q register p where p.partners? = q and p.twin = q", "a"),
     ("search Provider p, Provider q register q where p.partners? = q and p.serverPort = q.serverPort", "c"),
     ("search Provider p, Provider q register p where p.twin = q and p.serverPort = q.serverPort", ""),
@@ -189,10 +198,10 @@ MEANT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), MEANT)
-def test_what_rules_mean(text: str, expected: str) -> None:
-    asked = rule(text)
-    assert evaluate_rule(asked, SERVERS, SCHEMA) == set(expected.split())
-    assert sparql_results(asked, SERVERS, SCHEMA) == set(expected.split())
-    found = (evaluate_atomic_rule(each, SERVERS, SCHEMA) for each in decompose(asked, SCHEMA))
-    assert set().union(*found) == set(expected.split())
+@pytest.mark.parametrize(("text", "expected"), EXPECTED_RESULTS)
+def test_evaluate_rule_gives_expected_results(text: str, expected: str) -> None:
+    parsed = rule(text)
+    assert evaluate_rule(parsed, SERVERS, SCHEMA) == set(expected.split())
+    assert sparql_results(parsed, SERVERS, SCHEMA) == set(expected.split())
+    results = (evaluate_atomic_rule(each, SERVERS, SCHEMA) for each in decompose(parsed, SCHEMA))
+    assert set().union(*results) == set(expected.split())

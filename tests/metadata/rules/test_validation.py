@@ -1,4 +1,4 @@
-"""What the schema refuses in a rule, with the column, and what it takes."""
+"""Checks of rules against the schema: rejected ones with their column, and accepted ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TYPES = {"Passau": "CycleProvider"}
 PAIRS = read_pairs(Path(__file__).with_name("checking.txt"))
 
 
-def checked(text: str) -> str:
-    """The class that a rule or a query gives, or what is said about it."""
+def check_text(text: str) -> str:
+    """Return the class that a rule or a query gives, or the error."""
     try:
         if text.startswith("query: "):
             return check_query(parse_query(text[7:]), SCHEMA, TYPES, text[7:])
@@ -28,11 +28,11 @@ def checked(text: str) -> str:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_pairs(pair: Pair) -> None:
-    assert checked(pair.given) == pair.expected
+def test_check_rule_gives_class_or_error(pair: Pair) -> None:
+    assert check_text(pair.given) == pair.expected
 
 
-def test_rules_in_rules_have_the_class_they_register() -> None:
+def test_infer_types_rules_over_rules_have_registered_class() -> None:
     rules = {
         "Large": parse_rule("search Passau p, ServerInformation s register s where p.serverInformation = s"),
         "Passau": parse_rule("search CycleProvider c register c where c.serverHost contains 'passau'"),
@@ -46,7 +46,7 @@ def test_rules_in_rules_have_the_class_they_register() -> None:
     }
 
 
-def test_rules_in_a_circle_are_refused() -> None:
+def test_infer_types_cyclic_rules_are_rejected() -> None:
     rules = {
         "A": parse_rule("search B b register b"),
         "B": parse_rule("search C c register c"),
@@ -58,19 +58,19 @@ def test_rules_in_a_circle_are_refused() -> None:
         order_by_dependency({"X": parse_rule("search X x register x")})
 
 
-def test_a_long_chain_of_rules() -> None:
+def test_infer_types_long_chain_does_not_overflow() -> None:
     chain = {f"R{n}": parse_rule(f"search R{n + 1} x register x") for n in range(3_000)}
     chain["R3000"] = parse_rule("search CycleProvider x register x")
     assert infer_types(chain, SCHEMA)["R0"] == "CycleProvider"
 
 
-def test_a_rule_is_not_called_as_a_class() -> None:
+def test_check_rule_name_of_class_is_rejected() -> None:
     with pytest.raises(CheckProblem, match="'Provider' is the name of a class"):
         check_rule_name("Provider", SCHEMA)
     check_rule_name("Passau", SCHEMA)
 
 
-def test_a_tree_without_its_text_is_checked_too() -> None:
+def test_check_rule_accepts_tree_without_text() -> None:
     rule = parse_rule("search CycleProvider c register c where c.serverHost > 5")
     with pytest.raises(CheckProblem, match="a string is compared with a number"):
         check_rule(rule, SCHEMA, {})

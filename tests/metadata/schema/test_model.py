@@ -1,4 +1,4 @@
-"""How rules call classes and properties."""
+"""Short names of classes and properties in rules."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tidings.metadata.schema.model import assign_short_names
         ("http://example.org/servers#", None),
     ],
 )
-def test_the_end_of_an_iri_is_its_name(iri: str, name: str | None) -> None:
+def test_assign_short_names_uses_last_segment(iri: str, name: str | None) -> None:
     assert assign_short_names([iri]) == {iri: name}
 
 
-def test_two_with_one_end_have_prefixes_and_a_third_has_none() -> None:
+def test_assign_short_names_adds_prefix_to_equal_segments() -> None:
     servers, disks, other = (f"http://example.org/{end}" for end in ("servers#size", "disks/size", "s#name"))
     assert assign_short_names([servers, disks, other]) == {
         servers: "servers:size",
@@ -38,12 +38,12 @@ def test_two_with_one_end_have_prefixes_and_a_third_has_none() -> None:
     }
 
 
-def test_prefixes_are_as_long_as_they_have_to_be() -> None:
-    one, two = "http://a.org/s/1.1/size", "http://b.org/s/1.1/size"
-    assert assign_short_names([one, two]) == {one: "a_org_s:size", two: "b_org_s:size"}
+def test_assign_short_names_prefixes_are_as_short_as_possible() -> None:
+    first, second = "http://a.org/s/1.1/size", "http://b.org/s/1.1/size"
+    assert assign_short_names([first, second]) == {first: "a_org_s:size", second: "b_org_s:size"}
 
 
-def test_what_no_prefix_tells_apart_has_no_name() -> None:
+def test_assign_short_names_indistinguishable_iris_have_none() -> None:
     assert set(assign_short_names(["http://x.org/s#size", "http://x.org/s/size"]).values()) == {None}
 
 
@@ -52,10 +52,10 @@ iris = st.builds("urn:{}/{}#{}".format, words, words, words)
 
 
 @given(st.lists(iris, unique=True, max_size=8))
-def test_names_are_words_each_of_one_iri_and_do_not_depend_on_the_order(iris: list[str]) -> None:
-    found = assign_short_names(iris)
-    names = [name for name in found.values() if name is not None]
+def test_assign_short_names_are_unique_and_independent_of_order(iris: list[str]) -> None:
+    short_names = assign_short_names(iris)
+    names = [name for name in short_names.values() if name is not None]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"([^\W\d][\w-]*:)?[^\W\d][\w-]*", name) for name in names)
-    assert list(found) == sorted(found, key=iris.index)
-    assert assign_short_names(iris[::-1]) == found
+    assert list(short_names) == sorted(short_names, key=iris.index)
+    assert assign_short_names(iris[::-1]) == short_names

@@ -1,4 +1,4 @@
-"""RDF Schema into a schema: what rdflib writes of any schema is read back, and what makes no sense is told."""
+"""RDF Schema: serialized schemas are read back, and invalid ones are rejected with findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidings.values import Kind
 
 EXAMPLES = ROOT / "examples/metadata"
 SERVERS = "http://example.org/servers#"
-WRITTEN = {"turtle": "text/turtle", "xml": "application/rdf+xml", "json-ld": "application/ld+json"}
+MEDIA_TYPES = {"turtle": "text/turtle", "xml": "application/rdf+xml", "json-ld": "application/ld+json"}
 HEAD = """
 @prefix : <http://x.org/s#> .
 @prefix md: <https://tidings.dev/metadata#> .
@@ -37,13 +37,13 @@ def read(turtle: str) -> Schema:
     return parse_schema(decode((HEAD + turtle).encode(), "text/turtle"))
 
 
-def refused(turtle: str) -> tuple[Finding, ...]:
+def read_findings(turtle: str) -> tuple[Finding, ...]:
     with pytest.raises(MetadataSchemaError) as caught:
         read(turtle)
     return caught.value.findings
 
 
-def test_the_schema_of_the_paper() -> None:
+def test_parse_schema_reads_example_of_paper() -> None:
     schema = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
     assert list(schema.classes.values()) == [
         Class("CycleProvider", SERVERS + "CycleProvider"),
@@ -63,20 +63,21 @@ def test_the_schema_of_the_paper() -> None:
     assert schema.property_of("ServerInformation", "serverHost") is None
 
 
-@given(schemas(), st.sampled_from(sorted(WRITTEN)))
-def test_what_is_written_of_any_schema_is_read_back(schema: Schema, syntax: str) -> None:
+@given(schemas(), st.sampled_from(sorted(MEDIA_TYPES)))
+def test_parse_schema_serialized_schema_restores_it(schema: Schema, syntax: str) -> None:
     body = schema_graph(schema).serialize(format=syntax, encoding="utf-8")
-    found = parse_schema(decode(body, WRITTEN[syntax]))
-    assert in_order(found) == in_order(schema)
+    parsed = parse_schema(decode(body, MEDIA_TYPES[syntax]))
+    assert sort_parents_and_domains(parsed) == sort_parents_and_domains(schema)
 
 
-def in_order(schema: Schema) -> Schema:
-    """A graph has no order: parents and domains come in any."""
+def sort_parents_and_domains(schema: Schema) -> Schema:
+    """Sort parents and domains, because a graph has no order."""
     classes = {
         name: Class(name, each.iri, tuple(sorted(each.parents))) for name, each in schema.classes.items()
     }
     properties = {
-        name: tuple(sorted(found, key=lambda each: each.of)) for name, found in schema.properties.items()
+        name: tuple(sorted(same_name, key=lambda each: each.of))
+        for name, same_name in schema.properties.items()
     }
     return Schema(classes, properties)
 
@@ -97,23 +98,23 @@ def in_order(schema: Schema) -> Schema:
         ("xsd:date", Kind.INSTANT),
     ],
 )
-def test_datatypes_are_kinds(datatype: str, kind: Kind) -> None:
+def test_parse_schema_datatypes_become_kinds(datatype: str, kind: Kind) -> None:
     assert read(SIZE + datatype + " .").properties["size"] == (
         Property("size", "http://x.org/s#size", "Host", kind=kind),
     )
 
 
-def test_references_are_weak_unless_something_else_is_said() -> None:
+def test_parse_schema_references_are_weak_by_default() -> None:
     (near,) = read(HOST + ":near a rdf:Property ; rdfs:domain :Host ; rdfs:range :Host .").properties["near"]
     assert (near.kind, near.leads_to, near.reference) == (None, "Host", Reference.WEAK)
 
 
-def test_a_property_has_several_values_if_the_schema_says_so() -> None:
+def test_parse_schema_several_marks_multivalued_property() -> None:
     assert read(SIZE + "xsd:string ; md:several true .").properties["size"][0].several
     assert not read(SIZE + "xsd:string ; md:several false .").properties["size"][0].several
 
 
-def test_each_of_several_domains_has_the_property_and_those_below_have_it_from_there() -> None:
+def test_parse_schema_several_domains_share_property_with_subclasses() -> None:
     schema = read(
         ":A a rdfs:Class . :B a rdfs:Class ; rdfs:subClassOf :A . :C a rdfs:Class . "
         ":size a rdf:Property ; rdfs:domain :A , :B , :C ; rdfs:range xsd:integer ."
@@ -122,12 +123,12 @@ def test_each_of_several_domains_has_the_property_and_those_below_have_it_from_t
     assert schema.property_of("B", "size") == schema.property_of("A", "size")
 
 
-def test_two_iris_with_one_end_have_names_with_a_prefix() -> None:
+def test_parse_schema_equal_last_segments_get_prefixes() -> None:
     disks = "<http://x.org/disks#size> a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:integer ."
     assert sorted(read(SIZE + "xsd:integer ." + disks).properties) == ["disks:size", "s:size"]
 
 
-def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None:
+def test_parse_schema_ignores_other_statements() -> None:
     plain = read(SIZE + "xsd:integer .")
     more = (
         "<http://x.org/s> a owl:Ontology . :Host rdfs:label 'host' ; rdfs:subClassOf rdfs:Resource , :Host ."
@@ -135,7 +136,7 @@ def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None
     assert read(SIZE + "xsd:integer . " + more) == plain
 
 
-def test_classes_may_stand_far_below_each_other() -> None:
+def test_parse_schema_deep_hierarchy_is_accepted() -> None:
     rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, MAX_ANCESTORS)]
     schema = read(":C0 a rdfs:Class . " + " ".join(reversed(rows)))
     assert len(schema.at_or_above(f"C{MAX_ANCESTORS - 1}")) == MAX_ANCESTORS
@@ -199,29 +200,31 @@ def test_classes_may_stand_far_below_each_other() -> None:
         (":1 a rdfs:Class .", "1", None, "no usable short name for this class"),
     ],
 )
-def test_what_makes_no_sense_is_refused(turtle: str, resource: str, property: str | None, what: str) -> None:
-    (finding,) = refused(turtle)
+def test_parse_schema_invalid_schema_is_rejected(
+    turtle: str, resource: str, property: str | None, what: str
+) -> None:
+    (finding,) = read_findings(turtle)
     assert finding.resource.removeprefix("http://x.org/s#") == resource
     assert finding.property == property
     assert what in finding.what
 
 
-def test_two_classes_that_no_prefix_tells_apart_have_no_name() -> None:
-    found = refused("<http://x.org/s#Host> a rdfs:Class . <http://x.org/s/Host> a rdfs:Class .")
-    assert [finding.resource for finding in found] == ["http://x.org/s#Host", "http://x.org/s/Host"]
+def test_parse_schema_indistinguishable_classes_are_rejected() -> None:
+    findings = read_findings("<http://x.org/s#Host> a rdfs:Class . <http://x.org/s/Host> a rdfs:Class .")
+    assert [finding.resource for finding in findings] == ["http://x.org/s#Host", "http://x.org/s/Host"]
 
 
-def test_a_circle_is_named_once() -> None:
+def test_parse_schema_cycle_is_reported_once() -> None:
     names = ("A", "B", "C")
     rows = [
         f":{one} a rdfs:Class ; rdfs:subClassOf :{other} ." for one, other in zip(names, "BCA", strict=True)
     ]
-    (finding,) = refused(" ".join(rows) + " :D a rdfs:Class ; rdfs:subClassOf :A .")
+    (finding,) = read_findings(" ".join(rows) + " :D a rdfs:Class ; rdfs:subClassOf :A .")
     assert finding.what == "cyclic class hierarchy"
     assert finding.received == " → ".join(f"<http://x.org/s#{name}>" for name in "ABCA")
 
 
-def test_a_schema_made_by_hand_has_no_circle_either() -> None:
+def test_schema_constructor_rejects_cycle_and_accepts_diamond() -> None:
     classes = {name: Class(name, name, (above,)) for name, above in ("AB", "BC", "CA")}
     with pytest.raises(SchemaError, match="cyclic"):
         Schema(classes, {})
@@ -232,23 +235,23 @@ def test_a_schema_made_by_hand_has_no_circle_either() -> None:
     assert Schema(diamond, {}).at_or_above("D") == set("ABCD")
 
 
-@pytest.mark.parametrize(("others", "is_taken"), [(MAX_ANCESTORS - 1, True), (MAX_ANCESTORS, False)])
-def test_a_class_does_not_stand_below_thousands(others: int, is_taken: bool) -> None:
+@pytest.mark.parametrize(("others", "is_accepted"), [(MAX_ANCESTORS - 1, True), (MAX_ANCESTORS, False)])
+def test_schema_constructor_limits_number_of_superclasses(others: int, is_accepted: bool) -> None:
     chain = {f"C{i}": Class(f"C{i}", f"urn:C{i}", (f"C{i - 1}",) if i else ()) for i in range(others + 1)}
     with (
         nullcontext()
-        if is_taken
+        if is_accepted
         else pytest.raises(SchemaError, match=f"more than {MAX_ANCESTORS - 1} superclasses")
     ):
         assert len(Schema(chain, {}).at_or_above(f"C{others}")) == MAX_ANCESTORS
 
 
-def test_two_circles_are_both_named() -> None:
+def test_parse_schema_two_cycles_are_both_reported() -> None:
     rows = [f":{one} a rdfs:Class ; rdfs:subClassOf :{other} ." for one, other in ("AB", "BA", "CD", "DC")]
-    assert [finding.resource[-1] for finding in refused(" ".join(rows))] == ["A", "C"]
+    assert [finding.resource[-1] for finding in read_findings(" ".join(rows))] == ["A", "C"]
 
 
-def test_everything_is_told_at_once() -> None:
+def test_parse_schema_error_lists_all_findings() -> None:
     turtle = SIZE + ":Hots ; md:several 5 . :Disk a rdfs:Class ; rdfs:subClassOf :Thing ."
     with pytest.raises(SchemaError) as caught:
         read(turtle)
@@ -261,8 +264,8 @@ def test_everything_is_told_at_once() -> None:
         "a number of XSD, rdfs:Literal; did you mean 'Host'?",
         "  not a boolean (http://x.org/s#size, md:several); received 5; accepted: true or false, once",
     ]
-    arrived = pickle.loads(pickle.dumps(caught.value))
-    assert (str(arrived), arrived.facts()) == (str(caught.value), caught.value.facts())
+    restored = pickle.loads(pickle.dumps(caught.value))
+    assert (str(restored), restored.facts()) == (str(caught.value), caught.value.facts())
     assert caught.value.facts()["problems"][2] == {  # type: ignore[index]
         "resource": "http://x.org/s#size",
         "property": "md:several",

@@ -1,4 +1,4 @@
-"""The triggering rules of a running stream: the index has what the store has, through changes and restarts."""
+"""The trigger index of a running stream follows the store through changes and restarts."""
 
 from __future__ import annotations
 
@@ -31,48 +31,48 @@ def add(store, *limits):
     Provider(store).add_rules(texts, "ana")
 
 
-def found(live, store):
-    """How many rules the server information of the document satisfies: it has a memory of 92."""
+def count_satisfied(live, store):
+    """Count the rules that the server information of the document satisfies: its memory is 92."""
     triggers = TriggerIndex(Provider(store).schema, live.index)
     return len(list(triggers.satisfied(store.metadata.resources("http://example.org/doc.rdf"))))
 
 
-def refreshed(live, store, gone=()):
-    live.refresh(Provider(store).schema, gone)
+def refresh(live, store, removed=()):
+    live.refresh(Provider(store).schema, removed)
     live.tidy()
     return live
 
 
-def test_it_follows_the_store(tmp_path, store):
+def test_refresh_follows_store_and_survives_restart(tmp_path, store):
     folder = tmp_path / "segments"
     add(store, 10, 100)
-    live = refreshed(LiveTriggerIndex(folder, store), store)
-    assert (live.index.size, live.last, found(live, store)) == (2, 2, 1)
+    live = refresh(LiveTriggerIndex(folder, store), store)
+    assert (live.index.size, live.last, count_satisfied(live, store)) == (2, 2, 1)
     add(store, 20, 30)
-    assert found(refreshed(live, store), store) == 3
-    # Rules that are gone are taken out when somebody has found that out.
+    assert count_satisfied(refresh(live, store), store) == 3
+    # Removed rules leave the index once their removal is known.
     Provider(store).remove_rules(["r10"])
-    assert found(refreshed(live, store), store) == 3
-    assert found(refreshed(live, store, {1}), store) == 2
+    assert count_satisfied(refresh(live, store), store) == 3
+    assert count_satisfied(refresh(live, store, {1}), store) == 2
     again = LiveTriggerIndex(folder, store)
-    assert (again.folder, again.last, found(again, store)) == (live.folder, 4, 2)
+    assert (again.folder, again.last, count_satisfied(again, store)) == (live.folder, 4, 2)
     version = again.index.version
-    assert refreshed(again, store).index.version == version
+    assert refresh(again, store).index.version == version
 
 
-@pytest.mark.parametrize("lost", ["index", "store", "older"])
-def test_an_index_that_does_not_fit_is_built_anew(tmp_path, store, lost):
+@pytest.mark.parametrize("mismatch", ["index", "store", "older"])
+def test_refresh_index_that_does_not_match_store_is_rebuilt(tmp_path, store, mismatch):
     folder = tmp_path / "segments"
     add(store, 10)
-    live = refreshed(LiveTriggerIndex(folder, store), store)
+    live = refresh(LiveTriggerIndex(folder, store), store)
     state = json.loads((folder / "state.json").read_text())
-    if lost == "index":
+    if mismatch == "index":
         shutil.rmtree(live.index.folder)
-    elif lost == "store":
+    elif mismatch == "store":
         (folder / "state.json").write_text(json.dumps(state | {"store": "another"}))
     else:
         (folder / "state.json").write_text(json.dumps(state | {"last": 1_000}))
     add(store, 20)
-    again = refreshed(LiveTriggerIndex(folder, store), store)
-    assert found(again, store) == again.index.size == 2
+    again = refresh(LiveTriggerIndex(folder, store), store)
+    assert count_satisfied(again, store) == again.index.size == 2
     assert [path.name for path in folder.glob("index-*")] == [again.index.folder.name]

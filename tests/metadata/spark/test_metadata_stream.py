@@ -1,4 +1,4 @@
-"""The stream of metadata: what stands in the log is applied as a provider without Spark applies it, and once."""
+"""The stream of metadata applies each entry of the log once, as a provider without Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def uri(n: int) -> str:
 
 
 def body(n: int, memory: object) -> bytes:
-    """Its host has the information of the document before it."""
+    """Return a document whose host has the server information of the document before it."""
     return f"""@prefix s: <http://example.org/servers#> .
         <#host> a s:CycleProvider ; s:serverHost "h{n}{".passau" if n % 3 else ""}" ; s:serverPort {n % 4} ;
             s:serverInformation <{uri(n - 1)}#info> .
@@ -46,7 +46,10 @@ def document(n: int, memory: object) -> LogDraft:
 
 
 def log(length: int) -> list[LogDraft]:
-    """Documents come, change and go; a schema grows; some are not readable, one is not yet when it comes first."""
+    """Generate a log with changes, removals, a growing schema and unreadable documents.
+
+    One document becomes readable later.
+    """
     drafts = [document(n % 9, 32 * (n % 5)) for n in range(length)]
     drafts[5] = LogDraft(Operation.REMOVE, uri(3))
     drafts[7] = LogDraft(Operation.REGISTER, uri(77), TURTLE, b"<#host> a")
@@ -58,14 +61,14 @@ def log(length: int) -> list[LogDraft]:
 
 
 def state(store):
-    """All that a log comes to."""
+    """Return everything that results from a log."""
     provider = Provider(store)
-    told = store.notifications.read("ana", limit=10_000)
+    notifications = store.notifications.read("ana", limit=10_000)
     return (
         provider.position,
         {name: store.metadata.resources(name) for name, _ in provider.documents()},
         {name: provider.results(name) for name in RULES},
-        [(one.sequence, one.subscription, one.publication, one.kind, one.because) for one in told],
+        [(one.sequence, one.subscription, one.publication, one.kind, one.because) for one in notifications],
         [(one.publication, one.reason, one.position, one.body) for one in store.dead_letters.read()],
     )
 
@@ -83,7 +86,7 @@ def store(url):
 
 @pytest.fixture
 def other(tmp_path):
-    """A store that no Spark works on."""
+    """A store without Spark."""
     with open_store(sqlite_url(tmp_path / "other.db")) as opened:
         yield opened
 
@@ -95,28 +98,28 @@ def begin(*stores):
         provider.add_rules(RULES, "ana")
 
 
-def test_it_does_what_a_provider_does(session, tmp_path, store, url, other):
+def test_stream_equals_provider_without_spark(session, tmp_path, store, url, other):
     begin(store, other)
     for each in (store, other):
         each.metadata.log.append(log(40))
-    heard = []
-    run_stream(session, tmp_path / "home", url, metadata_batch=9, once=True, listener=heard.append)
+    events = []
+    run_stream(session, tmp_path / "home", url, metadata_batch=9, once=True, listener=events.append)
     Provider(other).catch_up(9)
     assert state(store) == state(other)
     assert len(store.dead_letters.read()) == 3
-    last = [one for one in heard if isinstance(one, MetadataProgress)][-1]
+    last = [one for one in events if isinstance(one, MetadataProgress)][-1]
     assert (last.batch, last.position, last.lag, last.total_entries) == (4, 41, 0, 40)
     assert last.total_dead_letters == 3 and last.total_entered and last.total_left
 
 
-def test_the_log_is_read_from_where_it_is_not_applied(tmp_path, store, url):
-    """What was applied by others, directly or from another checkpoint, is passed over; so is what is trimmed."""
+def test_log_reader_starts_after_applied_position(tmp_path, store, url):
+    """Entries applied by another process or checkpoint are skipped, and so are trimmed ones."""
     begin(store)
     provider = Provider(store)
     store.metadata.log.append(document(n, 64) for n in range(600))
     reader = MetadataLogReader({"publications": "400", "lock": str(tmp_path / "lock"), "store_url": url})
     start = reader.initialOffset()
-    assert reader.latestOffset(start, None) == {"position": 401}
+    assert reader.next_offset(start) == {"position": 401}
     parts = reader.partitions(start, {"position": 401})
     assert [(part.after, part.upto) for part in parts] == [(1, 251), (251, 401)]
     rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
@@ -131,26 +134,26 @@ def test_the_log_is_read_from_where_it_is_not_applied(tmp_path, store, url):
     provider.catch_up(500)
     assert [row for batch in reader.read(parts[0]) for row in batch.to_pylist()] != []
     store.metadata.log.trim(300)
-    # The batch was planned before others applied it and trimmed the log.
+    # The batch was planned before another process applied it and trimmed the log.
     assert [list(reader.rows(part))[:1] for part in parts] == [
         [],
         [(301, "register", uri(299), TURTLE, body(299, 64))],
     ]
     assert reader.partitions(start, {"position": 401}) == []
-    assert reader.latestOffset({"position": 401}, None) == {"position": 601}
-    # `--once` ends although somebody applies more and more.
-    reader.prepareForTriggerAvailableNow()
+    assert reader.next_offset({"position": 401}) == {"position": 601}
+    # `--once` ends although another process keeps appending.
+    reader.stop_at_head()
     provider.register(uri(700), body(700, 64), TURTLE)
-    assert reader.latestOffset({"position": 401}, None) == {"position": 601}
-    assert reader.latestOffset({"position": 601}, None) == {"position": 601}
+    assert reader.next_offset({"position": 401}) == {"position": 601}
+    assert reader.next_offset({"position": 601}) == {"position": 601}
 
 
-def test_a_batch_counts_once_whoever_applies_it(session, tmp_path, store, url, other):
+def test_process_batch_applied_by_other_process_counts_once(session, tmp_path, store, url, other):
     begin(store, other)
     for each in (store, other):
         each.metadata.log.append(log(30))
     stream = MetadataStream(tmp_path, url)
-    live, offsets = MetadataBatchProcessor(stream), stream.checkpoint / "offsets"
+    processor, offsets = MetadataBatchProcessor(stream), stream.checkpoint / "offsets"
     offsets.mkdir(parents=True)
     columns = "position long, what string, uri string, media_type string, body binary"
 
@@ -158,25 +161,25 @@ def test_a_batch_counts_once_whoever_applies_it(session, tmp_path, store, url, o
         entries = store.metadata.log.read(after, count)
         rows = [(one.position, one.what.value, one.uri, one.media_type, one.body) for one in entries]
         planned = f'v1\n{{"batchWatermarkMs":0}}\n{{"position": {after + count}}}'
-        (offsets / str(batch)).write_text(planned)  # as Spark does before it asks for a batch
-        live.process(session.createDataFrame(rows, columns), batch)
+        (offsets / str(batch)).write_text(planned)  # as Spark does before it requests a batch
+        processor.process(session.createDataFrame(rows, columns), batch)
 
     process(0, 1, 10)
-    process(0, 1, 10)  # Spark repeats a batch that it does not know to be done
+    process(0, 1, 10)  # Spark repeats a batch without a recorded commit
     Provider(other).catch_up(10)  # three batches of ten
     assert store.metadata.position() == 11
-    # Somebody adds a rule and takes one away when the tasks are done and nothing is applied yet.
-    refresh = live._apply
+    # A rule is added and another removed after the tasks and before the batch is applied.
+    apply_batch = processor._apply
     late = {"late": "search CycleProvider c register c where c.serverPort = 2"}
 
-    def apply(*given):
+    def apply(*arguments):
         Provider(store).add_rules(late, "bo")
         Provider(store).remove_rules(["all"])
-        return refresh(*given)
+        return apply_batch(*arguments)
 
-    live._apply = apply
+    processor._apply = apply
     process(1, 11, 10)
-    live._apply = refresh
+    processor._apply = apply_batch
     assert store.metadata.position() == 21
     # A direct registration applies what is before it; the batch that comes then has some of it.
     Provider(store).register(uri(50), body(50, 128), TURTLE)
@@ -185,19 +188,19 @@ def test_a_batch_counts_once_whoever_applies_it(session, tmp_path, store, url, o
     Provider(other).register(uri(50), body(50, 128), TURTLE)
     Provider(other).remove_rules(["all"])
     Provider(other).add_rules(late, "bo")
-    live.close()
+    processor.close()
     assert {name: store.metadata.results(name) for name in ("large", "ours", "twins", "late")} == {
         name: other.metadata.results(name) for name in ("large", "ours", "twins", "late")
     }
     assert store.metadata.results("late")
     assert Provider(store).documents() == Provider(other).documents()
     assert len(store.dead_letters.read()) == 3
-    told = [one.sequence for one in store.notifications.read("ana", limit=1_000)]
-    assert told == list(range(1, len(told) + 1))
+    sequences = [one.sequence for one in store.notifications.read("ana", limit=1_000)]
+    assert sequences == list(range(1, len(sequences) + 1))
 
 
-def test_it_begins_when_there_is_something_to_apply(session, tmp_path, store, url):
-    """While nothing stands in the log there is no second query; schema and documents come through the log."""
+def test_stream_starts_query_when_log_has_entries(session, tmp_path, store, url):
+    """While the log is empty there is no second query; schema and documents come through the log."""
     provider = Provider(store)
     with running(session, tmp_path, url) as stream:
         stream.until(lambda: stream.news)
@@ -214,8 +217,8 @@ def test_it_begins_when_there_is_something_to_apply(session, tmp_path, store, ur
     assert [one.uri for one in provider.results("large")] == [f"{uri(2)}#host", f"{uri(3)}#host"]
 
 
-def test_if_it_fails_all_ends(session, tmp_path, store, url):
-    """The query of the publications has nothing to do, and would run for ever."""
+def test_stream_failure_of_metadata_query_ends_all_queries(session, tmp_path, store, url):
+    """The query of the publications has nothing to do, and would run forever."""
     begin(store)
     Provider(store).append([document(1, 128)])
     (tmp_path / "batches").write_text("in the way")

@@ -1,4 +1,4 @@
-"""New rules over what is stored: what tasks find, and what changes meanwhile, is what the store finds by itself."""
+"""New rules evaluated by Spark have the results of the store, despite changes meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH = {name.replace(" ", "-"): text for name, text in (RULES | MORE).items()}
 
 @pytest.fixture
 def stores(tmp_path):
-    """Two with the same documents: the rules of one are evaluated on Spark."""
+    """Two stores with the same documents: the rules of one are evaluated on Spark."""
     with (
         open_store(sqlite_url(tmp_path / "s.db")) as store,
         open_store(sqlite_url(tmp_path / "o.db")) as other,
@@ -37,13 +37,13 @@ def stores(tmp_path):
 
 def results(store):
     provider = Provider(store)
-    told = [
+    notifications = [
         (one.subscription, one.publication, one.kind) for one in store.notifications.read("bo", limit=10_000)
     ]
-    return {name: provider.results(name) for name in BOTH}, sorted(told)
+    return {name: provider.results(name) for name in BOTH}, sorted(notifications)
 
 
-def test_it_finds_what_the_store_finds(session, tmp_path, stores):
+def test_evaluate_on_spark_equals_store(session, tmp_path, stores):
     store, other = stores
     with SparkRuleEvaluator(session, store, tmp_path, size=25) as evaluate:
         entered = Provider(store).add_rules(BOTH, "bo", evaluate=evaluate)
@@ -54,7 +54,7 @@ def test_it_finds_what_the_store_finds(session, tmp_path, stores):
     assert results(store) == results(other)
 
 
-def test_what_changes_meanwhile_is_asked_again(session, tmp_path, stores):
+def test_evaluate_on_spark_repeats_for_changes_meanwhile(session, tmp_path, stores):
     store, other = stores
     provider, evaluations = Provider(store), []
 
@@ -66,15 +66,18 @@ def test_what_changes_meanwhile_is_asked_again(session, tmp_path, stores):
     with SparkRuleEvaluator(session, store, tmp_path) as on_spark:
 
         def evaluate(known, rules):
-            """The first time nobody can tell what has changed; then a document is another one, one new, one gone."""
-            found = on_spark(known, rules)
-            evaluations.append(found)
+            """Evaluate and then change the store.
+
+            The first time the log is trimmed, so the changes are unknown; then documents change, arrive and go.
+            """
+            results_of_tasks = on_spark(known, rules)
+            evaluations.append(results_of_tasks)
             if len(evaluations) == 1:
                 provider.register(uri(50), body(50, 96), TURTLE)
                 store.metadata.log.trim(provider.position)
             else:
                 change(provider)
-            return found
+            return results_of_tasks
 
         entered = provider.add_rules(BOTH, "bo", evaluate=evaluate)
     assert len(evaluations) == 2
@@ -82,7 +85,7 @@ def test_what_changes_meanwhile_is_asked_again(session, tmp_path, stores):
     change(Provider(other))
     assert entered == Provider(other).add_rules(BOTH, "bo")
     assert results(store) == results(other)
-    # From here on they are kept up to date as all others are.
+    # From here on they are maintained like all other rules.
     for each in (provider, Provider(other)):
         each.register(uri(8), body(8, 128), TURTLE)
     assert results(store) == results(other)

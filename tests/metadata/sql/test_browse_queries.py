@@ -1,4 +1,4 @@
-"""Looking around in what is stored, against what was registered, page by page."""
+"""Browsing of stored resources, compared with what was registered, page by page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def provider(uri: str, cls: str = "CycleProvider", **refers: Iterable[str]) -> R
     return Resource(uri, cls, {name: tuple(map(Ref, uris)) for name, uris in refers.items()})
 
 
-def test_counts_and_instances_page_by_page(store: Store) -> None:
+def test_counts_and_instances_are_paged(store: Store) -> None:
     uris = [f"doc.rdf#{i}" for i in range(7)]
     register(store, *(provider(uri, ("CycleProvider", "DataProvider")[i % 2]) for i, uri in enumerate(uris)))
     assert store.metadata_browsing.counts() == {"CycleProvider": 4, "DataProvider": 3}
@@ -40,14 +40,14 @@ def test_counts_and_instances_page_by_page(store: Store) -> None:
     assert store.metadata_browsing.neighbours("doc.rdf", 2) == tuple(uris[:2])
 
 
-def test_references_in_both_directions_page_by_page(store: Store) -> None:
+def test_references_and_referrers_are_paged(store: Store) -> None:
     host = provider("doc.rdf#host", partners=["doc.rdf#a", "doc.rdf#none"])
     register(
         store,
         host,
         provider("doc.rdf#a", twin=["doc.rdf#host"], partners=["doc.rdf#host"]),
         provider("doc.rdf#b", "DataProvider", partners=["doc.rdf#host", "doc.rdf#a"]),
-        Resource("doc.rdf#c", "CycleProvider", {"tags": ("doc.rdf#host",)}),  # the same text is no reference
+        Resource("doc.rdf#c", "CycleProvider", {"tags": ("doc.rdf#host",)}),  # equal text is no reference
     )
     expected = [
         ReferrerRow("partners", "doc.rdf#a", "CycleProvider", True),
@@ -55,23 +55,23 @@ def test_references_in_both_directions_page_by_page(store: Store) -> None:
         ReferrerRow("twin", "doc.rdf#a", "CycleProvider", True),
     ]
     for limit in (1, 2, 3, 4):
-        found, mark = list[ReferrerRow](), ReferrerCursor()
-        while seen := store.metadata_browsing.resource("doc.rdf#host", REFERENCES, mark, limit):
+        referrers, cursor = list[ReferrerRow](), ReferrerCursor()
+        while seen := store.metadata_browsing.resource("doc.rdf#host", REFERENCES, cursor, limit):
             assert seen.resource == host
             assert seen.classes == {"doc.rdf#a": "CycleProvider"}
             if not seen.referrers:
                 break
-            found += seen.referrers
-            mark = ReferrerCursor(found[-1].property, found[-1].uri)
-        assert found == expected
+            referrers += seen.referrers
+            cursor = ReferrerCursor(referrers[-1].property, referrers[-1].uri)
+        assert referrers == expected
     assert store.metadata_browsing.resource("doc.rdf#none", REFERENCES, ReferrerCursor(), 9) is None
     assert [each.uri for each in store.metadata_browsing.referrers("doc.rdf#none", REFERENCES, 9)] == [
         host.uri
     ]
 
 
-def test_long_uris_that_begin_alike(store: Store) -> None:
-    """The index has the start of a value only."""
+def test_referrers_long_uris_with_equal_prefix_are_distinguished(store: Store) -> None:
+    """The index has only the first characters of a value."""
     long = "doc.rdf#" + "x" * 300
     register(
         store,
@@ -79,27 +79,29 @@ def test_long_uris_that_begin_alike(store: Store) -> None:
         provider("doc.rdf#a", twin=[f"{long}1"]),
         provider("doc.rdf#b", twin=[f"{long}2"]),
     )
-    found = store.metadata_browsing.referrers(f"{long}1", REFERENCES, 9)
-    assert [each.uri for each in found] == ["doc.rdf#a"]
+    referrers = store.metadata_browsing.referrers(f"{long}1", REFERENCES, 9)
+    assert [each.uri for each in referrers] == ["doc.rdf#a"]
 
 
-def test_referrers_are_found_through_the_index(store: Store) -> None:
-    """Whatever else is stored is not walked through: with many resources that would take as long as they are many."""
+def test_referrers_query_uses_index(store: Store) -> None:
+    """A scan would take time proportional to all stored resources."""
     if not store.database.is_sqlite:
         pytest.skip("PostgreSQL decides by the sizes of tables, which are small here")
     register(store, provider("doc.rdf#host"), provider("doc.rdf#a", twin=["doc.rdf#host"]))
-    said: list[tuple[str, object]] = []
+    statements: list[tuple[str, object]] = []
     event.listen(
         store.database.engine,
         "before_cursor_execute",
-        lambda _c, _k, words, given, *_: said.append((words, given)),
+        lambda _c, _k, statement, parameters, *_: statements.append((statement, parameters)),
     )
     store.metadata_browsing.referrers("doc.rdf#host", ["twin"], 9)
     store.metadata_browsing.instances(["CycleProvider"], "", 9)
-    asked = [(words, given) for words, given in said if words.startswith("SELECT")]
+    selects = [
+        (statement, parameters) for statement, parameters in statements if statement.startswith("SELECT")
+    ]
     with store.database.read() as connection:
-        for words, given in asked:
-            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all()
+        for statement, parameters in selects:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
             steps = " ".join(str(row[-1]) for row in plan)
             assert "SEARCH" in steps and "TEMP B-TREE" not in steps, steps
-    assert len(asked) == 2
+    assert len(selects) == 2

@@ -1,4 +1,4 @@
-"""The log of metadata: what is registered stands in it, and who applies it has the same metadata."""
+"""The log of metadata: its entries, and equal metadata for providers that apply it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tidings.metadata.log import LogDraft, LogEntry, Operation
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.resources import resource_from_json, resource_to_json
 from tidings.metadata.schema.findings import MetadataError
-from tidings.metadata.sql.log_rows import Trimmed
+from tidings.metadata.sql.log_rows import LogTrimmed
 from tidings.store.store import Store, open_store
 
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.body, SCHEMA.media_type)
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.body, SCHEMA.media_type)
+    return opened
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def follower(new_url: Callable[[], str]) -> Iterator[Provider]:
         yield Provider(store)
 
 
-def test_what_is_registered_stands_in_the_log(provider: Provider) -> None:
+def test_register_appends_entry_to_log(provider: Provider) -> None:
     assert provider.register(DOC, body("host.rdf"), RDF_XML).position == provider.position == 2
     assert provider.remove(DOC).position == 3
     entries = [SCHEMA.at(1), registered("host.rdf").at(2), LogDraft(Operation.REMOVE, DOC).at(3)]
@@ -48,20 +48,20 @@ def test_what_is_registered_stands_in_the_log(provider: Provider) -> None:
     assert (provider.log.first(), provider.log.head()) == (1, 3)
 
 
-def test_what_is_refused_does_not_come_into_the_log(provider: Provider) -> None:
-    wrong = registered("host.rdf").body.replace(b'memory="92"', b'memory="much"')
-    for refused in (
-        lambda: provider.register(DOC, wrong, RDF_XML),
+def test_register_invalid_document_is_not_logged(provider: Provider) -> None:
+    invalid_body = registered("host.rdf").body.replace(b'memory="92"', b'memory="much"')
+    for invalid_call in (
+        lambda: provider.register(DOC, invalid_body, RDF_XML),
         lambda: provider.append(
-            [registered("host.rdf"), LogDraft(Operation.REGISTER, OTHER, RDF_XML, wrong)]
+            [registered("host.rdf"), LogDraft(Operation.REGISTER, OTHER, RDF_XML, invalid_body)]
         ),
     ):
         with pytest.raises(MetadataError):
-            refused()
+            invalid_call()
     assert provider.log.head() == 1 and provider.documents() == ()
 
 
-def test_what_is_appended_is_applied_later_and_before_what_follows(provider: Provider) -> None:
+def test_append_entries_are_applied_before_later_ones(provider: Provider) -> None:
     assert provider.append([registered("host.rdf"), registered("host.rdf", OTHER)]) == [2, 3]
     assert provider.position == 1 and provider.documents() == ()
     provider.remove(DOC)
@@ -69,11 +69,11 @@ def test_what_is_appended_is_applied_later_and_before_what_follows(provider: Pro
     provider.append(
         [registered("host.rdf"), LogDraft(Operation.REMOVE, OTHER), LogDraft(Operation.REMOVE, DOC)]
     )
-    assert [done.position for done in provider.catch_up(2)] == [6, 7]
+    assert [outcome.position for outcome in provider.catch_up(2)] == [6, 7]
     assert provider.catch_up() == [] and provider.documents() == ()
 
 
-def test_a_schema_in_the_log_counts_for_what_follows_it(provider: Provider) -> None:
+def test_append_schema_applies_to_later_entries(provider: Provider) -> None:
     disk = SCHEMA.body + b":Disk a rdfs:Class ."
     text = b"@prefix s: <http://example.org/servers#> . <#d> a s:Disk ."
     drafts = [
@@ -88,7 +88,7 @@ def test_a_schema_in_the_log_counts_for_what_follows_it(provider: Provider) -> N
     assert provider.documents() == ((DOC, 1),) and "Disk" in provider.schema.classes
 
 
-def test_another_provider_that_applies_the_log_is_equal(provider: Provider, follower: Provider) -> None:
+def test_apply_log_makes_provider_equal(provider: Provider, follower: Provider) -> None:
     provider.append([registered("host.rdf"), registered("host.rdf", OTHER), LogDraft(Operation.REMOVE, DOC)])
     provider.catch_up()
     entries = provider.log.read(0)
@@ -101,8 +101,8 @@ def test_another_provider_that_applies_the_log_is_equal(provider: Provider, foll
     assert follower.id != provider.id and follower.id == follower.id
 
 
-def test_another_log_is_refused(provider: Provider, follower: Provider) -> None:
-    """Entries that were applied are passed over, but not if they were others."""
+def test_apply_different_log_is_rejected(provider: Provider, follower: Provider) -> None:
+    """Already applied entries are skipped, unless they differ from the applied ones."""
     provider.register(DOC, body("host.rdf"), RDF_XML)
     entries = provider.log.read(0)
     follower.apply(entries)
@@ -117,7 +117,7 @@ def test_another_log_is_refused(provider: Provider, follower: Provider) -> None:
     assert follower.apply(provider.log.read(2)).position == 4
 
 
-def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Callable[[], str]) -> None:
+def test_apply_inapplicable_entry_is_dead_letter(follower: Provider, new_url: Callable[[], str]) -> None:
     entries = [
         LogEntry(1, Operation.REGISTER, DOC, RDF_XML, body("host.rdf")),
         SCHEMA.at(2),
@@ -139,18 +139,18 @@ def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Ca
         assert "no schema" in letters[0].reason and letters[2].body == b"<nonsense"
 
 
-def test_the_log_is_trimmed_as_far_as_it_is_applied(provider: Provider) -> None:
+def test_trim_removes_only_applied_entries(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.append([LogDraft(Operation.REMOVE, DOC)])
     assert provider.log.trim(100) == 2 and provider.log.first() == 3
-    with pytest.raises(Trimmed, match="begins at position 3"):
+    with pytest.raises(LogTrimmed, match="begins at position 3"):
         provider.log.read(1)
     assert [each.position for each in provider.log.read(2)] == [3]
     provider.catch_up()
     assert provider.log.trim(100) == 1 and provider.log.first() == 4 and provider.log.read(3) == []
 
 
-def test_names_of_rules_belong_to_a_scope(provider: Provider) -> None:
+def test_add_rules_names_belong_to_scope(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.add_rules({"large": ALL}, "ana")
     ours = "search large l register l where l.serverPort > 5"
@@ -167,7 +167,7 @@ def test_names_of_rules_belong_to_a_scope(provider: Provider) -> None:
     assert provider.remove_rules(["large"]) == ("large",)
 
 
-def test_rules_of_a_scope_are_set_as_a_whole(provider: Provider) -> None:
+def test_set_rules_replaces_all_rules_of_scope(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     ours = "search large l register l where l.serverPort > 5"
     outcome = provider.set_rules({"large": LARGE, "ours": ours, "all": ALL}, "a", "a/")
@@ -181,7 +181,7 @@ def test_rules_of_a_scope_are_set_as_a_whole(provider: Provider) -> None:
     assert provider.set_rules({}, "a", "a/").left == set() and provider.rules() == ()
 
 
-def test_a_rule_of_the_scope_takes_the_place_of_one_without(provider: Provider) -> None:
+def test_set_rules_rule_of_scope_shadows_global_one(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.add_rules({"large": ALL}, "ana")
     ours = "search large l register l"
@@ -193,16 +193,16 @@ def test_a_rule_of_the_scope_takes_the_place_of_one_without(provider: Provider) 
         provider.set_rules({"large": ALL}, "bob")
 
 
-def test_the_closure_has_what_is_referred_to_strongly(provider: Provider) -> None:
+def test_closure_has_strongly_referenced_resources(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
-    found = provider.closure([HOST, "http://example.org/doc.rdf#nothing"])
-    assert [each.uri for each in found] == [HOST, INFO]
+    resources = provider.closure([HOST, "http://example.org/doc.rdf#nothing"])
+    assert [each.uri for each in resources] == [HOST, INFO]
     assert [each.uri for each in provider.closure([INFO])] == [INFO] and provider.closure([]) == ()
-    assert tuple(resource_from_json(resource_to_json(each)) for each in found) == found
-    assert resource_to_json(found[0])["document"] == DOC
+    assert tuple(resource_from_json(resource_to_json(each)) for each in resources) == resources
+    assert resource_to_json(resources[0])["document"] == DOC
 
 
-def test_an_owner_whom_nobody_can_tell_anything_has_no_rules(provider: Provider) -> None:
+def test_add_rules_invalid_owner_or_delay_is_rejected(provider: Provider) -> None:
     for add in (provider.add_rules, provider.set_rules):
         for owner, within in (("a\nb", None), ("", None), ("ana", 0), ("ana", 10**12)):
             with pytest.raises(InputError):
@@ -211,16 +211,16 @@ def test_an_owner_whom_nobody_can_tell_anything_has_no_rules(provider: Provider)
     assert provider.rules() == ()
 
 
-def test_schemas_that_do_not_go_together_are_not_both_taken(store: Store, provider: Provider) -> None:
-    """The second was checked before the first was loaded: as when two load theirs at the same moment."""
-    one, two = (
+def test_append_conflicting_schemas_are_not_both_accepted(store: Store, provider: Provider) -> None:
+    """The second was checked before the first was loaded, as in two concurrent calls."""
+    first, second = (
         SCHEMA.body + f":Disk a rdfs:Class{below} .".encode()
         for below in ("", " ; rdfs:subClassOf :CycleProvider")
     )
     other = Provider(store)
-    draft = LogDraft(Operation.SCHEMA, media_type="text/turtle", body=two)
+    draft = LogDraft(Operation.SCHEMA, media_type="text/turtle", body=second)
     checked = other.check([draft])
-    provider.load_schema(one, "text/turtle")
+    provider.load_schema(first, "text/turtle")
     with pytest.raises(InputError, match="Disk"):
         store.metadata.transact(lambda work: other._append(work, [draft], checked))
     assert provider.log.head() == 2 and store.dead_letters.count() == 0

@@ -1,4 +1,4 @@
-"""Several processes on one provider, and some that are killed."""
+"""Several processes on one provider, some of them killed."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from tidings.store.store import Store
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.body, SCHEMA.media_type)
-    made.add_rules({"all": ALL}, "ana")
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.body, SCHEMA.media_type)
+    opened.add_rules({"all": ALL}, "ana")
+    return opened
 
 
-def is_whole(provider: Provider, store: Store) -> bool:
-    """Each document stands in the log without a gap, is in the results, and was told once."""
+def is_consistent(provider: Provider, store: Store) -> bool:
+    """Check that each document is in the log without a gap, in the results, and notified once."""
     entries = provider.log.read(0, limit=10_000)
-    told = store.notifications.read("ana", limit=10_000)
+    notifications = store.notifications.read("ana", limit=10_000)
     documents = [each.uri for each in entries[1:]]
     hosts = sorted(f"{uri}#host" for uri in documents)
     return (
         [each.position for each in entries] == list(range(1, provider.position + 1))
         and sorted(uri for uri, _ in provider.documents()) == sorted(documents)
         and [each.uri for each in provider.results("all")] == hosts
-        and sorted(each.publication for each in told) == hosts
-        and [each.sequence for each in told] == list(range(1, len(hosts) + 1))
+        and sorted(each.publication for each in notifications) == hosts
+        and [each.sequence for each in notifications] == list(range(1, len(hosts) + 1))
     )
 
 
-def test_several_register_at_once(provider: Provider, store: Store, url: str) -> None:
+def test_register_concurrent_processes_leave_consistent_state(
+    provider: Provider, store: Store, url: str
+) -> None:
     start, names = others().Barrier(3), ("a", "b")
     processes = [
         others().Process(target=registers, args=(url, each, start, 6), daemon=True) for each in names
@@ -46,17 +48,17 @@ def test_several_register_at_once(provider: Provider, store: Store, url: str) ->
         process.join()
     provider.catch_up()
     assert [process.exitcode for process in processes] == [0, 0]
-    assert provider.position == 1 + 2 * 2 * 6 and is_whole(provider, store)
+    assert provider.position == 1 + 2 * 2 * 6 and is_consistent(provider, store)
 
 
-def test_killed_in_the_middle_leaves_nothing_half_done(provider: Provider, store: Store, url: str) -> None:
+def test_register_killed_process_leaves_consistent_state(provider: Provider, store: Store, url: str) -> None:
     for times in (1, 2):
-        ours, theirs = others().Pipe(duplex=False)
-        writer = others().Process(target=registers_until_killed, args=(url, theirs), daemon=True)
+        receiver, sender = others().Pipe(duplex=False)
+        writer = others().Process(target=registers_until_killed, args=(url, sender), daemon=True)
         writer.start()
-        told = [ours.recv() for _ in range(times)]
+        positions = [receiver.recv() for _ in range(times)]
         writer.kill()
         writer.join()
-        provider.catch_up()  # waits for what a server may still be doing for the one that was killed
-        assert writer.exitcode == -9 and provider.position >= told[-1]
-        assert (provider.position - 1) % SIZE == 0 and is_whole(provider, store)
+        provider.catch_up()  # waits for what a server may still be doing for the killed process
+        assert writer.exitcode == -9 and provider.position >= positions[-1]
+        assert (provider.position - 1) % SIZE == 0 and is_consistent(provider, store)

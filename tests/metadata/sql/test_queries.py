@@ -1,4 +1,4 @@
-"""Queries answer what the definition says, on both databases; and what is not written down anywhere else."""
+"""Queries give the results of the definition, on both databases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tidings.store import bulk
 from tidings.store.store import Store, open_store
 
 FEWER = share(4)
-"""Each asks several times, of two databases."""
+"""Each test runs several queries on two databases."""
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +39,22 @@ def store(new_url: Callable[[], str]) -> Iterator[Store]:
         yield opened
 
 
-def keep(
+def store_exactly(
     store: Store,
     resources: Iterable[Resource],
     schema: Schema,
     members: Mapping[str, Iterable[str]] | None = None,
 ) -> None:
-    """Exactly these resources, and rules with these results."""
-    there = list(resources)
-    rows = [row for each in there for row in build_atom_rows(each, schema)]
+    """Store exactly these resources, and rules with these results."""
+    stored_resources = list(resources)
+    rows = [row for each in stored_resources for row in build_atom_rows(each, schema)]
 
     def work(connection) -> None:
         for table in (metadata_resources, metadata_atoms, rule_ends, rule_results):
             connection.execute(delete(table))
-        bulk.insert_rows(connection, metadata_resources, [(each.uri, each.cls, "d") for each in there])
+        bulk.insert_rows(
+            connection, metadata_resources, [(each.uri, each.cls, "d") for each in stored_resources]
+        )
         bulk.insert_rows(connection, metadata_atoms, rows)
         for number, (name, uris) in enumerate((members or {}).items()):
             connection.execute(insert(rule_ends), {"name": name, "rule": number})
@@ -61,81 +63,83 @@ def keep(
     store.database.transact(work)
 
 
-def told(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> QueryAnswer:
+def answer(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> QueryAnswer:
     return QueryExecutor(store.database).answer(query, schema, types or {})
 
 
-def as_stored(found: QueryAnswer) -> QueryAnswer:
-    """Properties in the order of the store."""
+def sort_properties(unsorted: QueryAnswer) -> QueryAnswer:
+    """Sort properties in the order of the store."""
     return QueryAnswer(
-        found.columns,
-        found.rows,
+        unsorted.columns,
+        unsorted.rows,
         tuple(
             Resource(
                 each.uri, each.cls, {name: values for name, values in sorted(each.values.items()) if values}
             )
-            for each in found.resources
+            for each in unsorted.resources
         ),
     )
 
 
 @FEWER
 @given(st.data())
-def test_answers_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+def test_answer_random_queries_equal_definition(store: Store, data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    there = data.draw(stored(schema))
-    asked = [data.draw(queries(schema)) for _ in range(3)]
-    keep(store, there, schema)
-    for query in asked:
+    resources = data.draw(stored(schema))
+    drawn_queries = [data.draw(queries(schema)) for _ in range(3)]
+    store_exactly(store, resources, schema)
+    for query in drawn_queries:
         check_query(query, schema, {})
-        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
+        assert answer(store, query, schema) == sort_properties(evaluate_query(query, resources, schema))
 
 
 @FEWER
 @given(st.data())
-def test_rows_of_several_variables_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+def test_answer_rows_of_several_variables_equal_definition(store: Store, data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    there = dense(schema, Random(data.draw(st.integers(0, 2**32))))
-    keep(store, there, schema)
+    resources = dense(schema, Random(data.draw(st.integers(0, 2**32))))
+    store_exactly(store, resources, schema)
     for _ in range(3):
         query = data.draw(wide_queries(schema))
         check_query(query, schema, {})
-        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
+        assert answer(store, query, schema) == sort_properties(evaluate_query(query, resources, schema))
 
 
 @FEWER
 @given(st.data())
-def test_results_of_rules_are_searched(store: Store, data: st.DataObject) -> None:
+def test_answer_searches_results_of_rules(store: Store, data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    there = data.draw(stored(schema))
+    resources = data.draw(stored(schema))
     types = {"Some": data.draw(st.sampled_from(sorted(schema.classes)))}
-    fitting = sorted(each.uri for each in there if types["Some"] in schema.at_or_above(each.cls))
+    fitting = sorted(each.uri for each in resources if types["Some"] in schema.at_or_above(each.cls))
     members = {"Some": data.draw(st.sets(st.sampled_from(fitting)) if fitting else st.just(set()))}
     query = data.draw(queries(schema, types))
-    keep(store, there, schema, members)
-    assert told(store, query, schema, types) == as_stored(evaluate_query(query, there, schema, members))
+    store_exactly(store, resources, schema, members)
+    assert answer(store, query, schema, types) == sort_properties(
+        evaluate_query(query, resources, schema, members)
+    )
 
 
 ROWS = [
     ("search Provider p select p.serverPort", [(80,), (443,), (80,), (None,)]),
     ("search Provider p where p.serverPort > 0 select p order by p.serverPort", ["a", "c", "b"]),
     ("search Provider p where p.serverPort > 0 select p order by p.serverPort desc", ["b", "a", "c"]),
-    # What has no value comes last, both ways; ties are in the order of URIs, both ways.
+    # Missing values come last in both directions; ties are ordered by URI in both directions.
     ("search Provider p select p order by p.serverPort", ["a", "c", "b", "d"]),
     ("search Provider p select p order by p.serverPort desc", ["b", "a", "c", "d"]),
     ("search Provider p select p order by p.serverPort desc limit 2", ["b", "a"]),
     ("search Provider p select p order by p.serverInformation.memory, p desc", ["b", "a", "d", "c"]),
     ("search Provider p select p order by p desc limit 1", ["d"]),
     ("search Provider p select p limit 3", ["a", "b", "c"]),
-    # All values of a path with `?` are in one cell, and none of them is an empty one.
+    # All values of a path with `?` are in one cell, which may be empty.
     ("search Provider p select p.tags?", [(("fast", "new"),), ((),), ((),), ((),)]),
     ("search Provider p where p = <a> select p.partners?.serverPort", [((80, 443),)]),
-    # A reference is what is written; what it leads to is not there, or of another class.
+    # A reference is as written; its target may be missing or of another class.
     (
         "search Provider p select p.serverInformation, p.serverInformation.memory",
         [(Ref("i"), 92), (Ref("i"), 92), (Ref("a"), None), (Ref("gone"), None)],
     ),
-    # A row for each binding of what is selected of, though the first is the same.
+    # One row for each binding of the selected variables, even if the first is the same.
     (
         "search Provider p, Provider q register p where p.partners? = q select p, q.serverPort",
         [(Ref("a"), 443), (Ref("a"), 80), (Ref("d"), 80)],
@@ -146,7 +150,7 @@ ROWS = [
     ),
     ("search Provider p, Provider q register p where p.partners? = q select p", ["a", "d"]),
     ("search Provider p where p.serverPort = 443 or p = <d> or p.open = true select p", ["b", "d"]),
-    # Two comparisons of one pair: another partner of a has its port than is its twin.
+    # Two comparisons of one pair: the partner of a with its port is not its twin.
     (
         "search Provider p, Provider q register p where p.twin = q and p.serverPort = q.serverPort select p, q",
         [],
@@ -180,77 +184,79 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), ROWS)
-def test_rows(store: Store, text: str, expected: list[object]) -> None:
+def test_answer_select_gives_expected_rows(store: Store, text: str, expected: list[object]) -> None:
     query = parse_query(text)
     check_query(query, SCHEMA, {}, text)
-    keep(store, SERVERS, SCHEMA)
+    store_exactly(store, SERVERS, SCHEMA)
     rows = tuple(row if isinstance(row, tuple) else (Ref(str(row)),) for row in expected)
     assert evaluate_query(query, SERVERS, SCHEMA).rows == rows
-    assert told(store, query, SCHEMA).rows == rows
+    assert answer(store, query, SCHEMA).rows == rows
 
 
-def test_values_that_are_nearly_equal(store: Store) -> None:
-    """Of texts, 200 characters are in the index; of numbers, a double holds 53 bits."""
+def test_answer_distinguishes_nearly_equal_values(store: Store) -> None:
+    """The index has the first 200 characters of texts; of numbers, a double has 53 bits."""
     texts, numbers = ["x" * 199, "x" * 200, "x" * 201, "x" * 200 + "y"], [5, 5.5, 2**53, 2**53 + 1]
-    there = [
+    resources = [
         Resource(f"a{n}", "CycleProvider", {"serverHost": (text,), "serverPort": (number,)})
         for n, (text, number) in enumerate(zip(texts, numbers, strict=True))
     ]
-    keep(store, there, SCHEMA)
-    asked = [f"c.serverHost = '{text}'" for text in texts]
-    asked += [f"c.serverPort = {number}" for number in ("5.0", "5.50", 2**53, 2**53 + 1)]
-    asked += [f"c.serverPort >= {2**53 + 1}", f"c.serverPort < 5.5 or c.serverPort = {2**53}"]
-    found = [told(store, parse_query(f"search CycleProvider c where {each}"), SCHEMA) for each in asked]
-    uris = [" ".join(each.uri for each in answer.resources) for answer in found]
+    store_exactly(store, resources, SCHEMA)
+    conditions = [f"c.serverHost = '{text}'" for text in texts]
+    conditions += [f"c.serverPort = {number}" for number in ("5.0", "5.50", 2**53, 2**53 + 1)]
+    conditions += [f"c.serverPort >= {2**53 + 1}", f"c.serverPort < 5.5 or c.serverPort = {2**53}"]
+    answers = [
+        answer(store, parse_query(f"search CycleProvider c where {each}"), SCHEMA) for each in conditions
+    ]
+    uris = [" ".join(each.uri for each in each_answer.resources) for each_answer in answers]
     assert uris == ["a0", "a1", "a2", "a3", "a0", "a1", "a2", "a3", "a3", "a0 a2"]
 
 
-def test_a_long_way(store: Store) -> None:
-    """As long as a path may be: sixty-four steps around."""
+def test_answer_follows_path_of_maximal_length(store: Store) -> None:
+    """A cycle of sixty-four steps."""
     circle = [
         Resource(f"i{n:02}", "ServerInformation", {"backup": (Ref(f"i{(n + 1) % 64:02}"),), "memory": (n,)})
         for n in range(64)
     ]
-    keep(store, circle, SCHEMA)
+    store_exactly(store, circle, SCHEMA)
     steps = ".backup" * 62
     query = parse_query(f"search ServerInformation s where s{steps}.memory = 5 select s.memory")
-    assert told(store, query, SCHEMA).rows == ((7,),)
+    assert answer(store, query, SCHEMA).rows == ((7,),)
     query = parse_query(f"search ServerInformation s where s{steps}.memory >= 62 select s.memory")
-    assert told(store, query, SCHEMA).rows == ((0,), (1,))
+    assert answer(store, query, SCHEMA).rows == ((0,), (1,))
 
 
-def test_a_class_with_thousands_below_it(store: Store) -> None:
+def test_answer_class_with_thousands_of_subclasses(store: Store) -> None:
     below = {f"C{n}": Class(f"C{n}", f"http://example.org/C{n}", ("Thing",)) for n in range(3_000)}
     classes = {"Thing": Class("Thing", "http://example.org/Thing"), **below}
     leads = Property("next", "http://example.org/next", "Thing", leads_to="Thing", reference=Reference.WEAK)
     schema = Schema(classes, {"next": (leads,)})
-    there = [Resource(f"r{n}", f"C{n}", {"next": (Ref(f"r{n + 1}"),)}) for n in range(60)]
-    keep(store, there, schema)
+    resources = [Resource(f"r{n}", f"C{n}", {"next": (Ref(f"r{n + 1}"),)}) for n in range(60)]
+    store_exactly(store, resources, schema)
     query = parse_query(f"search Thing t where t{'.next' * 40} = <r45> select t")
-    assert told(store, query, schema).rows == ((Ref("r5"),),)
+    assert answer(store, query, schema).rows == ((Ref("r5"),),)
 
 
-def test_more_tables_than_a_database_joins(store: Store) -> None:
+def test_answer_too_many_joins_is_rejected(store: Store) -> None:
     names = [f"s{n}" for n in range(16)]
     searched = ", ".join(f"ServerInformation {name}" for name in names)
     linked = " and ".join(f"{name}.backup.backup.backup.backup = {other}" for name, other in pairwise(names))
     query = parse_query(f"search {searched} register s0 where {linked} select {', '.join(names)}")
     with pytest.raises(TooLarge, match="too many joins"):
-        told(store, query, SCHEMA)
+        answer(store, query, SCHEMA)
 
 
 @FEWER
 @given(st.data())
-def test_all_resources_are_read(store: Store, data: st.DataObject) -> None:
+def test_resources_returns_all_stored_resources(store: Store, data: st.DataObject) -> None:
     schema = data.draw(some_schema())
-    there = data.draw(stored(schema))
-    keep(store, there, schema)
-    every = as_stored(QueryAnswer(resources=tuple(sorted(there, key=lambda each: each.uri))))
+    resources = data.draw(stored(schema))
+    store_exactly(store, resources, schema)
+    every = sort_properties(QueryAnswer(resources=tuple(sorted(resources, key=lambda each: each.uri))))
     assert tuple(QueryExecutor(store.database).resources()) == every.resources
 
 
-def test_too_many_results_are_refused(store: Store) -> None:
-    keep(store, SERVERS, SCHEMA)
+def test_answer_too_many_results_is_rejected(store: Store) -> None:
+    store_exactly(store, SERVERS, SCHEMA)
     limited = QueryExecutor(store.database, limits=Limits(results=3))
     every = parse_query("search Provider p")
     with pytest.raises(TooLarge, match="too many results"):
@@ -260,17 +266,17 @@ def test_too_many_results_are_refused(store: Store) -> None:
     assert len(limited.answer(parse_query("search Provider p limit 3"), SCHEMA, {})) == 3
 
 
-def test_a_query_ends_when_its_time_is_over(store: Store) -> None:
-    """Neither database is quick at finding out that these texts are not in each other."""
+def test_answer_exceeding_time_limit_is_stopped(store: Store) -> None:
+    """Neither database finds out quickly that these texts do not contain each other."""
     numbers = range(1_500)
     hosts = [Resource(f"h{n}", "CycleProvider", {"serverHost": ("a" * (2_000 + n),)}) for n in numbers]
     domains = [
         Resource(f"d{n}", "DataProvider", {"domain": ("a" * 500 + "b" + "a" * (500 + n),)}) for n in numbers
     ]
-    keep(store, [*hosts, *domains], SCHEMA)
+    store_exactly(store, [*hosts, *domains], SCHEMA)
     query = parse_query(
         "search CycleProvider c, DataProvider d register c where c.serverHost contains d.domain"
     )
     with pytest.raises(TooLarge, match="takes too long"):
         QueryExecutor(store.database, limits=Limits(seconds=1)).answer(query, SCHEMA, {})
-    assert len(told(store, parse_query("search DataProvider d limit 2"), SCHEMA)) == 2
+    assert len(answer(store, parse_query("search DataProvider d limit 2"), SCHEMA)) == 2

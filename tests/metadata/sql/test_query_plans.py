@@ -1,4 +1,4 @@
-"""How databases run the statements of join rules: from an input to its partner to one join rule, not to all."""
+"""Query plans of join rules: from an input by its partner to one join rule, not to all."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SAME = JoinCondition(JoinSide(NAME), Operator.EQUAL, JoinSide(NAME), True)
 
 
 def rule(number: int, swapped: bool) -> NamedRule:
-    """All have one input in common: as the left one, or as the right one."""
+    """Build a rule that shares one input with the others, as its left or its right one."""
     own = TriggeringRule(NAME, "memory", Operator.EQUAL, number)
     ends = (JoinRule(SAME, FAST, own) if swapped else JoinRule(SAME, own, FAST),)
     return NamedRule(f"r{number}", "ana", "search ...", ends)
 
 
 def plans(connection: Connection, dialect: str) -> list[str]:
-    """The plans of what finds new results, with tables as they are in a run."""
-    there = {f"s{n}": Resource(f"s{n}", NAME, {"cpu": (600,)}) for n in range(50)}
-    rule_filter.run_filter(connection, SCHEMA, there, [(uri, 1) for uri in there])
+    """Return the plans of the statements for new results, with tables as in a run."""
+    resources = {f"s{n}": Resource(f"s{n}", NAME, {"cpu": (600,)}) for n in range(50)}
+    rule_filter.run_filter(connection, SCHEMA, resources, [(uri, 1) for uri in resources])
     bound = {"level": 1, "grp": 1, "first": 0, "p": None, "q": None}
     explain = "EXPLAIN QUERY PLAN " if dialect == "sqlite" else "EXPLAIN "
     with keep_join_order(connection):
@@ -45,11 +45,11 @@ def plans(connection: Connection, dialect: str) -> list[str]:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_join_rule_is_found_by_both_inputs(store: Store, swapped: bool) -> None:
-    """By one of them, it may be one of all that there are."""
+def test_join_statement_finds_rule_by_both_inputs(store: Store, swapped: bool) -> None:
+    """Found by only one input, it would be one of all join rules."""
     rules = [rule(number, swapped) for number in range(ANALYZE_THRESHOLD)]
     store.database.transact(lambda connection: rule_filter.add_rules(connection, SCHEMA, rules))
     dialect = store.database.engine.dialect.name
     for plan in store.database.transact(lambda connection: plans(connection, dialect)):
-        asked = next(line for line in plan.splitlines() if "left_rule" in line)
-        assert "right_rule" in asked, plan
+        lookup = next(line for line in plan.splitlines() if "left_rule" in line)
+        assert "right_rule" in lookup, plan

@@ -1,4 +1,4 @@
-"""What repositories are told, and pages of the log, on SQLite and PostgreSQL."""
+"""Change sets for repositories, and pages of the log, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from tidings.store.store import Store
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.body, SCHEMA.media_type)
-    made.set_rules({"large": LARGE, "all": ALL}, "passau", "passau/")
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.body, SCHEMA.media_type)
+    opened.set_rules({"large": LARGE, "all": ALL}, "passau", "passau/")
+    return opened
 
 
-def test_changes_and_state_are_of_one_moment(store: Store, provider: Provider) -> None:
+def test_changes_and_state_are_of_one_position(store: Store, provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
-    told = store.repositories.changes("passau", 0)
-    assert sorted((move.rule, move.uri, move.kind) for move in told.moves) == [
+    changes = store.repositories.changes("passau", 0)
+    assert sorted((move.rule, move.uri, move.kind) for move in changes.moves) == [
         ("all", HOST, "entered"),
         ("large", HOST, "entered"),
     ]
-    assert [each.uri for each in told.resources] == [HOST, INFO]
+    assert [each.uri for each in changes.resources] == [HOST, INFO]
     state = store.repositories.state("passau")
-    assert state.members == {"all": (HOST,), "large": (HOST,)} and state.resources == told.resources
-    assert (state.sequence, state.position) == (told.sequence, told.position) == (2, 2)
+    assert state.members == {"all": (HOST,), "large": (HOST,)} and state.resources == changes.resources
+    assert (state.sequence, state.position) == (changes.sequence, changes.position) == (2, 2)
 
 
-def test_what_left_again_is_not_sent(store: Store, provider: Provider) -> None:
+def test_changes_omit_resources_that_left_again(store: Store, provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.remove(DOC)
-    told = store.repositories.changes("passau", 0)
-    assert len(told.moves) == 4 and told.resources == ()
+    changes = store.repositories.changes("passau", 0)
+    assert len(changes.moves) == 4 and changes.resources == ()
 
 
-def test_somebody_else_of_the_same_name(store: Store, provider: Provider) -> None:
-    """A person's rules are not a repository's, though both are told in one sequence."""
+def test_changes_exclude_subscriber_with_same_name(store: Store, provider: Provider) -> None:
+    """Rules of a subscriber are not those of the repository, though they share a sequence."""
     provider.add_rules({"mine": ALL}, "passau")
     provider.register(DOC, body("host.rdf"), RDF_XML)
-    told = store.repositories.changes("passau", 0)
-    assert {move.rule for move in told.moves} == {"large", "all"} and told.sequence == 3
+    changes = store.repositories.changes("passau", 0)
+    assert {move.rule for move in changes.moves} == {"large", "all"} and changes.sequence == 3
     assert store.repositories.rules("passau") == {"all": ALL, "large": LARGE}
     store.repositories.forget("passau")
     assert [each.subscription for each in store.notifications.read("passau")] == ["mine"]
 
 
-def test_numbers_that_are_not_there(store: Store, provider: Provider) -> None:
+def test_changes_unknown_or_deleted_number_is_gone(store: Store, provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     assert store.repositories.changes("passau", 2).moves == ()
     with pytest.raises(Gone, match="no such sequence number yet"):
@@ -62,8 +62,8 @@ def test_numbers_that_are_not_there(store: Store, provider: Provider) -> None:
     assert store.repositories.changes("passau", 2).moves == ()
 
 
-def test_what_is_acknowledged_is_forgotten(store: Store, provider: Provider) -> None:
-    """What comes is told as before, and who asks for something older begins anew."""
+def test_acknowledge_deletes_moves_except_latest(store: Store, provider: Provider) -> None:
+    """Later moves are sent as before, and a repository that needs older ones starts anew."""
     for file in ("host.rdf", "host-with-32MB.rdf", "host.rdf"):
         provider.register(DOC, body(file), RDF_XML)
     before = store.repositories.changes("passau", 2)
@@ -82,7 +82,7 @@ def test_what_is_acknowledged_is_forgotten(store: Store, provider: Provider) -> 
     }
 
 
-def test_numbers_of_somebody_of_the_same_name_do_not_hide_a_gap(store: Store, provider: Provider) -> None:
+def test_changes_gap_is_detected_despite_subscriber_with_same_name(store: Store, provider: Provider) -> None:
     provider.add_rules({"mine": ALL}, "passau")
     for _ in range(2):
         provider.register(DOC, body("host.rdf"), RDF_XML)
@@ -97,12 +97,12 @@ def test_numbers_of_somebody_of_the_same_name_do_not_hide_a_gap(store: Store, pr
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "ä", "x" * 101])
-def test_names_of_repositories(store: Store, name: str) -> None:
+def test_state_invalid_repository_name_is_rejected(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="not a name of a repository"):
         store.repositories.state(name)
 
 
-def test_pages_of_the_log(store: Store, provider: Provider) -> None:
+def test_replication_page_returns_entries_after_position(store: Store, provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.register(OTHER, body("host.rdf"), RDF_XML)
     page = store.replication.page(1, 10)
@@ -116,7 +116,7 @@ def test_pages_of_the_log(store: Store, provider: Provider) -> None:
     assert store.replication.page(3, 10).entries == ()
 
 
-def test_whom_a_provider_follows(store: Store, provider: Provider) -> None:
+def test_follow_leader_blocks_direct_changes(store: Store, provider: Provider) -> None:
     store.replication.follow("http://example.org")
     store.replication.follow("http://example.com")
     assert store.replication.status().leader == "http://example.com"
@@ -129,8 +129,8 @@ def test_whom_a_provider_follows(store: Store, provider: Provider) -> None:
     assert provider.register(DOC, body("host.rdf"), RDF_XML).position == 2
 
 
-def test_reading_while_somebody_registers(store: Store, provider: Provider) -> None:
-    """Members, resources and the position always fit together."""
+def test_state_during_registration_is_consistent(store: Store, provider: Provider) -> None:
+    """Members, resources and the position always agree."""
     ready = Barrier(2)
 
     def register() -> None:
@@ -146,9 +146,10 @@ def test_reading_while_somebody_registers(store: Store, provider: Provider) -> N
     ready.wait()
     while True:
         state = store.repositories.state("passau")
-        there = state.position % 2 == 0  # the schema is at 1; even positions register, odd ones remove
-        assert state.members["all"] == ((HOST,) if there else ())
-        assert [each.uri for each in state.resources] == ([HOST, INFO] if there else [])
+        # The schema is at 1; even positions register, odd ones remove.
+        is_registered = state.position % 2 == 0
+        assert state.members["all"] == ((HOST,) if is_registered else ())
+        assert [each.uri for each in state.resources] == ([HOST, INFO] if is_registered else [])
         assert state.sequence == 2 * (state.position - 1)
         if state.position == 13:
             break

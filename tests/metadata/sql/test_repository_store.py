@@ -1,4 +1,4 @@
-"""What a repository keeps, on both databases: circles, what is shared, local documents, and why something is there."""
+"""Contents of a repository, on both databases: cycles, sharing, local documents, origins."""
 
 from __future__ import annotations
 
@@ -26,134 +26,142 @@ LONG = f"{DOC}#{'long' * 100}"
 
 def host(uri: str, *parts: str, size: int = 1, near: str | None = None) -> Resource:
     values = {"parts": tuple(map(Ref, sorted(parts))), "near": (Ref(near),) if near else (), "size": (size,)}
-    return Resource(uri, "Host", {name: found for name, found in values.items() if found})
+    return Resource(uri, "Host", {name: present for name, present in values.items() if present})
 
 
 @pytest.fixture
-def begun(store: Store) -> Store:
-    """Two rules, without anything."""
+def two_rules(store: Store) -> Store:
+    """A repository with two rules and no resources."""
     store.repository.name("passau")
     state = RepositoryState("p", 1, 1, 0, {"one": (), "two": ()}, ())
     store.repository.replace(FILE, SCHEMA, {"one": "text", "two": "text"}, state, "")
     return store
 
 
-def tell(store: Store, moves: list[tuple[str, str, str]], *resources: Resource) -> ApplyCounts | None:
+def apply_moves(store: Store, moves: list[tuple[str, str, str]], *resources: Resource) -> ApplyCounts | None:
     since = store.repository.cursor()
     assert since is not None
     numbered = [
         Move(number, rule, uri, kind, f"t{number}")
         for number, (rule, uri, kind) in enumerate(moves, since.sequence + 1)
     ]
-    told = ChangeSet("p", since.position + 1, 1, since.sequence + len(moves), tuple(numbered), resources)
-    done = store.repository.apply(FILE, SCHEMA, told, since)
-    assert store.repository.apply(FILE, SCHEMA, told, since) is None, "it is applied once"
-    return done
+    change_set = ChangeSet(
+        "p", since.position + 1, 1, since.sequence + len(moves), tuple(numbered), resources
+    )
+    counts = store.repository.apply(FILE, SCHEMA, change_set, since)
+    assert store.repository.apply(FILE, SCHEMA, change_set, since) is None, "a change set is applied once"
+    return counts
 
 
-def held(store: Store) -> list[str]:
+def stored_uris(store: Store) -> list[str]:
     return [each.uri for each in store.repository.resources()]
 
 
-def test_a_circle_goes_with_what_held_it(begun: Store) -> None:
-    made = (host(A, B), host(B, C), host(C, B, LONG, near=D), host(LONG, C))
-    assert tell(begun, [("one", A, "entered")], *made) == ApplyCounts(new=4)
-    assert held(begun) == [A, B, C, LONG]
-    assert tell(begun, [("two", C, "entered")], *made[1:]) == ApplyCounts()
-    assert tell(begun, [("one", A, "left")]) == ApplyCounts(gone=1)
-    assert held(begun) == [B, C, LONG]
-    assert begun.repository.why(SCHEMA, [B, C, D]) == {
+def test_apply_cycle_is_removed_with_its_last_member(two_rules: Store) -> None:
+    resources = (host(A, B), host(B, C), host(C, B, LONG, near=D), host(LONG, C))
+    assert apply_moves(two_rules, [("one", A, "entered")], *resources) == ApplyCounts(new=4)
+    assert stored_uris(two_rules) == [A, B, C, LONG]
+    assert apply_moves(two_rules, [("two", C, "entered")], *resources[1:]) == ApplyCounts()
+    assert apply_moves(two_rules, [("one", A, "left")]) == ApplyCounts(gone=1)
+    assert stored_uris(two_rules) == [B, C, LONG]
+    assert two_rules.repository.why(SCHEMA, [B, C, D]) == {
         B: ResourceOrigin((), (C,), False),
         C: ResourceOrigin(("two",), (B, LONG), False),
     }
-    assert tell(begun, [("two", C, "left")]) == ApplyCounts(gone=3)
-    assert begun.repository.counts() == RepositoryCounts(0, 0, 0)
+    assert apply_moves(two_rules, [("two", C, "left")]) == ApplyCounts(gone=3)
+    assert two_rules.repository.counts() == RepositoryCounts(0, 0, 0)
 
 
-def test_what_the_provider_does_not_have_any_more_goes(begun: Store) -> None:
-    tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B, C), host(C))
-    assert tell(begun, [("one", A, "changed"), ("two", B, "changed")], host(A, C), host(B, C)) == ApplyCounts(
-        gone=1
-    )
-    assert held(begun) == [A, B]
-    tell(begun, [("one", A, "changed")], host(A, C, size=2), host(C, size=3))
-    assert held(begun) == [A, B, C] and begun.repository.resource(C) == host(C, size=3)
-    assert [each.uri for each in begun.repository.members("two")] == [B]
+def test_apply_resource_missing_at_provider_is_removed(two_rules: Store) -> None:
+    apply_moves(two_rules, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B, C), host(C))
+    assert apply_moves(
+        two_rules, [("one", A, "changed"), ("two", B, "changed")], host(A, C), host(B, C)
+    ) == ApplyCounts(gone=1)
+    assert stored_uris(two_rules) == [A, B]
+    apply_moves(two_rules, [("one", A, "changed")], host(A, C, size=2), host(C, size=3))
+    assert stored_uris(two_rules) == [A, B, C] and two_rules.repository.resource(C) == host(C, size=3)
+    assert [each.uri for each in two_rules.repository.members("two")] == [B]
 
 
-def test_what_is_of_another_class_now_is_held_by_nobody(begun: Store) -> None:
-    """It is told because of a rule that this repository has no more; parts are hosts, and this is none."""
-    tell(begun, [("one", A, "entered")], host(A, B), host(B))
+def test_apply_resource_of_other_class_is_not_kept(two_rules: Store) -> None:
+    """It arrives for a rule that the repository has removed; parts must be hosts, and it is none."""
+    apply_moves(two_rules, [("one", A, "entered")], host(A, B), host(B))
     moves = [("one", A, "changed"), ("gone", B, "entered")]
-    assert tell(begun, moves, host(A, B), Resource(B, "Disk", {})) == ApplyCounts(gone=1)
-    assert held(begun) == [A]
+    assert apply_moves(two_rules, moves, host(A, B), Resource(B, "Disk", {})) == ApplyCounts(gone=1)
+    assert stored_uris(two_rules) == [A]
 
 
-def test_a_state_changes_what_is_different(begun: Store) -> None:
-    tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B), host(C))
-    version = begun.repository.version()
+def test_replace_state_changes_only_differences(two_rules: Store) -> None:
+    apply_moves(two_rules, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B), host(C))
+    version = two_rules.repository.version()
     state = RepositoryState("q", 7, 1, 4, {"two": (B, D)}, (host(B, size=2), host(D), host(LONG)))
-    done = begun.repository.replace(FILE, SCHEMA, {"two": "text"}, state, "mark")
-    assert (done, held(begun)) == (ApplyCounts(new=1, changed=1, gone=2), [B, D])
-    assert begun.repository.version() > version and begun.repository.rules() == {"two": "text"}
-    assert begun.repository.cursor() == Cursor("q", 4, 7, "mark")
-    assert begun.repository.member_counts() == {"two": 2}
+    counts = two_rules.repository.replace(FILE, SCHEMA, {"two": "text"}, state, "mark")
+    assert (counts, stored_uris(two_rules)) == (ApplyCounts(new=1, changed=1, gone=2), [B, D])
+    assert two_rules.repository.version() > version and two_rules.repository.rules() == {"two": "text"}
+    assert two_rules.repository.cursor() == Cursor("q", 4, 7, "mark")
+    assert two_rules.repository.member_counts() == {"two": 2}
 
 
-def test_the_cursor_remembers_the_last_move(begun: Store) -> None:
-    tell(begun, [("one", A, "entered")], host(A))
+def test_cursor_has_mark_of_last_move(two_rules: Store) -> None:
+    apply_moves(two_rules, [("one", A, "entered")], host(A))
     mark = compute_mark(Move(1, "one", A, "entered", "t1"))
-    assert begun.repository.cursor() == Cursor("p", 1, 2, mark)
-    version = begun.repository.version()
-    assert tell(begun, []) == ApplyCounts()
-    assert begun.repository.cursor() == Cursor("p", 1, 3, mark) and begun.repository.version() == version
-    begun.repository.unsettle()
-    found = begun.repository.cursor()
-    assert found is not None and not found.is_settled and found.position == 3
+    assert two_rules.repository.cursor() == Cursor("p", 1, 2, mark)
+    version = two_rules.repository.version()
+    assert apply_moves(two_rules, []) == ApplyCounts()
+    assert (
+        two_rules.repository.cursor() == Cursor("p", 1, 3, mark) and two_rules.repository.version() == version
+    )
+    two_rules.repository.unsettle()
+    cursor = two_rules.repository.cursor()
+    assert cursor is not None and not cursor.is_settled and cursor.position == 3
 
 
-def test_a_name_stays_and_another_one_is_another_repository(store: Store) -> None:
-    made = store.repository.name()
-    assert store.repository.name() == made != "" and store.repository.cursor() is None
+def test_name_other_name_makes_other_repository(store: Store) -> None:
+    generated = store.repository.name()
+    assert store.repository.name() == generated != "" and store.repository.cursor() is None
     store.repository.replace(FILE, SCHEMA, {}, RepositoryState("p", 1, 1, 5, {}, ()), "mark")
-    assert store.repository.name(made) == made and store.repository.cursor() == Cursor("p", 5, 1, "mark")
+    assert store.repository.name(generated) == generated and store.repository.cursor() == Cursor(
+        "p", 5, 1, "mark"
+    )
     assert store.repository.name("other") == "other"
-    found = store.repository.cursor()
-    assert found is not None and not found.is_settled
+    cursor = store.repository.cursor()
+    assert cursor is not None and not cursor.is_settled
     with pytest.raises(InputError, match="name of a repository"):
         store.repository.name("a/b")
 
 
-def test_a_local_document_is_in_the_way_of_the_providers(begun: Store) -> None:
+def test_register_local_document_shadows_that_of_provider(two_rules: Store) -> None:
     other = "http://example.org/other.rdf"
     x, y = f"{other}#x", f"{other}#y"
-    tell(begun, [("one", A, "entered")], host(A, x), host(x, B), host(B))
-    begun.repository.register_local(SCHEMA, Document(other, (host(y, A),)), "text/turtle", b"")
-    assert held(begun) == [A, y], "what only the provider's held is gone"
-    assert begun.repository.local_documents() == (LocalDocument(other, 1, True),)
-    tell(begun, [("one", A, "changed")], host(A, x, size=2), host(x, B), host(B))
-    assert held(begun) == [A, y]
-    tell(begun, [("one", A, "left")])
-    assert held(begun) == [y] and begun.repository.counts() == RepositoryCounts(1, 1, 0)
-    assert begun.repository.why(SCHEMA, [y]) == {y: ResourceOrigin((), (), True)}
-    assert begun.repository.remove_local(other) and not begun.repository.remove_local(other)
-    found = begun.repository.cursor()
-    assert held(begun) == [] and found is not None and not found.is_settled
+    apply_moves(two_rules, [("one", A, "entered")], host(A, x), host(x, B), host(B))
+    two_rules.repository.register_local(SCHEMA, Document(other, (host(y, A),)), "text/turtle", b"")
+    assert stored_uris(two_rules) == [A, y], "resources reached only from the provider's document are gone"
+    assert two_rules.repository.local_documents() == (LocalDocument(other, 1, True),)
+    apply_moves(two_rules, [("one", A, "changed")], host(A, x, size=2), host(x, B), host(B))
+    assert stored_uris(two_rules) == [A, y]
+    apply_moves(two_rules, [("one", A, "left")])
+    assert stored_uris(two_rules) == [y] and two_rules.repository.counts() == RepositoryCounts(1, 1, 0)
+    assert two_rules.repository.why(SCHEMA, [y]) == {y: ResourceOrigin((), (), True)}
+    assert two_rules.repository.remove_local(other) and not two_rules.repository.remove_local(other)
+    cursor = two_rules.repository.cursor()
+    assert stored_uris(two_rules) == [] and cursor is not None and not cursor.is_settled
 
 
-def test_who_refers_to_something_is_found_by_an_index(begun: Store) -> None:
-    """A change would cost what the whole cache does otherwise."""
-    if not begun.database.is_sqlite:
-        pytest.skip("PostgreSQL reads small tables whole, whatever there is")
-    asked: list[tuple[str, Any]] = []
+def test_apply_referrers_are_found_by_index(two_rules: Store) -> None:
+    """Otherwise a change would cost as much as the whole cache."""
+    if not two_rules.database.is_sqlite:
+        pytest.skip("PostgreSQL always scans small tables")
+    statements: list[tuple[str, Any]] = []
     event.listen(
-        begun.database.engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
+        two_rules.database.engine,
+        "before_cursor_execute",
+        lambda *parameters: statements.append((parameters[2], parameters[3])),
     )
-    tell(begun, [("one", A, "entered")], host(A, B), host(B))
-    tell(begun, [("one", A, "left")])
-    [(statement, given)] = {
-        text: params for text, params in asked if "substr" in text and text.startswith("SELECT")
+    apply_moves(two_rules, [("one", A, "entered")], host(A, B), host(B))
+    apply_moves(two_rules, [("one", A, "left")])
+    [(statement, parameters)] = {
+        text: params for text, params in statements if "substr" in text and text.startswith("SELECT")
     }.items()
-    with begun.database.read() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given).all()
+    with two_rules.database.read() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
     assert any(row.detail.startswith("SEARCH") and "metadata_atoms_strong" in row.detail for row in plan)

@@ -1,4 +1,4 @@
-"""The filter on the paper's example, step by step, and what histories alone would not show."""
+"""The filter on the paper's example, step by step, and cases that random histories miss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from tests.support.oracles.naive_filter import results
-from tidings.errors import IdTaken, InputError
+from tidings.errors import IdConflict, InputError
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
 from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
 from tidings.metadata.rules.syntax import Operator
@@ -80,11 +80,11 @@ def add(store: Store, *rules: NamedRule) -> set[tuple[str, str]]:
 
 
 def run(connection: Connection, versions: Mapping[str, Resource | None]) -> FilterOutcome:
-    there = {uri: version for uri, version in versions.items() if version is not None}
+    present = {uri: version for uri, version in versions.items() if version is not None}
     satisfied = [
         (uri, number)
         for number, triggering in load_triggering(connection).items()
-        for uri in results(triggering, there, SCHEMA)
+        for uri in results(triggering, present, SCHEMA)
     ]
     return rule_filter.run_filter(connection, SCHEMA, versions, satisfied)
 
@@ -105,7 +105,7 @@ def outcome(
     return FilterOutcome(frozenset(entered), frozenset(changed), frozenset(left))
 
 
-def test_the_tables_of_figure_7(store: Store) -> None:
+def test_add_rules_gives_tables_of_figure_7(store: Store) -> None:
     add(store, named("example", EXAMPLE))
     with store.database.read() as connection:
         assert load_triggering(connection) == {1: MEMORY, 2: CPU, 3: PASSAU}
@@ -114,7 +114,7 @@ def test_the_tables_of_figure_7(store: Store) -> None:
         assert load_groups(connection) == {1: SAME, 2: OF_SERVER}
 
 
-def test_the_iterations_of_figure_9(store: Store) -> None:
+def test_run_filter_gives_iterations_of_figure_9(store: Store) -> None:
     add(store, named("example", EXAMPLE))
 
     def work(connection: Connection) -> list[tuple[int, str, int]]:
@@ -126,7 +126,7 @@ def test_the_iterations_of_figure_9(store: Store) -> None:
     assert store.database.transact(work) == [*initial, (1, INFO, 4), (2, HOST, 5)]
 
 
-def test_a_referenced_resource_of_another_document_changes(store: Store) -> None:
+def test_run_filter_follows_reference_to_other_document(store: Store) -> None:
     far = "other.rdf#info"
     add(store, named("example", EXAMPLE))
     assert register(store, host(far)) == outcome()
@@ -138,7 +138,7 @@ def test_a_referenced_resource_of_another_document_changes(store: Store) -> None
     assert delete(store, far) == outcome(left=[("example", HOST)])
 
 
-def test_a_reference_leads_elsewhere(store: Store) -> None:
+def test_run_filter_follows_changed_reference(store: Store) -> None:
     add(store, named("example", EXAMPLE))
     poor, rich = "doc.rdf#poor", "doc.rdf#rich"
     assert register(store, info(1, poor), info(99, INFO), info(98, rich), host()).entered == {
@@ -147,11 +147,11 @@ def test_a_reference_leads_elsewhere(store: Store) -> None:
     assert register(store, host(poor)) == outcome(left=[("example", HOST)])
     assert register(store, host(rich)) == outcome(entered=[("example", HOST)])
     assert register(store, host(INFO)) == outcome(changed=[("example", HOST)])
-    # Nobody who matters refers to what changes here.
+    # No result refers to what changes here.
     assert register(store, info(97, rich)) == outcome()
 
 
-def test_what_changes_and_what_it_refers_to_in_one_run(store: Store) -> None:
+def test_run_filter_changed_resource_and_target_in_one_run(store: Store) -> None:
     add(store, named("example", EXAMPLE))
     register(store, host(), info())
     moved = "doc.rdf#moved"
@@ -159,7 +159,7 @@ def test_what_changes_and_what_it_refers_to_in_one_run(store: Store) -> None:
     assert store.database.transact(lambda c: run(c, both)) == outcome(changed=[("example", HOST)])
 
 
-def test_a_rule_with_an_or_is_left_when_no_part_holds(store: Store) -> None:
+def test_run_filter_alternatives_left_when_none_holds(store: Store) -> None:
     at_uni = TriggeringRule(CYCLE, "serverPort", Operator.EQUAL, 80)
     add(store, named("either", PASSAU, at_uni))
     assert register(store, host()) == outcome(entered=[("either", HOST)])
@@ -168,7 +168,7 @@ def test_a_rule_with_an_or_is_left_when_no_part_holds(store: Store) -> None:
     assert register(store, host(name="x.org")) == outcome(left=[("either", HOST)])
 
 
-def test_a_new_rule_has_what_is_stored(store: Store) -> None:
+def test_add_rules_new_rule_has_stored_results(store: Store) -> None:
     register(store, host(), info(), host("doc.rdf#none", "doc.rdf#lonely"))
     one = TriggeringRule(CYCLE, SUBJECT, Operator.EQUAL, HOST, True)
     assert add(store, named("all", TriggeringRule(CYCLE)), named("one", one), named("example", EXAMPLE)) == {
@@ -177,11 +177,11 @@ def test_a_new_rule_has_what_is_stored(store: Store) -> None:
         ("one", HOST),
         ("example", HOST),
     }
-    # Another name for what is materialised already.
+    # Another name for a rule that is already materialized.
     assert add(store, named("again", EXAMPLE)) == {("again", HOST)}
 
 
-def test_equal_atomic_rules_are_one_and_go_with_their_last_rule(store: Store) -> None:
+def test_delete_rules_shared_atomic_rule_goes_with_last_rule(store: Store) -> None:
     register(store, host(), info())
     add(store, named("example", EXAMPLE), named("server", JoinRule(SAME, MEMORY, CPU)))
     add(store, named("example-2", EXAMPLE), named("host", PASSAU))
@@ -195,15 +195,15 @@ def test_equal_atomic_rules_are_one_and_go_with_their_last_rule(store: Store) ->
     assert remove("server", "nobody") == (1, 2, 4)
     kept = {metadata_classes, rule_groups}
     with store.database.read() as connection:
-        left = {
+        remaining = {
             table.name
             for table in RULE_TABLES
             if connection.execute(select(table).limit(1)).first() is not None
         }
-    assert left == {table.name for table in kept} | {"metadata_resources", "metadata_atoms"}
+    assert remaining == {table.name for table in kept} | {"metadata_resources", "metadata_atoms"}
 
 
-def test_constants_that_are_equal_for_python_are_not_one(store: Store) -> None:
+def test_add_rules_constants_equal_in_python_stay_distinct(store: Store) -> None:
     flags = Schema(SCHEMA.classes, {"open": (_property("open", CYCLE, Kind.BOOLEAN),), **SCHEMA.properties})
     rules = [
         named(str(i), TriggeringRule(CYCLE, name, Operator.EQUAL, constant))
@@ -215,17 +215,17 @@ def test_constants_that_are_equal_for_python_are_not_one(store: Store) -> None:
     assert [repr(constant) for constant in constants] == ["True", "1", "'true'"]
 
 
-def test_a_name_is_taken_once(store: Store) -> None:
+def test_add_rules_existing_name_is_rejected(store: Store) -> None:
     add(store, named("example", EXAMPLE))
-    with pytest.raises(IdTaken, match="there is a rule of this name already"):
+    with pytest.raises(IdConflict, match="a rule of this name already exists"):
         add(store, named("new", CPU), named("example", CPU))
-    with pytest.raises(IdTaken):
+    with pytest.raises(IdConflict):
         add(store, named("twin", CPU), named("twin", PASSAU))
     with store.database.read() as connection:
         assert len(connection.execute(select(atomic_rules.c.rule)).all()) == 5
 
 
-def test_a_run_that_fails_leaves_nothing(store: Store) -> None:
+def test_run_filter_failure_is_rolled_back(store: Store) -> None:
     add(store, named("example", EXAMPLE))
 
     def fails(connection: Connection) -> None:
@@ -238,15 +238,15 @@ def test_a_run_that_fails_leaves_nothing(store: Store) -> None:
     assert register(store, info()) == outcome(entered=[("example", HOST)])
 
 
-def test_what_no_database_keeps_is_refused(store: Store) -> None:
+def test_run_filter_unstorable_text_is_rejected(store: Store) -> None:
     with pytest.raises(InputError, match="a character that no database keeps"):
         register(store, host(name="a\x00b"))
     with pytest.raises(InputError, match="a resource's URI"):
         register(store, info(uri="x" * 501))
 
 
-def test_long_values_are_told_apart(store: Store) -> None:
-    """Their first characters are in the index, and PostgreSQL would refuse more of them."""
+def test_run_filter_distinguishes_long_values(store: Store) -> None:
+    """The index has only their first characters, as PostgreSQL limits the size of its entries."""
     long, longer = "ö" * 5_000, "ö" * 5_001
     same = JoinCondition(JoinSide(CYCLE, "serverHost"), Operator.EQUAL, JoinSide(CYCLE, "serverHost"), True)
     one = TriggeringRule(CYCLE, "serverPort", Operator.EQUAL, 5874)

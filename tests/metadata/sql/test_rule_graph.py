@@ -1,4 +1,4 @@
-"""The dependency graph as it is stored, whole and by kind, against the network of the same rules."""
+"""The stored dependency graph, complete and by kind, compared with that of the definition."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ OWNERS = {"passau": "ana", "large": "bob", "large-or-fast": "bob"}
 
 
 def add(store: Store, schema: Schema, rules: dict[str, Rule], owners: dict[str, str]) -> None:
-    made = {}
+    decomposed = {}
     for name in order_by_dependency(rules):
-        made[name] = decompose(rules[name], schema, made)
-    named = [NamedRule(name, owners.get(name, "ana"), "", ends) for name, ends in made.items()]
+        decomposed[name] = decompose(rules[name], schema, decomposed)
+    named = [NamedRule(name, owners.get(name, "ana"), "", ends) for name, ends in decomposed.items()]
     store.database.transact(lambda connection: rule_filter.add_rules(connection, schema, named))
 
 
@@ -47,31 +47,33 @@ def fill(store: Store) -> None:
 
 
 def shapes(graph: RuleGraphView) -> tuple[set[str], dict[str, set[str]]]:
-    """Atomic rules written out, whatever their numbers are, and those that each rule ends in."""
-    asked = {each.number: each.asked for each in graph.atomic}
+    """Describe atomic rules without their numbers, and the ends of each named rule."""
+    rules_by_number = {each.number: each.rule for each in graph.atomic}
 
-    def written(number: int) -> str:
-        found = asked[number]
-        if isinstance(found, TriggeringRule):
-            return repr(found)
-        return f"({written(found.left)} {found.condition} {written(found.right)})"
+    def describe(number: int) -> str:
+        atomic = rules_by_number[number]
+        if isinstance(atomic, TriggeringRule):
+            return repr(atomic)
+        return f"({describe(atomic.left)} {atomic.condition} {describe(atomic.right)})"
 
-    return set(map(written, asked)), {each.name: set(map(written, each.ends)) for each in graph.named}
-
-
-def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
-    def written(number: int) -> str:
-        found = network.nodes[number].asked
-        if isinstance(found, JoinNode):
-            return f"({written(found.left)} {found.condition} {written(found.right)})"
-        return repr(found)
-
-    return set(map(written, network.nodes)), {
-        name: set(map(written, ends)) for name, ends in network.ends.items()
+    return set(map(describe, rules_by_number)), {
+        each.name: set(map(describe, each.ends)) for each in graph.named
     }
 
 
-def test_the_paper_s_example_with_counts(store: Store) -> None:
+def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
+    def describe(number: int) -> str:
+        atomic = network.nodes[number].asked
+        if isinstance(atomic, JoinNode):
+            return f"({describe(atomic.left)} {atomic.condition} {describe(atomic.right)})"
+        return repr(atomic)
+
+    return set(map(describe, network.nodes)), {
+        name: set(map(describe, ends)) for name, ends in network.ends.items()
+    }
+
+
+def test_every_example_of_paper_has_counts(store: Store) -> None:
     fill(store)
     graph = store.rule_graph.every(["passau"])
     assert {each.results for each in graph.atomic} == {1}
@@ -86,7 +88,7 @@ def test_the_paper_s_example_with_counts(store: Store) -> None:
     assert store.rule_graph.size(["passau"]) == 6
 
 
-def test_what_is_shared_is_there_once(store: Store) -> None:
+def test_every_shared_atomic_rule_appears_once(store: Store) -> None:
     fill(store)
     graph = store.rule_graph.every()
     assert store.rule_graph.size() == len(graph.atomic) + len(graph.named) == 8 + 3
@@ -96,16 +98,21 @@ def test_what_is_shared_is_there_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("names", [(), ("large",), ("passau", "large-or-fast")])
-def test_kinds_count_what_there_is(store: Store, names: tuple[str, ...]) -> None:
+def test_kinds_counts_equal_graph(store: Store, names: tuple[str, ...]) -> None:
     fill(store)
     graph, kinds = store.rule_graph.every(names), store.rule_graph.kinds(names)
     expected: Counter[RuleKind] = Counter()
     results: Counter[RuleKind] = Counter()
     for each in graph.atomic:
         kind = RuleKind(each.level, group=each.group)
-        if isinstance(each.asked, TriggeringRule):
-            asked = each.asked
-            kind = RuleKind(0, asked.cls, asked.property, asked.operator.value if asked.operator else None)
+        if isinstance(each.rule, TriggeringRule):
+            triggering = each.rule
+            kind = RuleKind(
+                0,
+                triggering.cls,
+                triggering.property,
+                triggering.operator.value if triggering.operator else None,
+            )
         expected[kind] += 1
         results[kind] += each.results
     for named in graph.named:
@@ -117,25 +124,25 @@ def test_kinds_count_what_there_is(store: Store, names: tuple[str, ...]) -> None
     assert {kind for pair in kinds.inputs for kind in pair} <= kinds.counts.keys()
 
 
-def test_nothing(store: Store) -> None:
+def test_every_without_rules_is_empty(store: Store) -> None:
     assert (store.rule_graph.size(), store.rule_graph.every()) == (0, RuleGraphView((), ()))
     assert store.rule_graph.kinds().counts == {}
 
 
 @share(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_rules(new_url, data: st.DataObject) -> None:
-    """What a rule needs is what it was taken apart into, alone and among others."""
+def test_every_random_rules_equal_network(new_url, data: st.DataObject) -> None:
+    """A rule needs what it was decomposed into, alone and among others."""
     schema = data.draw(schemas())
     rules = data.draw(programs(schema))
     with open_store(new_url()) as store:
         add(store, schema, rules, {})
-        made, network = {}, DependencyGraph()
+        decomposed, network = {}, DependencyGraph()
         for name in order_by_dependency(rules):
-            made[name] = decompose(rules[name], schema, made)
-            network.add(name, made[name])
+            decomposed[name] = decompose(rules[name], schema, decomposed)
+            network.add(name, decomposed[name])
         assert shapes(store.rule_graph.every()) == as_graph(network)
         for name in rules:
             alone = DependencyGraph()
-            alone.add(name, made[name])
+            alone.add(name, decomposed[name])
             assert shapes(store.rule_graph.every([name])) == as_graph(alone)

@@ -1,4 +1,4 @@
-"""Every move is told with its reasons: comparisons that hold or do so no more, and what changed."""
+"""Reasons of notifications: comparisons that hold or no longer hold, and what changed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tidings.store.store import Store
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.body, SCHEMA.media_type)
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.body, SCHEMA.media_type)
+    return opened
 
 
-def turtle(provider: Provider, text: str, uri: str = DOC) -> None:
+def register_turtle(provider: Provider, text: str, uri: str = DOC) -> None:
     provider.register(uri, f"@prefix s: <http://example.org/servers#> . {text}".encode(), "text/turtle")
 
 
-def told(store: Store, after: int = 0) -> list[tuple[str, str]]:
+def read_reasons(store: Store, after: int = 0) -> list[tuple[str, str]]:
     return [(each.kind, format_reasons(each.because)) for each in store.notifications.read("ana", after)]
 
 
-def test_the_value_that_made_a_comparison_hold_or_not(provider: Provider, store: Store) -> None:
+def test_reason_of_comparison_has_its_value(provider: Provider, store: Store) -> None:
     provider.add_rules({"large": LARGE}, "ana")
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
-    assert told(store) == [
+    assert read_reasons(store) == [
         ("entered", "serverInformation.memory 92 > 64"),
         ("left", "serverInformation.memory 32 is not > 64"),
     ]
@@ -38,7 +38,7 @@ def test_the_value_that_made_a_comparison_hold_or_not(provider: Provider, store:
     assert entered.because == (Reason("serverInformation.memory > 64", 92, INFO),)
 
 
-def test_why_resources_leave(provider: Provider, store: Store) -> None:
+def test_reason_of_left_names_failed_condition(provider: Provider, store: Store) -> None:
     rule = "search CycleProvider c register c where c.serverInformation.memory > 64 and c.serverHost contains 'a'"
     provider.add_rules({"r": rule}, "ana")
     full = "<#host> a s:CycleProvider ; s:serverHost 'abc' ; s:serverInformation <#info> . "
@@ -50,64 +50,64 @@ def test_why_resources_leave(provider: Provider, store: Store) -> None:
         "<#host> a s:CycleProvider ; s:serverInformation <#info> . ",
         full.replace("CycleProvider", "ServerInformation").split(";")[0] + " . ",
     ):
-        turtle(provider, full + info)
-        turtle(provider, text + ("" if text == full else info))
-    turtle(provider, full + info)
+        register_turtle(provider, full + info)
+        register_turtle(provider, text + ("" if text == full else info))
+    register_turtle(provider, full + info)
     provider.remove(DOC)
-    assert [why for kind, why in told(store) if kind == "left"] == [
-        "serverInformation leads nowhere",
+    assert [text_of_reasons for kind, text_of_reasons in read_reasons(store) if kind == "left"] == [
+        "serverInformation has no target",
         "serverInformation is missing",
         "serverHost 'bcd' does not contain 'a'",
         "serverHost is missing",
-        "is no CycleProvider; serverInformation is missing",
+        "is not a CycleProvider; serverInformation is missing",
         "removed",
     ]
 
 
-def test_what_changed_and_where(provider: Provider, store: Store) -> None:
+def test_reason_of_changed_names_property_and_place(provider: Provider, store: Store) -> None:
     provider.add_rules({"all": ALL}, "ana")
     host = "<#host> a s:CycleProvider ; s:serverPort {} ; s:serverInformation <#info> . "
-    turtle(provider, host.format(1))
+    register_turtle(provider, host.format(1))
     for port, info in ((1, "s:memory 92"), (2, "s:memory 128"), (2, "s:cpu 600"), (2, "")):
-        turtle(provider, host.format(port) + f"<#info> a s:ServerInformation ; {info} .")
-    turtle(provider, host.format(2))
-    turtle(provider, "<#host> a s:CycleProvider .")
-    assert told(store) == [
+        register_turtle(provider, host.format(port) + f"<#info> a s:ServerInformation ; {info} .")
+    register_turtle(provider, host.format(2))
+    register_turtle(provider, "<#host> a s:CycleProvider .")
+    assert read_reasons(store) == [
         ("entered", "is a CycleProvider"),
         ("changed", "serverInformation is new"),
         ("changed", "serverPort 2 was 1; serverInformation.memory 128 was 92"),
-        ("changed", "serverInformation.cpu 600 is new; serverInformation.memory 128 is no more"),
-        ("changed", "serverInformation.cpu 600 is no more"),
+        ("changed", "serverInformation.cpu 600 is new; serverInformation.memory 128 is no longer set"),
+        ("changed", "serverInformation.cpu 600 is no longer set"),
         ("changed", "serverInformation was removed"),
-        ("changed", f"serverInformation '{INFO}' is no more; serverPort 2 is no more"),
+        ("changed", f"serverInformation '{INFO}' is no longer set; serverPort 2 is no longer set"),
     ]
     assert [each.at for each in store.notifications.read("ana")[2].because] == [HOST, INFO]
 
 
-def test_what_resources_meet(provider: Provider, store: Store) -> None:
+def test_reason_of_join_names_partner(provider: Provider, store: Store) -> None:
     used = "search ServerInformation s, CycleProvider c register s where c.serverInformation = s and c.serverPort > 5"
     search = "search CycleProvider c, CycleProvider d register c where"
     ports = f"{search} c.serverPort < d.serverPort and d.serverHost = 'd'"
     provider.add_rules({"used": used, "ports": ports}, "ana")
-    turtle(
+    register_turtle(
         provider,
         "<#d> a s:CycleProvider ; s:serverPort 9 ; s:serverHost 'd' ; s:serverInformation <#i> ."
         "<#i> a s:ServerInformation .",
         OTHER,
     )
-    turtle(provider, "<#c> a s:CycleProvider ; s:serverPort 7 .")
+    register_turtle(provider, "<#c> a s:CycleProvider ; s:serverPort 7 .")
     provider.remove(OTHER)
     d = f"<{OTHER}#d>"
-    assert told(store) == [
+    assert read_reasons(store) == [
         ("entered", f"it = {d}.serverInformation; {d}.serverPort 9 > 5"),
         ("entered", f"serverPort 7 < {d}.serverPort; {d}.serverHost 'd' = 'd'"),
-        ("left", "serverPort 7 < that of no CycleProvider.serverPort"),
+        ("left", "serverPort 7 is not < any CycleProvider.serverPort"),
         ("left", "removed"),
     ]
 
 
-def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: Store) -> None:
-    """Along a reference the other is called by the path, else by its URI."""
+def test_reason_of_join_lists_all_comparisons(provider: Provider, store: Store) -> None:
+    """A partner along a reference is named by its path, another one by its URI."""
     twins = "search CycleProvider c, CycleProvider d register c where"
     provider.add_rules(
         {"above": "search CycleProvider c register c where c.serverInformation.cpu > c.serverPort"}, "ana"
@@ -120,8 +120,8 @@ def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: St
         "<#c> a s:CycleProvider ; {} ; s:serverInformation <#i> . ",
         "<#i> a s:ServerInformation ; {} . ",
     )
-    turtle(provider, "<#d> a s:CycleProvider ; s:serverPort 9 ; s:serverHost 'h' .", OTHER)
-    for said, known in (
+    register_turtle(provider, "<#d> a s:CycleProvider ; s:serverPort 9 ; s:serverHost 'h' .", OTHER)
+    for host_properties, info_properties in (
         ("s:serverPort 7 ; s:serverHost 'h'", "s:cpu 8 ; s:memory 8"),
         ("s:serverPort 9 ; s:serverHost 'h'", "s:cpu 8 ; s:memory 7"),
         ("s:serverPort 8 ; s:serverHost 'h'", "s:cpu 9 ; s:memory 9"),
@@ -129,15 +129,15 @@ def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: St
         ("s:serverPort 8 ; s:serverHost 'h'", "s:cpu 9"),
         ("s:serverPort 8 ; s:serverHost 'x'", "s:memory 9"),
     ):
-        turtle(provider, host.format(said) + info.format(known))
+        register_turtle(provider, host.format(host_properties) + info.format(info_properties))
     d = f"<{OTHER}#d>"
     entered = ("entered", f"serverHost 'h' = {d}.serverHost; serverPort {{}} < {d}.serverPort")
-    none = "= that of no CycleProvider.serverHost with serverPort < its serverPort"
-    told_to = {
-        who: [(e.kind, format_reasons(e.because)) for e in store.notifications.read(who)]
-        for who in ("ana", "bob", "cy")
+    none = "is not = any CycleProvider.serverHost with serverPort < its serverPort"
+    reasons_by_owner = {
+        subscriber: [(e.kind, format_reasons(e.because)) for e in store.notifications.read(subscriber)]
+        for subscriber in ("ana", "bob", "cy")
     }
-    assert told_to == {
+    assert reasons_by_owner == {
         "ana": [
             ("entered", "serverPort 7 < serverInformation.cpu"),
             ("left", "serverPort 9 is not < serverInformation.cpu"),
@@ -163,13 +163,13 @@ def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: St
     }
 
 
-def test_rules_that_come_and_change_have_reasons(provider: Provider, store: Store) -> None:
+def test_reason_of_added_and_changed_rules(provider: Provider, store: Store) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     one = f"search CycleProvider c register c where c = <{HOST}>"
     provider.set_rules({"large": LARGE, "one": one}, "ana")
     either = "search CycleProvider c register c where c.serverPort = 5 or c.serverInformation.cpu < 500"
     provider.set_rules({"large": either}, "ana")
-    assert told(store) == [
+    assert read_reasons(store) == [
         ("entered", "serverInformation.memory 92 > 64"),
         ("entered", f"it '{HOST}' = <{HOST}>"),
         ("left", "serverPort 5874 is not = 5; serverInformation.cpu 600 is not < 500"),
@@ -183,8 +183,8 @@ GRAPH = b"""@prefix : <http://example.org/graph#> . @prefix md: <https://tidings
     :near a rdf:Property ; rdfs:domain :Node ; rdfs:range :Node ; md:several true ; md:reference md:strong ."""
 
 
-def test_a_graph_with_more_ways_than_anybody_could_walk(store: Store) -> None:
-    """20 nodes that refer to each other have 20 to the power of 8 ways of this length."""
+def test_reason_in_dense_graph_is_found_in_time(store: Store) -> None:
+    """20 nodes that refer to each other have 20 to the power of 8 paths of this length."""
     provider, count, steps = Provider(store), 20, 8
     provider.load_schema(GRAPH, "text/turtle")
     near = ", ".join(f"<#n{i}>" for i in range(count))
@@ -200,7 +200,7 @@ def test_a_graph_with_more_ways_than_anybody_could_walk(store: Store) -> None:
     for size in (9, 10, 2):
         register(size)
     shown = "near." * steps
-    assert told(store)[::count] == [
+    assert read_reasons(store)[::count] == [
         ("entered", f"{shown}size 9 > 5"),
         ("changed", "near.size 10 was 9"),
         ("left", f"{shown}size 1 is not > 5"),

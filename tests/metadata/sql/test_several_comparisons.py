@@ -1,7 +1,7 @@
-"""Two variables that are compared more than once, and properties of one resource that are compared: step by step.
+"""Several comparisons of two variables, and comparisons within one resource, step by step.
 
-Each step is what a document says now; behind it stands what the rule has then. What is expected is written down, and
-checked against the definition as well.
+Each step has the text of a document and the results of the rule after it. The results are written down, and checked
+with the definition as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidings.metadata.documents import DocumentReader
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.rules.rule_parser import parse_rule
 from tidings.metadata.rules.semantics import evaluate_rule
-from tidings.metadata.sql.tables import atomic_rules, rule_group_also, rule_groups
+from tidings.metadata.sql.tables import atomic_rules, rule_group_predicates, rule_groups
 from tidings.store.store import Store
 
 DOC = "http://example.org/doc.rdf"
@@ -40,7 +40,7 @@ JOB = "<#j> a :Job ; "
 BOTH = "search Job j, Host h register j where "
 
 STEPS: dict[str, list[tuple[str, str]]] = {
-    # Two joins would find the first: its references are two different hosts.
+    # Two separate joins would match the first: its references are two different hosts.
     BOTH + "j.first = h and j.second = h": [
         (HOSTS + JOB + ":first <#a> ; :second <#b> .", ""),
         (HOSTS + JOB + ":first <#a> ; :second <#a> .", "j"),
@@ -50,7 +50,7 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         (HOSTS + JOB + ":first <#b> ; :second <#b> .", "j"),
         (JOB + ":first <#b> ; :second <#b> .", ""),
     ],
-    # The partner is found by the reference. Each of the two compared values changes; then one is no more.
+    # The partner is found by the reference. Each of the two compared values changes; then one is missing.
     BOTH + "j.first = h and j.size < h.memory": [
         (HOSTS + JOB + ":first <#a> ; :size 5 .", ""),
         (HOSTS + JOB + ":first <#a> ; :size 4 .", "j"),
@@ -62,7 +62,7 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         (HOSTS + JOB + ":first <#b> ; :size 8 .", "j"),
         (HOSTS, ""),
     ],
-    # The other side is registered, and then goes.
+    # The other side is registered, and then removed.
     "search Job j, Host h register h where j.first = h and j.size < h.memory": [
         (HOSTS + JOB + ":first <#a> ; :size 7 .", ""),
         (HOSTS + JOB + ":first <#b> ; :size 7 .", "b"),
@@ -72,7 +72,7 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         (JOB + ":first <#a> ; :size 8 .", ""),
         ("", ""),
     ],
-    # A path leads to a variable of its own, with which its owner is compared.
+    # A path gives its own variable, with which its owner is compared.
     "search Job j register j where j.first.memory > j.size": [
         (HOSTS + JOB + ":first <#a> ; :size 7 .", ""),
         (HOSTS + JOB + ":first <#b> ; :size 7 .", "j"),
@@ -101,13 +101,13 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         (HOSTS + JOB + ":first <#b> ; :tags 'x', 'u' ; :name 'au' .", "j"),
         (HOSTS.replace("'au'", "'a'") + JOB + ":first <#b> ; :tags 'x', 'u' ; :name 'au' .", ""),
     ],
-    # Each `?` is a choice of its own; but all are asked of one h.
+    # Each `?` is a separate choice, but all must hold for one h.
     BOTH + "j.tags? = h.label and j.tags? != h.label": [
         (HOSTS + JOB + ":tags 'pass' .", ""),
         (HOSTS + JOB + ":tags 'pass', 'x' .", "j"),
         (HOSTS.replace("'pass'", "'y'") + JOB + ":tags 'pass', 'x' .", ""),
     ],
-    # Values in a circle of two: both are asked of the same h.
+    # A cycle of two values: both must hold for the same h.
     BOTH + "j.size = h.memory and j.name = h.label": [
         (HOSTS + JOB + ":size 5 ; :name 'au' .", ""),
         (HOSTS + JOB + ":size 5 ; :name 'pass' .", "j"),
@@ -149,9 +149,9 @@ STEPS: dict[str, list[tuple[str, str]]] = {
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.encode(), "text/turtle")
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.encode(), "text/turtle")
+    return opened
 
 
 def members(provider: Provider, name: str) -> set[str]:
@@ -159,25 +159,25 @@ def members(provider: Provider, name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("text", STEPS)
-def test_results_step_by_step(provider: Provider, text: str) -> None:
+def test_register_step_by_step_gives_expected_results(provider: Provider, text: str) -> None:
     provider.add_rules({"r": text}, "ana")
     before: set[str] = set()
-    for said, expected in STEPS[text]:
-        body = (PREFIX + said).encode()
-        there = DocumentReader(provider.schema).read(body, "text/turtle", DOC).resources
+    for step, expected in STEPS[text]:
+        body = (PREFIX + step).encode()
+        resources = DocumentReader(provider.schema).read(body, "text/turtle", DOC).resources
         by_definition = {
-            uri.removeprefix(f"{DOC}#") for uri in evaluate_rule(parse_rule(text), there, provider.schema)
+            uri.removeprefix(f"{DOC}#") for uri in evaluate_rule(parse_rule(text), resources, provider.schema)
         }
-        assert by_definition == set(expected.split()), said
+        assert by_definition == set(expected.split()), step
         outcome = provider.register(DOC, body, "text/turtle").outcome
         now = members(provider, "r")
-        assert now == by_definition, said
-        told = {uri.removeprefix(f"{DOC}#") for _, uri in outcome.entered | outcome.left}
-        assert told == before ^ now
+        assert now == by_definition, step
+        moved = {uri.removeprefix(f"{DOC}#") for _, uri in outcome.entered | outcome.left}
+        assert moved == before ^ now
         before = now
 
 
-def test_a_new_rule_has_what_is_stored(provider: Provider) -> None:
+def test_add_rules_new_rule_has_stored_results(provider: Provider) -> None:
     text = HOSTS + JOB + ":first <#b> ; :second <#b> ; :size 8 ; :name 'au' ."
     provider.register(DOC, (PREFIX + text).encode(), "text/turtle")
     rules = {
@@ -190,25 +190,25 @@ def test_a_new_rule_has_what_is_stored(provider: Provider) -> None:
     assert entered == {("same", "j"), ("large", "j"), ("label", "b")}
 
 
-def test_rules_that_ask_the_same_are_one(provider: Provider, store: Store) -> None:
-    """However variables are called, and in whatever order and direction the comparisons stand."""
-    written = [
+def test_add_rules_equivalent_rules_are_shared(provider: Provider, store: Store) -> None:
+    """Names of variables and the order and direction of comparisons do not matter."""
+    texts = [
         BOTH + "j.first = h and j.size < h.memory and j.name contains h.label",
         "search Host a, Job b register b where b.name contains a.label and a.memory > b.size and a = b.first",
         "search Host x register x where x.used < x.memory and x.spare = x",
         "search Host y register y where y.memory > y.used and y = y.spare",
     ]
 
-    def counted() -> tuple[int, ...]:
+    def count_rows() -> tuple[int, ...]:
         with store.database.read() as connection:
             counts = (
                 select(func.count()).select_from(each)
-                for each in (atomic_rules, rule_groups, rule_group_also)
+                for each in (atomic_rules, rule_groups, rule_group_predicates)
             )
             return tuple(connection.execute(each).scalar_one() for each in counts)
 
-    provider.add_rules({"r0": written[0], "r2": written[2]}, "ana")
-    before = counted()
+    provider.add_rules({"r0": texts[0], "r2": texts[2]}, "ana")
+    before = count_rows()
     assert before == (2 + 1 + 3, 1 + 3, 2 + 2)
-    provider.add_rules({"r1": written[1], "r3": written[3]}, "ana")
-    assert counted() == before
+    provider.add_rules({"r1": texts[1], "r3": texts[3]}, "ana")
+    assert count_rows() == before

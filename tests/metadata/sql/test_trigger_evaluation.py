@@ -1,4 +1,4 @@
-"""New rules whose triggering rules were asked before: whatever changes in between, they have what they mean."""
+"""Evaluation of new triggering rules ahead of the transaction, despite changes meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TURTLE = "text/turtle"
 
 
 def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> Callable[..., TriggerResults]:
-    """What asks all resources that are stored, range by range, and then lets something happen."""
+    """Return a function that evaluates all stored resources by ranges, then calls `meanwhile`."""
 
     def evaluate(known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
         metadata = store.metadata
@@ -52,7 +52,7 @@ def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> C
     return evaluate
 
 
-def take(provider: Provider, step: Step, schema: Schema) -> None:
+def apply_step(provider: Provider, step: Step, schema: Schema) -> None:
     if isinstance(step, Registered):
         graph = document_graph(step.resources, schema).serialize(format="turtle").encode()
         provider.register(step.uri, graph, TURTLE)
@@ -62,45 +62,47 @@ def take(provider: Provider, step: Step, schema: Schema) -> None:
 
 @share(5)
 @given(st.data())
-def test_rules_have_what_they_mean_whatever_changes_meanwhile(data: st.DataObject) -> None:
+def test_add_rules_with_changes_meanwhile_equals_definition(data: st.DataObject) -> None:
     schema = data.draw(schemas())
-    asked, history = data.draw(programs(schema)), data.draw(histories(schema))
-    begin = data.draw(st.integers(0, len(history)))
+    rules, history = data.draw(programs(schema)), data.draw(histories(schema))
+    split = data.draw(st.integers(0, len(history)))
     with tempfile.TemporaryDirectory() as folder, open_store(sqlite_url(Path(folder) / "s.db")) as store:
         provider = Provider(store)
         provider.load_schema(schema_graph(schema).serialize(format="turtle").encode(), TURTLE)
-        for step in history[:begin]:
-            take(provider, step, schema)
-        rest = [lambda: [take(provider, step, schema) for step in history[begin:]]]
+        for step in history[:split]:
+            apply_step(provider, step, schema)
+        rest = [lambda: [apply_step(provider, step, schema) for step in history[split:]]]
         evaluate = evaluator(store, lambda: rest.pop()() if rest else None)
-        texts = {name: format_rule(rule) for name, rule in asked.items()}
-        there = state(history).values()
+        texts = {name: format_rule(rule) for name, rule in rules.items()}
+        resources = state(history).values()
         expected = {
-            (name, uri) for name, rule in asked.items() for uri in evaluate_rule(rule, there, schema, asked)
+            (name, uri)
+            for name, rule in rules.items()
+            for uri in evaluate_rule(rule, resources, schema, rules)
         }
         assert provider.add_rules(texts, "ana", evaluate=evaluate) == expected
-        assert {(name, each.uri) for name in asked for each in provider.results(name)} == expected
+        assert {(name, each.uri) for name in rules for each in provider.results(name)} == expected
 
 
 @pytest.fixture
 def provider(store: Store) -> Provider:
-    made = Provider(store)
-    made.load_schema(SCHEMA.body, SCHEMA.media_type)
-    made.register(DOC, body("host.rdf"), RDF_XML)
-    return made
+    opened = Provider(store)
+    opened.load_schema(SCHEMA.body, SCHEMA.media_type)
+    opened.register(DOC, body("host.rdf"), RDF_XML)
+    return opened
 
 
-def test_all_resources_are_in_the_ranges_once(store: Store, provider: Provider) -> None:
+def test_resource_ranges_cover_each_resource_once(store: Store, provider: Provider) -> None:
     provider.register(OTHER, body("host.rdf"), RDF_XML)
     uris = sorted(f"{document}#{name}" for document in (DOC, OTHER) for name in ("host", "info"))
     for size in (1, 2, 3, 4, 5):
-        found = [store.metadata.resources_between(*each) for each in store.metadata.resource_ranges(size)]
-        assert [one.uri for some in found for one in some] == uris
-        assert all(len(some) <= size for some in found)
+        ranges = [store.metadata.resources_between(*each) for each in store.metadata.resource_ranges(size)]
+        assert [one.uri for resources in ranges for one in resources] == uris
+        assert all(len(resources) <= size for resources in ranges)
     assert store.metadata.count_resources() == 4
 
 
-def test_what_a_trimmed_log_does_not_say_is_asked_anew(store: Store, provider: Provider) -> None:
+def test_add_rules_log_trimmed_meanwhile_evaluates_again(store: Store, provider: Provider) -> None:
     turns = []
 
     def meanwhile() -> None:
@@ -113,8 +115,8 @@ def test_what_a_trimmed_log_does_not_say_is_asked_anew(store: Store, provider: P
     assert len(turns) == 2 and entered == {("large", HOST), ("large", f"{OTHER}#host")}
 
 
-def test_a_rule_that_went_meanwhile_is_asked_anew(store: Store, provider: Provider) -> None:
-    """Its triggering rules were known when new ones were looked for, and are not when they are added."""
+def test_add_rules_rule_removed_meanwhile_evaluates_again(store: Store, provider: Provider) -> None:
+    """Its triggering rules existed at the evaluation, and are gone when the new rules are added."""
     provider.add_rules({"all": ALL}, "bo")
     turns = []
 

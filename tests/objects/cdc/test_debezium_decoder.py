@@ -15,17 +15,17 @@ def envelope(op: str = "u", source: dict[str, Any] | None = None, **rows: Any) -
     return {"op": op, "source": {"table": "course", **(source or {})}, "before": None, "after": None, **rows}
 
 
-def read(said: object) -> RowChange:
-    found = parse_envelope(json.dumps(said).encode())
-    assert found is not None
-    return found
+def read(data: object) -> RowChange:
+    change = parse_envelope(json.dumps(data).encode())
+    assert change is not None
+    return change
 
 
-def test_values_are_texts_as_they_are_written():
+def test_parse_envelope_values_keep_their_text():
     row = {"id": 1, "price": 1.50, "open": True, "room": None, "tags": ["a"], "big": 9007199254740993}
     wide = json.dumps(envelope(after=row)).replace("1.5", "1.50").encode()
-    found = parse_envelope(wide)
-    assert found is not None and found.before is None
+    change = parse_envelope(wide)
+    assert change is not None and change.before is None
     expected = {
         "id": "1",
         "price": "1.50",
@@ -34,10 +34,10 @@ def test_values_are_texts_as_they_are_written():
         "tags": '["a"]',
         "big": "9007199254740993",
     }
-    assert found.after == expected
+    assert change.after == expected
 
 
-def test_with_and_without_the_schema_around_it():
+def test_parse_envelope_accepts_payload_with_and_without_schema():
     plain = envelope("c", {"txId": 7, "ts_ms": 1700000000123}, after={"id": 1})
     wrapped = {"schema": {"type": "struct"}, "payload": plain}
     assert read(plain) == read(wrapped)
@@ -46,7 +46,7 @@ def test_with_and_without_the_schema_around_it():
     )
 
 
-def test_a_tombstone_says_nothing():
+def test_parse_envelope_tombstone_is_none():
     assert parse_envelope(b"null") is None
     assert parse_envelope(b'{"schema": null, "payload": null}') is None
 
@@ -66,13 +66,13 @@ def test_a_tombstone_says_nothing():
         ({"commit_scn": "99", "scn": "98"}, {"commit_scn": "100", "scn": "97"}),
     ],
 )
-def test_connectors_say_the_order_of_their_log(earlier, later):
-    """Of transactions that lie mixed in PostgreSQL's log the one that ended first comes first."""
+def test_parse_envelope_sequence_follows_log_of_connector(earlier, later):
+    """In PostgreSQL's log, of interleaved transactions the first to commit comes first."""
     first, second = (read(envelope(source=source)).sequence for source in (earlier, later))
     assert first is not None and second is not None and first < second
 
 
-def test_a_long_value_that_was_left_alone_is_left_out():
+def test_parse_envelope_unavailable_value_is_omitted():
     assert read(envelope(after={"id": 1, "text": UNAVAILABLE_VALUE})).after == {"id": "1"}
 
 
@@ -93,7 +93,7 @@ def test_a_long_value_that_was_left_alone_is_left_out():
         pytest.param(b"[" * 100_000, "nested too deeply", id="deep"),
     ],
 )
-def test_what_is_no_envelope_is_refused_with_its_place(body, problem):
+def test_parse_envelope_invalid_envelope_is_rejected_with_place(body, problem):
     with pytest.raises(DecodeProblem, match=problem):
         parse_envelope(body)
 
@@ -103,7 +103,7 @@ def test_what_is_no_envelope_is_refused_with_its_place(body, problem):
     ["[" * 100_000, "[" * 3_000 + "]" * 3_000, '["\\ud800"]'],
     ids=["open", "deep", "half a surrogate"],
 )
-def test_sequence_that_harms_its_reader_is_refused(sequence: str) -> None:
-    """It is JSON inside JSON: what was checked of the envelope says nothing of it."""
+def test_parse_envelope_hostile_sequence_is_rejected(sequence: str) -> None:
+    """It is JSON inside JSON, which the checks of the envelope do not cover."""
     with pytest.raises(DecodeProblem, match="not a sequence"):
         read(envelope(source={"sequence": sequence}))

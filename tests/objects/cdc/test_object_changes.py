@@ -1,4 +1,4 @@
-"""Whom a log of row changes concerns, on Spark: what the definition says, for whole histories at once."""
+"""Object changes derived from a log of row changes on Spark, for complete histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.objects.university import PLACED
+from tests.objects.university import MAPPED
 from tidings.objects.cdc.change_log_reader import LOG_ORDER, read_log
 from tidings.objects.cdc.object_changes import derive_object_changes
 from tidings.objects.model.class_model import Attribute, Model, ModelClass
@@ -26,7 +26,7 @@ def texts(row: dict[str, Any] | None) -> dict[str, str | None] | None:
 
 
 def log_of(session, changes):
-    """A table of changes in the order given: table, op, before, after."""
+    """Return a table of changes in the given order: table, op, before, after."""
     rows = [(table, op, texts(old), texts(new), pos) for pos, (table, op, old, new) in enumerate(changes, 1)]
     return session.createDataFrame(rows, LOG)
 
@@ -36,7 +36,10 @@ UNIVERSITY = [
     ("course", "r", None, {"id": 1, "title": "ProgrammingBasics", "room": "A1", "lecturer_id": None}),
     ("course", "r", None, {"id": 2, "title": "DataStructures", "room": "A2", "lecturer_id": None}),
     *(("learning_material", "r", None, {"id": id, "title": f"Script{id}"}) for id in (1, 2)),
-    *(("attends", "r", None, {"student_id": who, "course_id": what}) for who, what in ((2, 1), (3, 2))),
+    *(
+        ("attends", "r", None, {"student_id": student, "course_id": course})
+        for student, course in ((2, 1), (3, 2))
+    ),
     *(
         ("used_in", "r", None, {"learning_material_id": script, "course_id": course})
         for script, course in ((1, 1), (2, 1), (2, 2))
@@ -54,16 +57,16 @@ UNIVERSITY = [
         {"subscriber_class": "Student", "subscriber_key": 2, "class": "Course", "key": None},
     ),
 ]
-"""Figure 2 of the paper, as its text tells it."""
+"""Figure 2 of the paper, as its text describes it."""
 
 
-def test_the_paper_s_university(session):
+def test_derive_object_changes_example_of_paper_notifies_three_students(session):
     edition = {"id": 2, "title": "Script2, second edition"}
     changes = [*UNIVERSITY, ("learning_material", "u", {"id": 2, "title": "Script2"}, edition)]
-    result = derive_object_changes(session, PLACED, log_of(session, changes), ["id"])
-    (noticed,) = result.noticed()
-    assert (noticed.id, noticed.cls) == ("15 update LearningMaterial:2", "LearningMaterial")
-    assert (noticed.before, noticed.after) == ({"title": "Script2"}, {"title": "Script2, second edition"})
+    result = derive_object_changes(session, MAPPED, log_of(session, changes), ["id"])
+    (change,) = result.noticed()
+    assert (change.id, change.cls) == ("15 update LearningMaterial:2", "LearningMaterial")
+    assert (change.before, change.after) == ({"title": "Script2"}, {"title": "Script2, second edition"})
     rows = result.notices("university").collect()
     assert {row.subscriber: [each.reason for each in row.because] for row in rows} == {
         "Student:1": ["Script2, second edition -usedIn-> ProgrammingBasics (you watch it)"],
@@ -95,8 +98,8 @@ ONE_TABLE = MappedModel(
 )
 
 
-def test_several_classes_in_one_table(session):
-    """A seminar says in a column that it is one, and may become one. An object that gets another key is updated."""
+def test_derive_object_changes_several_classes_in_one_table(session):
+    """A discriminator names the class, which may change; a new key is an update."""
 
     def course(id: int, type: str, title: str, topic: str | None = None, about: str | None = None):
         return {"id": id, "type": type, "title": title, "topic": topic, "about": about}
@@ -130,8 +133,8 @@ def test_several_classes_in_one_table(session):
         ("6 delete Course:1", "Lecture", {"title": "Logic", "topic": "truth"}, None, "8"),
         ("7 delete Course:7", "Course", {"title": None, "topic": None}, None, "8"),
     ]
-    (refused,) = result.rejects.collect()
-    assert (refused.id, refused.table) == ("Curse:8", "tidings_watches")
+    (reject,) = result.rejects.collect()
+    assert (reject.id, reject.table) == ("Curse:8", "tidings_watches")
 
 
 COURSE = "id int, type string, title string, topic string, about string"
@@ -139,44 +142,47 @@ WATCHES = "subscriber_class string, subscriber_key int, class string, key int"
 
 
 def as_lines(changes, wrapped=False, **source):
-    """Envelopes, a line each."""
+    """Generate envelopes, one per line."""
     for number, (table, op, before, after) in enumerate(changes):
-        said = {"table": table, **{name: value + number for name, value in source.items()}}
-        payload = {"op": op, "source": said, "before": before, "after": after}
+        source_fields = {"table": table, **{name: value + number for name, value in source.items()}}
+        payload = {"op": op, "source": source_fields, "before": before, "after": after}
         yield json.dumps({"schema": {"type": "struct"}, "payload": payload} if wrapped else payload)
 
 
-def why(result) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def reasons_by_subscriber(result) -> dict[str, list[str]]:
+    reasons_of_subscriber: dict[str, list[str]] = {}
     for row in result.notices("university").collect():
-        found.setdefault(row.subscriber, []).extend(each.reason for each in row.because)
-    return {who: sorted(reasons) for who, reasons in found.items()}
+        reasons_of_subscriber.setdefault(row.subscriber, []).extend(each.reason for each in row.because)
+    return {subscriber: sorted(reasons) for subscriber, reasons in reasons_of_subscriber.items()}
 
 
-def test_a_folder_of_envelopes_beside_tables_as_they_were(session, tmp_path):
-    """A file for each table, as topics have it: the log's own positions put them in order. What was delivered twice
-    counts once, what cannot be used is told with its place, and what goes with a course is no news of its own."""
+def test_read_log_folder_of_envelopes_with_base_tables(session, tmp_path):
+    """One file per table, as topics have it: the positions of the log give the order.
+
+    Repeated entries count once, unusable ones are rejected with their place, and links deleted with a course are no
+    changes.
+    """
     room = {"id": 2, "title": "DataStructures", "room": "A2", "lecturer_id": None}
     courses = [
         ("course", "u", room, {**room, "room": "B1"}),
-        ("course", "d", {"id": 2}, None),  # a log that has keys only: what the row was is known
+        ("course", "d", {"id": 2}, None),  # a log with keys only: the previous row is known
     ]
     (tmp_path / "b.jsonl").write_text("\n".join(as_lines(courses, wrapped=True, lsn=30)))
-    goes = [("attends", "d", {"student_id": 3, "course_id": 2}, None)]
-    moves = [
+    deletion = [("attends", "d", {"student_id": 3, "course_id": 2}, None)]
+    link_changes = [
         ("attends", "c", None, {"student_id": 1, "course_id": 2}),
         ("used_in", "d", {"learning_material_id": 2, "course_id": 1}, None),
     ]
-    twice = list(as_lines(moves, lsn=10))
+    repeated = list(as_lines(link_changes, lsn=10))
     broken = [
         "{",
         '{"op": "t", "source": {"table": "attends"}}',
         '{"op": "u", "source": {"table": "course"}, "after": {"id": 9}}',
     ]
     lines = [
-        *as_lines(goes, lsn=40),
-        *twice,
-        *twice,
+        *as_lines(deletion, lsn=40),
+        *repeated,
+        *repeated,
         *broken,
         "null",
         '{"op": "c", "source": {"table": "other"}}',
@@ -192,13 +198,13 @@ def test_a_folder_of_envelopes_beside_tables_as_they_were(session, tmp_path):
         }.items()
     }
     log = read_log(session, tmp_path)
-    result = derive_object_changes(session, PLACED, log.changes, LOG_ORDER, base).refusing(log.rejects)
+    result = derive_object_changes(session, MAPPED, log.changes, LOG_ORDER, base).with_rejects(log.rejects)
     assert [row.id for row in result.changes.orderBy("change").collect()] == [
         "00000000000000000011 unlink Course:1 usedIn LearningMaterial:2",
         "00000000000000000030 update Course:2",
         "00000000000000000031 delete Course:2",
     ]
-    assert why(result) == {
+    assert reasons_by_subscriber(result) == {
         "Student:1": ["DataStructures <-attends- you", "DataStructures <-attends- you"],
         "Student:2": ["ProgrammingBasics <-attends- you"],
         "Student:3": ["DataStructures <-attends- you", "DataStructures <-attends- you"],
@@ -206,5 +212,5 @@ def test_a_folder_of_envelopes_beside_tables_as_they_were(session, tmp_path):
     assert {row.id: re.split("[:;]", row.reason)[0] for row in result.rejects.collect()} == {
         "a.jsonl:6": "expected a key (column 2)",
         "a.jsonl:7": "a truncation does not list the deleted rows",
-        "a.jsonl:8": "what the row was is missing, and nothing before says it",
+        "a.jsonl:8": "the previous row is unknown",
     }

@@ -1,4 +1,4 @@
-"""The model graph as a value: what is inherited, what a mark admits, where things lie."""
+"""The class model as a value: inheritance, limits of marks, cardinalities and names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BC = Association("bc", "B", "C")
 MODEL = Model({"A": A, "B": B, "C": C, "D": ModelClass("D")}, (AB, BC))
 
 
-def test_what_is_inherited() -> None:
+def test_model_inherits_attributes_associations_and_marks() -> None:
     assert MODEL.subclasses_of("A") == ("B", "C") and MODEL.subclasses_of("C") == ()
     assert [each.name for each in MODEL.attributes_of("C")] == ["name", "x", "y", "title"]
     assert MODEL.associations_of("A") == (AB,) and MODEL.associations_of("C") == (AB, BC)
@@ -33,24 +33,24 @@ def test_what_is_inherited() -> None:
     assert MODEL.is_a("C", "A") and not MODEL.is_a("A", "C")
 
 
-def test_what_objects_are_known_by() -> None:
-    """A name, else a title, else the key; what is said counts, and is inherited."""
+def test_label_of_uses_declared_label_then_name_then_title() -> None:
+    """Without any of them it is the key; a declared label is inherited."""
     assert [MODEL.label_of(name) for name in "ABCD"] == ["name", "name", "y", None]
     titled = Model({"C": ModelClass("C", (Attribute("title"),))})
     assert titled.label_of("C") == "title"
 
 
-def test_equality_heeds_no_order() -> None:
-    turned = ModelClass("A", A.attributes[::-1], subscriber=True)
-    other = Model({"D": ModelClass("D"), "C": C, "B": B, "A": turned}, (BC, AB))
+def test_model_equality_ignores_order() -> None:
+    reordered = ModelClass("A", A.attributes[::-1], subscriber=True)
+    other = Model({"D": ModelClass("D"), "C": C, "B": B, "A": reordered}, (BC, AB))
     assert other == MODEL and hash(MODEL) == hash(other)
     assert Model(MODEL.classes, (AB,)) != MODEL and Model({"A": A}) != MODEL
 
 
-def test_limits() -> None:
-    nothing, some = MarkLimits(), frozenset(("x",))
-    assert all(nothing.admits(kind) for kind in ChangeKind)
-    attributes = MarkLimits(attributes=some)
+def test_mark_limits_admit_kinds_and_attributes() -> None:
+    unlimited, attributes_of_limit = MarkLimits(), frozenset(("x",))
+    assert all(unlimited.admits(kind) for kind in ChangeKind)
+    attributes = MarkLimits(attributes=attributes_of_limit)
     assert attributes.admits(ChangeKind.UPDATE, frozenset(("x", "y"))) and attributes.admits(
         ChangeKind.DELETE
     )
@@ -58,7 +58,7 @@ def test_limits() -> None:
         ChangeKind.UPDATE
     )
     kinds = MarkLimits(kinds=frozenset((ChangeKind.LINK,)))
-    assert kinds.admits(ChangeKind.LINK) and not kinds.admits(ChangeKind.UPDATE, some)
+    assert kinds.admits(ChangeKind.LINK) and not kinds.admits(ChangeKind.UPDATE, attributes_of_limit)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_limits() -> None:
         ("0..-1", 0, None),
     ],
 )
-def test_cardinalities(text: str, least: int, most: int | None) -> None:
+def test_parse_cardinality_accepts_common_notations(text: str, least: int, most: int | None) -> None:
     assert parse_cardinality(text) == Cardinality(least, most)
     assert parse_cardinality(str(Cardinality(least, most))) == Cardinality(least, most)
 
 
 @pytest.mark.parametrize("text", ["", "x", "5..2", "0", "0..0", "-2", "1.5", "1..", "9" * 20])
-def test_what_is_no_cardinality(text: str) -> None:
+def test_parse_cardinality_invalid_text_is_none(text: str) -> None:
     assert parse_cardinality(text) is None
 
 
-def test_the_many_have_the_key_of_the_one() -> None:
+def test_find_owning_end_is_many_side() -> None:
     one, many = Cardinality(1, 1), Cardinality()
     ends = [find_owning_end(*each) for each in ((one, one), (one, many), (many, one))]
     assert ends == [End.SOURCE, End.TARGET, End.SOURCE]
@@ -105,7 +105,7 @@ def test_the_many_have_the_key_of_the_one() -> None:
         ("?", "_"),
     ],
 )
-def test_names_of_tables(name: str, expected: str) -> None:
+def test_to_snake_case_gives_table_names(name: str, expected: str) -> None:
     assert to_snake_case(name) == expected
 
 
@@ -113,7 +113,7 @@ LONG = "x" + " " * 100_000 + "y"
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("text", "expected"),
     [
         ("String", "string"),
         ("varchar(40)", "string"),
@@ -126,5 +126,5 @@ LONG = "x" + " " * 100_000 + "y"
         (None, None),
     ],
 )
-def test_types(written: str | None, expected: str | None) -> None:
-    assert normalize_type(written) == expected
+def test_normalize_type_maps_common_names(text: str | None, expected: str | None) -> None:
+    assert normalize_type(text) == expected

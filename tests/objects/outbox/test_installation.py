@@ -1,4 +1,4 @@
-"""Installing is a migration: what differs is told, exactly that is changed, and what others made stays."""
+"""Installation is a migration: differences are reported and applied, and other triggers stay."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Course {
 Student "*" -- "*" Course : attends <<implicit>> >
 Course "*" -- "*" Course : needs <<propagates>> >
 """
-PLACED = read_plantuml(MODEL)
+MAPPED = read_plantuml(MODEL)
 UPDATES_ONLY = read_plantuml(MODEL.replace("<<propagates>>", "<<propagates {kinds = update}>>"))
 BY_HAND = {
     "sqlite": ["CREATE TRIGGER by_hand AFTER DELETE ON course BEGIN SELECT 1; END"],
@@ -48,7 +48,7 @@ BY_HAND = {
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectDatabase]:
-    """A database with the tables of the model, and a trigger that somebody made."""
+    """A database with the tables of the model, and a trigger that does not belong to it."""
     if request.param == "sqlite":
         path = tmp_path / "a ?.db"
         sqlite3.connect(path).close()
@@ -58,32 +58,32 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectDatab
         server: Server = request.getfixturevalue("postgres_server")
         opening = open_postgresql(server.empty())
     with opening as opened:
-        opened.run([*create_tables(PLACED, "INTEGER"), *BY_HAND[request.param]])
+        opened.run([*create_tables(MAPPED, "INTEGER"), *BY_HAND[request.param]])
         yield opened
 
 
-def said(site: ObjectDatabase, placed: MappedModel, *states: InstallationState) -> set[str]:
-    """Which triggers differ."""
-    found = (each for each in find_differences(site, placed) if each.what is SchemaObjectKind.TRIGGER)
-    return {each.name for each in found if not states or each.state in states}
+def differing_triggers(site: ObjectDatabase, mapped: MappedModel, *states: InstallationState) -> set[str]:
+    """Return the names of the triggers that differ."""
+    differences = (each for each in find_differences(site, mapped) if each.what is SchemaObjectKind.TRIGGER)
+    return {each.name for each in differences if not states or each.state in states}
 
 
-def test_what_is_installed_differs_no_more(site: ObjectDatabase) -> None:
-    assert {each.state for each in find_differences(site, PLACED)} == {InstallationState.MISSING}
-    made = install_triggers(site, PLACED)
-    assert {each.what for each in made} >= {
+def test_install_triggers_leaves_no_differences(site: ObjectDatabase) -> None:
+    assert {each.state for each in find_differences(site, MAPPED)} == {InstallationState.MISSING}
+    installed = install_triggers(site, MAPPED)
+    assert {each.what for each in installed} >= {
         SchemaObjectKind.TABLE,
         SchemaObjectKind.INDEX,
         SchemaObjectKind.TRIGGER,
     }
-    assert find_differences(site, PLACED) == () and install_triggers(site, PLACED) == ()
+    assert find_differences(site, MAPPED) == () and install_triggers(site, MAPPED) == ()
     site.run(["INSERT INTO course (id) VALUES (1)"])
     assert site.count("tidings_changes") == 1
 
 
-def test_another_model_changes_what_it_says_otherwise_and_back(site: ObjectDatabase) -> None:
-    """Watches and what nobody has read yet stay."""
-    install_triggers(site, PLACED)
+def test_install_triggers_other_model_changes_only_differences(site: ObjectDatabase) -> None:
+    """Watches and unread changes are kept."""
+    install_triggers(site, MAPPED)
     site.run(
         [
             "INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)",
@@ -91,47 +91,49 @@ def test_another_model_changes_what_it_says_otherwise_and_back(site: ObjectDatab
         ]
     )
     links = {f"tidings_needs_{each}" for each in ("linked", "unlinked", "moved_to", "moved_from")}
-    assert said(site, UPDATES_ONLY, InstallationState.LEFT_OVER) == links
-    told = [
+    assert differing_triggers(site, UPDATES_ONLY, InstallationState.LEFT_OVER) == links
+    different = [
         each.name
         for each in find_differences(site, UPDATES_ONLY)
         if each.state is InstallationState.DIFFERENT
     ]
-    assert told == ["tidings_changes_told"]
+    assert different == ["tidings_changes_told"]
     install_triggers(site, UPDATES_ONLY)
     assert find_differences(site, UPDATES_ONLY) == ()
-    assert said(site, PLACED, InstallationState.MISSING) == links
-    install_triggers(site, PLACED)
-    assert find_differences(site, PLACED) == ()
+    assert differing_triggers(site, MAPPED, InstallationState.MISSING) == links
+    install_triggers(site, MAPPED)
+    assert find_differences(site, MAPPED) == ()
     assert (site.count("tidings_watches"), site.count("tidings_hits")) == (1, 1)
 
 
-def test_what_somebody_changed_is_put_right(site: ObjectDatabase) -> None:
-    install_triggers(site, PLACED)
+def test_install_triggers_restores_dropped_trigger(site: ObjectDatabase) -> None:
+    install_triggers(site, MAPPED)
     on = "" if site.dialect.name == "sqlite" else " ON course"
     site.run([f"DROP TRIGGER tidings_course_updated{on}"])
-    assert said(site, PLACED) == {"tidings_course_updated"}
-    install_triggers(site, PLACED)
-    assert said(site, PLACED) == set()
+    assert differing_triggers(site, MAPPED) == {"tidings_course_updated"}
+    install_triggers(site, MAPPED)
+    assert differing_triggers(site, MAPPED) == set()
 
 
-def test_of_what_is_removed_nothing_is_left_and_of_others_everything(site: ObjectDatabase) -> None:
-    install_triggers(site, PLACED)
+def test_remove_triggers_keeps_other_triggers(site: ObjectDatabase) -> None:
+    install_triggers(site, MAPPED)
     site.run(["INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)"])
-    count = sum(each[0] is SchemaObjectKind.TRIGGER for each in site.found())
+    count = sum(each[0] is SchemaObjectKind.TRIGGER for each in site.installed_objects())
     assert remove_triggers(site) == (count, 1)
-    assert site.found() == {} and site.tables(["tidings_watches", "tidings_changes", "course"]) == ["course"]
+    assert site.installed_objects() == {} and site.tables(
+        ["tidings_watches", "tidings_changes", "course"]
+    ) == ["course"]
     assert remove_triggers(site) == (0, 0)
     on = "" if site.dialect.name == "sqlite" else " ON course"
-    site.run([f"DROP TRIGGER by_hand{on}"])  # fails if it is not there
+    site.run([f"DROP TRIGGER by_hand{on}"])  # fails if it does not exist
 
 
-def test_nothing_is_installed_where_a_column_is_missing(site: ObjectDatabase) -> None:
-    """SQLite would take the trigger, and refuse each update from then on."""
+def test_install_triggers_missing_column_is_rejected(site: ObjectDatabase) -> None:
+    """SQLite would accept the trigger, and reject each update from then on."""
     site.run(["ALTER TABLE course DROP COLUMN title"])
     with pytest.raises(InputError, match=r"lacks 1 column of the model; received course\.title"):
-        install_triggers(site, PLACED)
-    assert site.found() == {}
+        install_triggers(site, MAPPED)
+    assert site.installed_objects() == {}
 
 
 OLDER = read_plantuml(
@@ -145,10 +147,10 @@ class Course {
 Student "*" -- "*" Course : attends <<implicit>> >
 """
 )
-"""What older_outbox.*.sql were generated from, before changes had authors and limits."""
+"""The model of older_outbox.*.sql, generated before changes had authors and limits."""
 
 
-def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(database: Database) -> None:
+def test_install_triggers_older_outbox_is_migrated_with_its_changes(database: Database) -> None:
     for sql in create_tables(OLDER, "INTEGER"):
         database.run(sql)
     database.run_all((Path(__file__).parent / f"older_outbox.{database.dialect.name}.sql").read_text())
@@ -156,9 +158,9 @@ def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(data
     database.run("INSERT INTO course VALUES (1, 'Logic')")
     site = database.site
     with pytest.raises(
-        InputError, match="of an earlier version; `tidings model triggers MODEL --install URL`"
+        InputError, match="has an earlier version; `tidings model triggers MODEL --install URL`"
     ):
-        site.changes(most=1)
+        site.changes(limit=1)
     missing = {
         (each.what, each.name)
         for each in find_differences(site, OLDER)
@@ -172,31 +174,31 @@ def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(data
     install_triggers(site, OLDER)
     assert find_differences(site, OLDER) == ()
     database.run("UPDATE course SET title = 'Sets'")
-    found = site.changes(most=10)
-    assert [each.change.kind.value for each in found] == ["insert", "update"]
-    assert [{str(hit.subscriber) for hit in each.propagation.hits} for each in found] == [{"Student:1"}] * 2
+    changes = site.changes(limit=10)
+    assert [each.change.kind.value for each in changes] == ["insert", "update"]
+    assert [{str(hit.subscriber) for hit in each.propagation.hits} for each in changes] == [{"Student:1"}] * 2
 
 
-def test_limits_are_part_of_what_is_installed(site: ObjectDatabase) -> None:
-    install_triggers(site, PLACED, Limits(steps=3))
-    assert find_differences(site, PLACED, Limits(steps=3)) == ()
+def test_find_differences_includes_limits(site: ObjectDatabase) -> None:
+    install_triggers(site, MAPPED, Limits(steps=3))
+    assert find_differences(site, MAPPED, Limits(steps=3)) == ()
     for other in (Limits(steps=4), Limits(steps=3, subscribers=1), Limits()):
-        assert {each.name for each in find_differences(site, PLACED, other)} == {"tidings_changes_told"}
+        assert {each.name for each in find_differences(site, MAPPED, other)} == {"tidings_changes_told"}
 
 
-def test_all_or_nothing(site: ObjectDatabase) -> None:
+def test_run_failing_statement_rolls_back_all(site: ObjectDatabase) -> None:
     with pytest.raises(Exception, match="nowhere"):
         site.run(["CREATE TABLE tidings_watches (a INTEGER)", "INSERT INTO nowhere VALUES (1)"])
     assert site.tables(["tidings_watches"]) == []
 
 
-def test_addresses_that_lead_nowhere(tmp_path: Path) -> None:
+def test_open_unusable_address_is_rejected_without_password(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be opened"), open_sqlite(f"sqlite:///{tmp_path}/none.db"):
         pass
     assert list(tmp_path.iterdir()) == []
     with (
-        pytest.raises(InputError, match="cannot be used") as refused,
+        pytest.raises(InputError, match="cannot be used") as error,
         open_postgresql("postgresql://ana:secret@127.0.0.1:1/none"),
     ):
         pass
-    assert "secret" not in str(refused.value)
+    assert "secret" not in str(error.value)

@@ -1,4 +1,4 @@
-"""Three ways to write a model, one model: the university in each, and random models in the two that are texts."""
+"""Three notations of one model: the university in each, and random models in two of them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ EXPECTED = Model(
 """Figures 1 and 5 of the paper."""
 
 
-@pytest.mark.parametrize("way", ["university.puml", "university.xmi", "university.py:Base"])
-def test_the_paper_s_university_is_the_same_in_all_three_ways(way: str) -> None:
-    assert read_model(f"{UNIVERSITY}/{way}").model == EXPECTED
+@pytest.mark.parametrize("file", ["university.puml", "university.xmi", "university.py:Base"])
+def test_read_model_university_is_equal_in_all_notations(file: str) -> None:
+    assert read_model(f"{UNIVERSITY}/{file}").model == EXPECTED
 
 
-def test_by_convention_it_lies_where_the_program_put_it() -> None:
+def test_read_model_tables_by_convention_equal_those_of_program() -> None:
     diagram, program = (
         read_model(f"{UNIVERSITY}/university.puml"),
         read_model(f"{UNIVERSITY}/university.py:Base"),
@@ -64,24 +64,24 @@ def test_by_convention_it_lies_where_the_program_put_it() -> None:
 
 
 @given(models())
-def test_what_is_written_as_plantuml_is_read_back(model: Model) -> None:
+def test_read_plantuml_round_trip_restores_model(model: Model) -> None:
     assert read_plantuml(as_plantuml(model)).model == model
 
 
 @given(models())
-def test_what_is_written_as_xmi_is_read_back(model: Model) -> None:
+def test_read_xmi_round_trip_restores_model(model: Model) -> None:
     assert read_xmi(as_xmi(model)).model == model
 
 
 @given(models())
-def test_both_lie_in_the_same_tables(model: Model) -> None:
+def test_read_plantuml_and_xmi_give_equal_tables(model: Model) -> None:
     diagram, document = read_plantuml(as_plantuml(model)), read_xmi(as_xmi(model))
     assert (diagram.tables, diagram.links) == (document.tables, document.links)
 
 
-def broken(text: str, cut: int, length: int, put: str) -> str:
+def damage(text: str, cut: int, length: int, inserted: str) -> str:
     cut %= len(text)
-    return text[:cut] + put + text[cut + length :]
+    return text[:cut] + inserted + text[cut + length :]
 
 
 PIECES = st.sampled_from(
@@ -90,9 +90,11 @@ PIECES = st.sampled_from(
 
 
 @given(models(), st.integers(0), st.integers(0, 8), PIECES | st.text(max_size=4))
-def test_broken_plantuml_is_refused_or_read(model: Model, cut: int, length: int, put: str) -> None:
-    """Whatever it is: nothing but an error of ours leaves the reader, and one that can be shown."""
-    said_well(read_plantuml, broken(as_plantuml(model), cut, length, put))
+def test_read_plantuml_damaged_text_is_read_or_rejected(
+    model: Model, cut: int, length: int, inserted: str
+) -> None:
+    """The reader raises only its own errors, and each can be shown."""
+    check_read_or_rejected(read_plantuml, damage(as_plantuml(model), cut, length, inserted))
 
 
 @given(st.text(st.sampled_from("AB \"*-.<>|o{}[]:=,#+\n'/()classnote"), max_size=60))
@@ -101,29 +103,33 @@ def test_broken_plantuml_is_refused_or_read(model: Model, cut: int, length: int,
 @example('class A\nA "" -- "" A')
 @example("class A\nA --[ A")
 @example("}")
-def test_no_text_breaks_the_reader_of_plantuml(text: str) -> None:
-    said_well(read_plantuml, text)
+def test_read_plantuml_any_text_is_read_or_rejected(text: str) -> None:
+    check_read_or_rejected(read_plantuml, text)
 
 
 @given(models(), st.integers(0), st.integers(0, 8), PIECES | st.text(max_size=4))
-def test_broken_xmi_is_refused_or_read(model: Model, cut: int, length: int, put: str) -> None:
-    said_well(read_xmi, broken(as_xmi(model).decode(), cut, length, put).encode(errors="replace"))
-
-
-@given(models(), st.randoms(use_true_random=False))
-def test_xmi_without_some_attributes_is_refused_or_read(model: Model, random) -> None:  # type: ignore[no-untyped-def]
-    """Well-formed, but ids, types and names are missing."""
-    text = as_xmi(model).decode()
-    said_well(
-        read_xmi,
-        re.sub(r' [\w:]+="[^"]*"', lambda found: found[0] if random.random() < 0.8 else "", text).encode(),
+def test_read_xmi_damaged_text_is_read_or_rejected(
+    model: Model, cut: int, length: int, inserted: str
+) -> None:
+    check_read_or_rejected(
+        read_xmi, damage(as_xmi(model).decode(), cut, length, inserted).encode(errors="replace")
     )
 
 
-def said_well(read: Callable[[Any], MappedModel], given: str | bytes) -> None:
+@given(models(), st.randoms(use_true_random=False))
+def test_read_xmi_missing_attributes_is_read_or_rejected(model: Model, random) -> None:  # type: ignore[no-untyped-def]
+    """The document is well-formed, but ids, types and names are missing."""
+    text = as_xmi(model).decode()
+    check_read_or_rejected(
+        read_xmi,
+        re.sub(r' [\w:]+="[^"]*"', lambda match: match[0] if random.random() < 0.8 else "", text).encode(),
+    )
+
+
+def check_read_or_rejected(read: Callable[[Any], MappedModel], text: str | bytes) -> None:
     with suppress(TidingsError):
         try:
-            read(given)
+            read(text)
         except TidingsError as problem:
             assert problem.message() and problem.facts()["what"]
             raise

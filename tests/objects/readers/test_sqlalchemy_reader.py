@@ -1,4 +1,4 @@
-"""SQLAlchemy's declarative classes as models: inheritance, both directions of a relationship, and what is refused."""
+"""Declarative classes of SQLAlchemy as models: inheritance, relationships, rejected mappings."""
 
 from __future__ import annotations
 
@@ -73,18 +73,18 @@ def links(base: Any, name: str = "ab") -> Table:
     )
 
 
-def said(base: Any) -> str:
+def read_error(base: Any) -> str:
     with pytest.raises(ModelError) as caught:
         read_sqlalchemy(base)
     return caught.value.message()
 
 
-def only(placed: MappedModel) -> tuple[Association, Any]:
-    [found] = placed.model.associations
-    return found, placed.link(found)
+def only_association(mapped: MappedModel) -> tuple[Association, Any]:
+    [association_found] = mapped.model.associations
+    return association_found, mapped.link(association_found)
 
 
-def test_joined_tables() -> None:
+def test_read_sqlalchemy_joined_tables() -> None:
     Base = base()
 
     @subscriber
@@ -99,20 +99,20 @@ def test_joined_tables() -> None:
         since = mapped_column("since_year", Integer)
         __mapper_args__ = {"polymorphic_identity": "student"}  # noqa: RUF012
 
-    placed = read_sqlalchemy(Base)
-    assert placed.model.classes == {
+    mapped = read_sqlalchemy(Base)
+    assert mapped.model.classes == {
         "Person": ModelClass("Person", (Attribute("name", "string"),), subscriber=True),
         "Student": ModelClass("Student", (Attribute("since", "integer"),), ("Person",)),
     }
-    assert placed.model.is_subscriber("Student") and placed.model.associations == ()
-    assert placed.tables == {
+    assert mapped.model.is_subscriber("Student") and mapped.model.associations == ()
+    assert mapped.tables == {
         "Person": ClassTable("person", "id", {"name": "name"}),
         "Student": ClassTable("student", "student_id", {"since": "since_year"}, parent_key="id"),
     }
-    assert placed.column("Student", "name") == ("person", "name")
+    assert mapped.column("Student", "name") == ("person", "name")
 
 
-def test_a_single_table() -> None:
+def test_read_sqlalchemy_single_table() -> None:
     Base = base()
 
     class Material(Base):
@@ -124,9 +124,9 @@ def test_a_single_table() -> None:
         pages = mapped_column(Integer)
         __mapper_args__ = {"polymorphic_identity": "script"}  # noqa: RUF012
 
-    placed = read_sqlalchemy(Base)
-    assert [each.name for each in placed.model.attributes_of("Script")] == ["title", "pages"]
-    assert placed.tables == {
+    mapped = read_sqlalchemy(Base)
+    assert [each.name for each in mapped.model.attributes_of("Script")] == ["title", "pages"]
+    assert mapped.tables == {
         "Material": ClassTable(
             "material", "id", {"title": "title"}, discriminator=Discriminator("kind", "material")
         ),
@@ -136,8 +136,8 @@ def test_a_single_table() -> None:
     }
 
 
-def test_a_class_does_not_have_what_one_beside_its_parent_put_into_the_topmost_table() -> None:
-    """SQLAlchemy maps it there, too: Tutor.pages, since the table of Person has it by then."""
+def test_read_sqlalchemy_columns_of_sibling_class_are_excluded() -> None:
+    """SQLAlchemy maps it there, too: Tutor.pages, because the table of Person has it by then."""
     Base = base()
 
     class Person(Base):
@@ -158,9 +158,9 @@ def test_a_class_does_not_have_what_one_beside_its_parent_put_into_the_topmost_t
         subject = mapped_column(String)
         __mapper_args__ = {"polymorphic_identity": "tutor"}  # noqa: RUF012
 
-    placed = read_sqlalchemy(Base)
+    mapped = read_sqlalchemy(Base)
     assert "pages" in Tutor.__mapper__.column_attrs
-    assert {name: dict(table.columns) for name, table in placed.tables.items()} == {
+    assert {name: dict(table.columns) for name, table in mapped.tables.items()} == {
         "Person": {},
         "Student": {},
         "Author": {"pages": "pages"},
@@ -168,7 +168,7 @@ def test_a_class_does_not_have_what_one_beside_its_parent_put_into_the_topmost_t
     }
 
 
-def test_relationships_are_inherited_once() -> None:
+def test_read_sqlalchemy_inherited_relationship_is_read_once() -> None:
     Base = base()
 
     class A(Base):
@@ -185,12 +185,12 @@ def test_relationships_are_inherited_once() -> None:
         id = key()
         all_a = relationship("A", back_populates="b")
 
-    made = Association("b", "A", "B", MANY, ONE, propagates=PropagatesMark(End.TARGET))
-    assert only(read_sqlalchemy(Base)) == (made, Held("a", "b_id", End.SOURCE))
+    expected = Association("b", "A", "B", MANY, ONE, propagates=PropagatesMark(End.TARGET))
+    assert only_association(read_sqlalchemy(Base)) == (expected, Held("a", "b_id", End.SOURCE))
 
 
 @pytest.mark.parametrize("nullable", [True, False])
-def test_without_a_mark_the_foreign_key_says_where_to_read_from(nullable: bool) -> None:
+def test_read_sqlalchemy_unmarked_association_is_read_from_foreign_key(nullable: bool) -> None:
     Base = base()
 
     class A(Base):
@@ -202,12 +202,12 @@ def test_without_a_mark_the_foreign_key_says_where_to_read_from(nullable: bool) 
         id = key()
         all_a = relationship(A, backref=backref("b"))
 
-    made = Association("b", "A", "B", MANY, MAYBE if nullable else ONE)
-    assert only(read_sqlalchemy(Base)) == (made, Held("a", "b_id", End.SOURCE))
+    expected = Association("b", "A", "B", MANY, MAYBE if nullable else ONE)
+    assert only_association(read_sqlalchemy(Base)) == (expected, Held("a", "b_id", End.SOURCE))
     assert read_sqlalchemy(Base).model.classes["A"].attributes == ()
 
 
-def test_from_the_one_to_the_many_alone() -> None:
+def test_read_sqlalchemy_one_to_many_without_reverse() -> None:
     Base = base()
 
     class A(Base):
@@ -219,12 +219,15 @@ def test_from_the_one_to_the_many_alone() -> None:
         id = key()
         all_a = relationship(A, foreign_keys=A.b_id)
 
-    placed = read_sqlalchemy(Base)
-    assert only(placed) == (Association("all_a", "B", "A", MAYBE, MANY), Held("a", "b_id", End.TARGET))
-    assert placed.model.classes["A"].attributes == (Attribute("other_id", "integer"),)
+    mapped = read_sqlalchemy(Base)
+    assert only_association(mapped) == (
+        Association("all_a", "B", "A", MAYBE, MANY),
+        Held("a", "b_id", End.TARGET),
+    )
+    assert mapped.model.classes["A"].attributes == (Attribute("other_id", "integer"),)
 
 
-def test_one_to_one() -> None:
+def test_read_sqlalchemy_one_to_one() -> None:
     Base = base()
 
     class A(Base):
@@ -236,11 +239,11 @@ def test_one_to_one() -> None:
         __tablename__ = "b"
         id = key()
 
-    assert only(read_sqlalchemy(Base))[0] == Association("b", "A", "B", MAYBE, ONE)
+    assert only_association(read_sqlalchemy(Base))[0] == Association("b", "A", "B", MAYBE, ONE)
 
 
-def test_whose_column_it_is_the_mapping_says() -> None:
-    """One to one, marked from the side without the key: the other side has the reference among its attributes."""
+def test_read_sqlalchemy_owner_of_column_comes_from_mapping() -> None:
+    """One to one, marked on the side without the key: the other side has the attribute."""
     Base = base()
 
     @subscriber
@@ -254,14 +257,14 @@ def test_whose_column_it_is_the_mapping_says() -> None:
         id, a_id = key(), mapped_column(ForeignKey("a.id"), nullable=False)
         a = relationship("A", back_populates="b")
 
-    placed = read_sqlalchemy(Base)
+    mapped = read_sqlalchemy(Base)
     limits = MarkLimits(frozenset("b"))
-    made = Association("b", "A", "B", ONE, MAYBE, ImplicitMark(End.SOURCE, limits))
-    assert only(placed) == (made, Held("b", "a_id", End.TARGET))
-    assert placed.references_of("B") == (made,) and placed.references_of("A") == ()
+    expected = Association("b", "A", "B", ONE, MAYBE, ImplicitMark(End.SOURCE, limits))
+    assert only_association(mapped) == (expected, Held("b", "a_id", End.TARGET))
+    assert mapped.references_of("B") == (expected,) and mapped.references_of("A") == ()
 
 
-def test_many_to_many_with_two_marks_and_limits() -> None:
+def test_read_sqlalchemy_many_to_many_with_two_marks_and_limits() -> None:
     Base = base()
 
     @stored(label="nick")
@@ -282,15 +285,15 @@ def test_many_to_many_with_two_marks_and_limits() -> None:
         all_a = relationship("A", secondary="ab", back_populates="bs")
 
     limits = MarkLimits(frozenset("x"), frozenset((ChangeKind.UPDATE,)))
-    made = Association(
+    expected = Association(
         "a to b", "A", "B", implicit=ImplicitMark(End.SOURCE, limits), propagates=PropagatesMark(End.SOURCE)
     )
-    placed = read_sqlalchemy(Base)
-    assert only(placed) == (made, LinkTable("ab", "a_id", "b_id"))
-    assert (placed.model.classes["A"].subscriber, placed.model.label_of("A")) == (True, "nick")
+    mapped = read_sqlalchemy(Base)
+    assert only_association(mapped) == (expected, LinkTable("ab", "a_id", "b_id"))
+    assert (mapped.model.classes["A"].subscriber, mapped.model.label_of("A")) == (True, "nick")
 
 
-def test_a_class_that_refers_to_itself() -> None:
+def test_read_sqlalchemy_self_reference() -> None:
     Base = base()
 
     class A(Base):
@@ -299,40 +302,40 @@ def test_a_class_that_refers_to_itself() -> None:
         boss = relationship("A", remote_side="A.id", back_populates="team")
         team = relationship("A", back_populates="boss", info=association())
 
-    made = Association("team", "A", "A", MAYBE, MANY)
-    assert only(read_sqlalchemy(Base)) == (made, Held("a", "boss_id", End.TARGET))
+    expected = Association("team", "A", "A", MAYBE, MANY)
+    assert only_association(read_sqlalchemy(Base)) == (expected, Held("a", "boss_id", End.TARGET))
 
 
-def test_keys_are_no_attributes_and_other_ids_are() -> None:
-    mapped = registry()
+def test_read_sqlalchemy_key_is_no_attribute_but_other_id_is() -> None:
+    mapper_registry = registry()
 
-    @mapped.mapped
+    @mapper_registry.mapped
     class A:
         __table__ = Table(
-            "a", mapped.metadata, Column("code", String, primary_key=True), Column("id", Integer)
+            "a", mapper_registry.metadata, Column("code", String, primary_key=True), Column("id", Integer)
         )
         twice = column_property(__table__.c.id * 2)
 
-    placed = read_sqlalchemy(mapped)
-    assert placed.model.classes["A"].attributes == (Attribute("id", "integer"),)
-    assert placed.tables["A"] == ClassTable("a", "code", {"id": "id"})
+    mapped = read_sqlalchemy(mapper_registry)
+    assert mapped.model.classes["A"].attributes == (Attribute("id", "integer"),)
+    assert mapped.tables["A"] == ClassTable("a", "code", {"id": "id"})
 
 
-def test_several_columns_as_key_are_refused() -> None:
+def test_read_sqlalchemy_composite_key_is_rejected() -> None:
     Base = base()
 
     class A(Base):
         __tablename__ = "a"
         one, two = key(), key()
 
-    assert said(Base) == (
+    assert read_error(Base) == (
         "the model: composite primary keys are not supported (A); received one, two; accepted: one column; "
         "an association with attributes is a class with a key of its own and two associations"
     )
 
 
-def test_classes_that_an_expression_tells_apart_are_refused() -> None:
-    """A trigger has to look it up in a column."""
+def test_read_sqlalchemy_discriminator_expression_is_rejected() -> None:
+    """A trigger needs the discriminator in a column."""
     Base = base()
 
     class A(Base):
@@ -346,10 +349,10 @@ def test_classes_that_an_expression_tells_apart_are_refused() -> None:
     class B(A):
         __mapper_args__ = {"polymorphic_identity": "B"}  # noqa: RUF012 - SQLAlchemy reads it
 
-    assert "the discriminator is an expression (A); accepted: a column" in said(Base)
+    assert "the discriminator is an expression (A); accepted: a column" in read_error(Base)
 
 
-def test_marks_that_make_no_sense_are_refused_at_their_relationship() -> None:
+def test_read_sqlalchemy_invalid_marks_are_rejected_at_relationship() -> None:
     Base = base()
 
     class A(Base):
@@ -364,7 +367,7 @@ def test_marks_that_make_no_sense_are_refused_at_their_relationship() -> None:
         __tablename__ = "b"
         id, x = key(), mapped_column(String)
 
-    assert said(Base).split("\n") == [
+    assert read_error(Base).split("\n") == [
         "the model: 3 problems",
         "  bs is implicit, and neither A nor B is a subscriber (A.bs); "
         "accepted: an end whose class or ancestor class is a subscriber; mark A or B as subscriber",
@@ -373,7 +376,7 @@ def test_marks_that_make_no_sense_are_refused_at_their_relationship() -> None:
     ]
 
 
-def test_marks_on_both_directions_and_on_views_are_refused() -> None:
+def test_read_sqlalchemy_marks_on_both_directions_or_views_are_rejected() -> None:
     Base = base()
     table = links(Base)
 
@@ -389,14 +392,14 @@ def test_marks_on_both_directions_and_on_views_are_refused() -> None:
         id = key()
         all_a = relationship("A", secondary=table, back_populates="bs", info=propagates())
 
-    assert said(Base).split("\n") == [
+    assert read_error(Base).split("\n") == [
         "the model: 2 problems",
         "  both directions of an association are marked (A.bs); received B.all_a; accepted: marks on one of them",
         "  a mark on a viewonly relationship (A.seen)",
     ]
 
 
-def test_links_that_are_no_foreign_keys_are_refused() -> None:
+def test_read_sqlalchemy_relationship_without_foreign_key_is_rejected() -> None:
     Base = base()
 
     class A(Base):
@@ -408,13 +411,13 @@ def test_links_that_are_no_foreign_keys_are_refused() -> None:
         __tablename__ = "b"
         id, code = key(), mapped_column(String, unique=True)
 
-    assert said(Base) == (
+    assert read_error(Base) == (
         "the model: not stored as one foreign key (A.b); received b.code = a.b_code; "
         "accepted: one column with the key of the other object"
     )
 
 
-def test_tables_that_repeat_their_parents_columns_are_refused() -> None:
+def test_read_sqlalchemy_concrete_inheritance_is_rejected() -> None:
     Base = base()
 
     class A(Base):
@@ -426,15 +429,15 @@ def test_tables_that_repeat_their_parents_columns_are_refused() -> None:
         id, code = key(), mapped_column(String)
         __mapper_args__ = {"concrete": True}  # noqa: RUF012
 
-    assert said(Base) == (
+    assert read_error(Base) == (
         "the model: concrete table inheritance is not supported (Below); "
         "accepted: joined tables, or a single table with a discriminator"
     )
 
 
-def test_what_is_no_base_or_does_not_configure() -> None:
-    assert "not a declarative base" in said(object())
-    assert "the model has no classes" in said(base())
+def test_read_sqlalchemy_invalid_base_is_rejected() -> None:
+    assert "not a declarative base" in read_error(object())
+    assert "the model has no classes" in read_error(base())
     Base = base()
 
     class A(Base):
@@ -442,10 +445,10 @@ def test_what_is_no_base_or_does_not_configure() -> None:
         id = key()
         b = relationship("Nowhere")
 
-    assert "SQLAlchemy cannot configure it" in said(Base)
+    assert "SQLAlchemy cannot configure it" in read_error(Base)
 
 
-def mapped(base: Any, name: str, /, *bases: type, **members: Any) -> Any:
+def declare_class(base: Any, name: str, /, *bases: type, **members: Any) -> Any:
     """Declare a class with a table of its name, and a key `id` unless the members have a primary key."""
     if "__table__" not in members and "__mapper_args__" not in members:
         members = {"__tablename__": name.lower(), "id": key()} | members
@@ -453,21 +456,21 @@ def mapped(base: Any, name: str, /, *bases: type, **members: Any) -> Any:
 
 
 @pytest.mark.parametrize("is_abstract", [True, False])
-def test_marks_on_mixins_and_abstract_bases_are_inherited(is_abstract: bool) -> None:
+def test_read_sqlalchemy_marks_on_mixins_and_abstract_bases_are_inherited(is_abstract: bool) -> None:
     Base = base()
     bases = (Base,) if is_abstract else ()
     notified = subscriber(label="nick")(type("Notified", bases, {"__abstract__": True}))
-    person = mapped(Base, "Person", notified, nick=mapped_column(String))
-    robot = stored(label="nick")(mapped(Base, "Robot", notified, nick=mapped_column(String)))
+    person = declare_class(Base, "Person", notified, nick=mapped_column(String))
+    robot = stored(label="nick")(declare_class(Base, "Robot", notified, nick=mapped_column(String)))
     model = read_sqlalchemy(Base).model
     assert model.classes["Person"].subscriber and model.label_of("Person") == "nick"
     assert model.classes["Robot"].subscriber and model.label_of("Robot") == "nick"
     assert person and robot, "SQLAlchemy only refers to them weakly"
 
 
-def test_mark_of_mapped_parent_is_not_repeated_in_child() -> None:
+def test_read_sqlalchemy_mark_of_mapped_parent_is_not_repeated_in_child() -> None:
     Base = base()
-    parent = subscriber(mapped(Base, "Person"))
+    parent = subscriber(declare_class(Base, "Person"))
     child = type(
         "Student",
         (parent,),
@@ -479,29 +482,34 @@ def test_mark_of_mapped_parent_is_not_repeated_in_child() -> None:
     ] and child
 
 
-def test_link_table_to_other_column_than_the_key_is_rejected() -> None:
+def test_read_sqlalchemy_link_table_without_reference_to_key_is_rejected() -> None:
     Base = base()
     table = Table("ab", Base.metadata, Column("a", ForeignKey("a.code")), Column("b", ForeignKey("b.id")))
     classes = [
-        mapped(Base, "A", code=mapped_column(String, unique=True), bs=relationship("B", secondary=table)),
-        mapped(Base, "B"),
+        declare_class(
+            Base, "A", code=mapped_column(String, unique=True), bs=relationship("B", secondary=table)
+        ),
+        declare_class(Base, "B"),
     ]
-    assert "not stored in a link table (A.bs); received a.code = ab.a; accepted: " in said(Base) and classes
+    assert (
+        "not stored in a link table (A.bs); received a.code = ab.a; accepted: " in read_error(Base)
+        and classes
+    )
 
 
-def test_table_without_primary_key_is_rejected() -> None:
+def test_read_sqlalchemy_table_without_primary_key_is_rejected() -> None:
     Base = base()
     table = Table("a", Base.metadata, Column("id", Integer))
-    cls = mapped(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.id]})
-    assert "the table has no primary key (A); accepted: one column" in said(Base) and cls
+    cls = declare_class(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.id]})
+    assert "the table has no primary key (A); accepted: one column" in read_error(Base) and cls
 
 
-def test_mapper_with_another_key_than_its_table_is_rejected() -> None:
+def test_read_sqlalchemy_mapper_with_other_key_than_table_is_rejected() -> None:
     Base = base()
     table = Table("a", Base.metadata, Column("id", Integer, primary_key=True), Column("x", Integer))
-    cls = mapped(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.x]})
+    cls = declare_class(Base, "A", __table__=table, __mapper_args__={"primary_key": [table.c.x]})
     assert (
-        "the mapper has another primary key than the table (A); received x; accepted: id" in said(Base)
+        "the mapper has another primary key than the table (A); received x; accepted: id" in read_error(Base)
         and cls
     )
 
@@ -516,7 +524,7 @@ class Kind(Enum):
     ROBOT = "r"
 
 
-def test_discriminator_enumeration_is_stored_by_name() -> None:
+def test_read_sqlalchemy_discriminator_enumeration_is_stored_by_name() -> None:
     Base = base()
     args = {"polymorphic_on": "kind", "polymorphic_identity": Kind.PERSON}
     parent = type(
@@ -533,7 +541,7 @@ def test_discriminator_enumeration_is_stored_by_name() -> None:
     assert child
 
 
-def test_discriminator_of_other_types_is_rejected() -> None:
+def test_read_sqlalchemy_discriminator_of_other_types_is_rejected() -> None:
     Base = base()
     args = {"polymorphic_on": "kind", "polymorphic_identity": 1.5}
     parent = type(
@@ -543,28 +551,29 @@ def test_discriminator_of_other_types_is_rejected() -> None:
     )
     child = type("R", (parent,), {"__mapper_args__": {"polymorphic_identity": 2.5}})
     assert (
-        "not a value of a discriminator (P); received 1.5; accepted: a text or an integer" in said(Base)
+        "not a value of a discriminator (P); received 1.5; accepted: a text or an integer" in read_error(Base)
         and child
     )
 
 
-def test_classes_of_one_table_without_discriminator_are_rejected() -> None:
-    """No row would tell of which class an object is: all of them would be of the child."""
+def test_read_sqlalchemy_shared_table_without_discriminator_is_rejected() -> None:
+    """No row would show the class of an object: all of them would be of the child."""
     Base = base()
-    parent = mapped(Base, "P")
+    parent = declare_class(Base, "P")
     child = type("Q", (parent,), {"z": mapped_column(Integer, nullable=True)})
-    message = said(Base)
+    message = read_error(Base)
     assert (
         "several classes share the table p without a discriminator (Q); received P and Q" in message and child
     )
 
 
-def test_unrelated_classes_of_one_table_are_rejected() -> None:
+def test_read_sqlalchemy_unrelated_classes_of_one_table_are_rejected() -> None:
     Base = base()
-    first = mapped(Base, "A")
+    first = declare_class(Base, "A")
     second = type("A2", (Base,), {"__table__": first.__table__})
     assert (
-        "several classes share the table a without a discriminator (A2); received A and A2" in said(Base)
+        "several classes share the table a without a discriminator (A2); received A and A2"
+        in read_error(Base)
         and second
     )
 
@@ -577,101 +586,106 @@ def test_unrelated_classes_of_one_table_are_rejected() -> None:
         ({("__tidings__", "implicit"): None}, "not marks (A.b); received ('__tidings__', 'implicit'): None"),
     ],
 )
-def test_info_with_foreign_or_malformed_entries(info: dict[Any, Any], problem: str | None) -> None:
+def test_read_sqlalchemy_info_ignores_foreign_and_rejects_malformed_entries(
+    info: dict[Any, Any], problem: str | None
+) -> None:
     Base = base()
     classes = [
-        mapped(Base, "A", b_id=mapped_column(ForeignKey("b.id")), b=relationship("B", info=info)),
-        mapped(Base, "B"),
+        declare_class(Base, "A", b_id=mapped_column(ForeignKey("b.id")), b=relationship("B", info=info)),
+        declare_class(Base, "B"),
     ]
     if problem is None:
         assert len(read_sqlalchemy(Base).model.associations) == 1
     else:
-        assert problem in said(Base) and classes
+        assert problem in read_error(Base) and classes
 
 
-def test_malformed_marks_of_a_class_are_rejected() -> None:
+def test_read_sqlalchemy_malformed_marks_of_class_are_rejected() -> None:
     Base = base()
-    cls = mapped(Base, "A", __tidings__=7)
-    assert "not marks (A); received 7; accepted: " in said(Base) and cls
+    cls = declare_class(Base, "A", __tidings__=7)
+    assert "not marks (A); received 7; accepted: " in read_error(Base) and cls
 
 
-def test_relationship_to_class_of_another_base_is_rejected() -> None:
+def test_read_sqlalchemy_relationship_to_other_base_is_rejected() -> None:
     Base, Other = base(), base()
-    other = mapped(Other, "Z")
+    other = declare_class(Other, "Z")
     join = lambda: foreign(cls.z_id) == other.id  # noqa: E731
-    cls = mapped(Base, "A", z_id=mapped_column(Integer), z=relationship(other, primaryjoin=join))
-    assert "no such class (A.z); received Z; accepted: A" in said(Base)
+    cls = declare_class(Base, "A", z_id=mapped_column(Integer), z=relationship(other, primaryjoin=join))
+    assert "no such class (A.z); received Z; accepted: A" in read_error(Base)
 
 
-def test_deferred_reflection_before_prepare_is_rejected() -> None:
+def test_read_sqlalchemy_deferred_reflection_before_prepare_is_rejected() -> None:
     class Base(DeferredReflection, DeclarativeBase):
         pass
 
     cls = type("A", (Base,), {"__tablename__": "a"})
-    assert "SQLAlchemy cannot configure it: Class" in said(Base) and cls
+    assert "SQLAlchemy cannot configure it: Class" in read_error(Base) and cls
 
 
-def test_marked_relationship_with_further_condition_is_rejected() -> None:
+def test_read_sqlalchemy_marked_relationship_with_condition_is_rejected() -> None:
     """Triggers would follow links that the relationship does not have."""
     Base = base()
-    target = mapped(Base, "A")
+    target = declare_class(Base, "A")
     join = lambda: and_(foreign(cls.owner) == target.id, cls.kind == "a")  # noqa: E731
-    cls = mapped(
+    cls = declare_class(
         Base,
         "C",
         owner=mapped_column(Integer),
         kind=mapped_column(String),
         a=relationship(target, primaryjoin=join, info=propagates()),
     )
-    assert "a marked relationship has a further condition (C.a); received " in said(Base)
+    assert "a marked relationship has a further condition (C.a); received " in read_error(Base)
 
 
-def test_unmarked_relationship_with_further_condition_is_read() -> None:
+def test_read_sqlalchemy_unmarked_relationship_with_condition_is_read() -> None:
     Base = base()
-    target = mapped(Base, "A")
+    target = declare_class(Base, "A")
     join = lambda: and_(foreign(cls.owner) == target.id, cls.kind == "a")  # noqa: E731
     members = {"owner": mapped_column(Integer), "kind": mapped_column(String)}
-    cls = mapped(Base, "C", **members, a=relationship(target, primaryjoin=join))
+    cls = declare_class(Base, "C", **members, a=relationship(target, primaryjoin=join))
     assert read_sqlalchemy(Base).links == {("C", "a"): Held("c", "owner", End.SOURCE)}
 
 
-def test_attribute_with_the_name_of_the_key_column_is_kept() -> None:
+def test_read_sqlalchemy_attribute_named_like_key_column_is_kept() -> None:
     Base = base()
-    cls = mapped(
+    cls = declare_class(
         Base, "A", id=mapped_column("code", String), number=mapped_column("id", Integer, primary_key=True)
     )
-    placed = read_sqlalchemy(Base)
-    assert placed.model.classes["A"].attributes == (Attribute("id", "string"),) and cls
-    assert placed.tables["A"] == ClassTable("a", "id", {"id": "code"})
+    mapped = read_sqlalchemy(Base)
+    assert mapped.model.classes["A"].attributes == (Attribute("id", "string"),) and cls
+    assert mapped.tables["A"] == ClassTable("a", "id", {"id": "code"})
 
 
-def test_reference_in_the_key_is_one_to_one() -> None:
+def test_read_sqlalchemy_reference_in_key_is_one_to_one() -> None:
     Base = base()
     classes = [
-        mapped(Base, "A"),
-        mapped(
+        declare_class(Base, "A"),
+        declare_class(
             Base, "Profile", id=mapped_column(ForeignKey("a.id"), primary_key=True), user=relationship("A")
         ),
     ]
-    found, _ = only(read_sqlalchemy(Base))
-    assert (found.source_cardinality, found.target_cardinality) == (MAYBE, ONE) and classes
+    association_found, _ = only_association(read_sqlalchemy(Base))
+    assert (association_found.source_cardinality, association_found.target_cardinality) == (
+        MAYBE,
+        ONE,
+    ) and classes
 
 
 @pytest.mark.parametrize("members", [{"__tablename__": "a.b"}, {"v": mapped_column("v.w", String)}])
-def test_names_with_dots_are_rejected(members: dict[str, Any]) -> None:
+def test_read_sqlalchemy_names_with_dots_are_rejected(members: dict[str, Any]) -> None:
     """A dot separates a schema from a table in SQL: `a.b` would be the table b of the schema a."""
     Base = base()
-    cls = mapped(Base, "A", **members)
-    assert "a dot in a name is not supported (A); received " in said(Base) and cls
+    cls = declare_class(Base, "A", **members)
+    assert "a dot in a name is not supported (A); received " in read_error(Base) and cls
 
 
-def test_names_with_quotes_are_quoted_in_triggers() -> None:
+def test_generate_schema_quotes_names_with_quotes() -> None:
     Base = base()
-    a = mapped(Base, "A", __tablename__="we\"ird 'tab;le--", v=mapped_column("v\"a'l", String))
+    a = declare_class(Base, "A", __tablename__="we\"ird 'tab;le--", v=mapped_column("v\"a'l", String))
     join = lambda: foreign(b.a_id) == a.id  # noqa: E731
     mark = implicit(name='it\'s "odd"; DROP')
     b = subscriber(
-        mapped(
+        declare_class(
             Base, "B", a_id=mapped_column("f\"k'", Integer), a=relationship(a, primaryjoin=join, info=mark)
         )
     )
@@ -687,15 +701,15 @@ def test_names_with_quotes_are_quoted_in_triggers() -> None:
     assert [tuple(row) for row in hits] == [("2", 'it\'s "odd"; DROP')]
 
 
-def test_computed_attributes_are_not_attributes_of_the_model() -> None:
+def test_read_sqlalchemy_computed_attributes_are_excluded() -> None:
     Base = base()
     doubled = hybrid_property(lambda self: 2 * self.x)
-    cls = mapped(Base, "A", x=mapped_column(Integer), doubled=doubled, alias=synonym("x"))
+    cls = declare_class(Base, "A", x=mapped_column(Integer), doubled=doubled, alias=synonym("x"))
     cls.squared = column_property(cls.__table__.c.x * cls.__table__.c.x)
     assert read_sqlalchemy(Base).model.classes["A"].attributes == (Attribute("x", "integer"),)
 
 
-def test_read_twice_as_many_classes_takes_twice_the_work() -> None:
+def test_read_sqlalchemy_double_number_of_classes_takes_double_work() -> None:
     def declare(count: int) -> Any:
         Base = base()
         parent = discriminated(Base, mapped_column(String), "p")
@@ -707,7 +721,7 @@ def test_read_twice_as_many_classes_takes_twice_the_work() -> None:
             ),
         ]
         Base.all += [
-            mapped(
+            declare_class(
                 Base,
                 f"C{number}",
                 p_id=mapped_column(ForeignKey("p.id")),

@@ -1,4 +1,4 @@
-"""XMI as different tools write it, and what is refused with its line."""
+"""XMI as different tools write it, and errors with their line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROFILE = ROOT / "examples/tidings.profile.uml"
 
 
 def document(*rows: str, applied: str = "") -> bytes:
-    """Rows begin in line 3."""
+    """Build a document; its rows begin in line 3."""
     return "\n".join((HEAD, "<uml:Model>", *rows, "</uml:Model>", applied, "</xmi:XMI>")).encode()
 
 
@@ -41,7 +41,7 @@ def cls(name: str, inside: str = "") -> str:
 
 
 def association(id: str, first: str, last: str) -> str:
-    """Both ends are the association's own, and say how many they are."""
+    """Build an association that owns both ends and gives their cardinalities."""
     ends = "".join(
         f'<ownedEnd xmi:id="{id}.{at}" type="{end}"><lowerValue value="0"/><upperValue value="*"/></ownedEnd>'
         for at, end in enumerate((first, last))
@@ -52,14 +52,17 @@ def association(id: str, first: str, last: str) -> str:
     )
 
 
-def said(body: bytes) -> str:
+def read_error(body: bytes) -> str:
     with pytest.raises(TidingsError) as caught:
         read_xmi(body)
     return caught.value.message()
 
 
-def test_as_enterprise_architect_writes_it() -> None:
-    """The target first, types and ends as elements, -1 for any number, the model once more in an extension."""
+def test_read_xmi_of_enterprise_architect() -> None:
+    """The target is first, types and ends are elements, -1 means any number.
+
+    An extension repeats the model.
+    """
     body = """<?xml version="1.0" encoding="windows-1252"?>
 <xmi:XMI xmi:version="2.1" xmlns:uml="http://schema.omg.org/spec/UML/2.1" xmlns:xmi="http://schema.omg.org/spec/XMI/2.1"
     xmlns:thecustomprofile="http://www.sparxsystems.com/profiles/thecustomprofile/1.0">
@@ -115,8 +118,8 @@ def test_as_enterprise_architect_writes_it() -> None:
     )
 
 
-def test_as_eclipse_writes_it() -> None:
-    """One end belongs to a class; tagged values of which there may be several are elements; defaults are left out."""
+def test_read_xmi_of_eclipse() -> None:
+    """One end belongs to a class, repeatable tagged values are elements, and defaults are omitted."""
     body = document(
         cls("A", '<ownedAttribute xmi:id="end" name="b" type="B" association="ab"/>'),
         cls(
@@ -129,13 +132,13 @@ def test_as_eclipse_writes_it() -> None:
         applied='<t:propagates base_Association="ab" towards="A"><kinds>update</kinds><kinds>link</kinds>'
         "<attributes>x</attributes></t:propagates>",
     )
-    placed = read_xmi(body)
+    mapped = read_xmi(body)
     limits = MarkLimits(frozenset(("x",)), frozenset((ChangeKind.UPDATE, ChangeKind.LINK)))
     propagates = PropagatesMark(End.SOURCE, limits)
-    made = Association("b", "A", "B", Cardinality(), Cardinality(1, 1), propagates=propagates)
-    assert placed.model.associations == (made,)
-    assert placed.tables["B"].key == "code" and placed.model.classes["B"].attributes == (Attribute("x"),)
-    assert placed.link(made) == ForeignKey("a", "b_id", End.SOURCE)
+    expected = Association("b", "A", "B", Cardinality(), Cardinality(1, 1), propagates=propagates)
+    assert mapped.model.associations == (expected,)
+    assert mapped.tables["B"].key == "code" and mapped.model.classes["B"].attributes == (Attribute("x"),)
+    assert mapped.link(expected) == ForeignKey("a", "b_id", End.SOURCE)
 
 
 UNIVERSITY = Model(
@@ -156,8 +159,11 @@ UNIVERSITY = Model(
 )
 
 
-def test_as_staruml_writes_it() -> None:
-    """Stereotypes are words in an extension, tags beside them; an association lies in a class; * begins at *."""
+def test_read_xmi_of_staruml() -> None:
+    """Stereotypes are words in an extension, with tags next to them.
+
+    An association is nested in a class, and its lower bound may be `*`.
+    """
     body = b"""<?xml version="1.0" encoding="UTF-8"?>
 <xmi:XMI xmi:version="2.1" xmlns:uml="http://schema.omg.org/spec/UML/2.0" xmlns:xmi="http://schema.omg.org/spec/XMI/2.1">
   <xmi:Documentation exporter="StarUML" exporterVersion="2.0"/>
@@ -189,12 +195,12 @@ def test_as_staruml_writes_it() -> None:
 </xmi:XMI>"""
     marked = body.replace(b"<tag kinds", b'<stereotype value="implicit"/><tag kinds')
     assert read_xmi(marked).model == UNIVERSITY
-    message = said(body.replace(b"<tag kinds", b'<stereotype value="implict"/><tag kinds'))
+    message = read_error(body.replace(b"<tag kinds", b'<stereotype value="implict"/><tag kinds'))
     assert "(line 10); received implict" in message and "did you mean 'implicit'?" in message
 
 
-def test_as_visual_paradigm_writes_it() -> None:
-    """An extension says which stereotype, by the id of one that is a member of the model."""
+def test_read_xmi_of_visual_paradigm() -> None:
+    """An extension refers to the stereotype by the id of a member of the model."""
     body = b"""<?xml version="1.0" encoding="UTF-8"?>
 <uml:Model xmi:version="2.1" xmlns:uml="http://schema.omg.org/spec/UML/2.0" xmlns:xmi="http://schema.omg.org/spec/XMI/2.1"
     name="university" xmi:id="m">
@@ -237,8 +243,8 @@ def test_as_visual_paradigm_writes_it() -> None:
     assert read_xmi(body).model.classes == UNIVERSITY.classes
 
 
-def test_as_magicdraw_writes_it() -> None:
-    """Addresses of types are ids of a library, and extensions say what they mean; a lower bound of 0 is left out."""
+def test_read_xmi_of_magicdraw() -> None:
+    """Types are ids of a library, explained by extensions; a lower bound of 0 is omitted."""
     body = b"""<?xml version='1.0' encoding='UTF-8'?>
 <xmi:XMI xmlns:uml='http://www.omg.org/spec/UML/20131001' xmlns:xmi='http://www.omg.org/spec/XMI/20131001'
     xmlns:Tidings='http://www.magicdraw.com/schemas/Tidings.xmi'
@@ -284,7 +290,7 @@ def test_as_magicdraw_writes_it() -> None:
     assert read_xmi(body).model == UNIVERSITY
 
 
-def test_an_association_is_read_from_its_first_end_or_to_the_navigable_one() -> None:
+def test_read_xmi_association_is_directed_to_navigable_or_last_end() -> None:
     plain = document(cls("A"), cls("B"), association("ab", "A", "B"))
     assert [(each.source, each.target) for each in read_xmi(plain).model.associations] == [("A", "B")]
     navigable = plain.replace(b'memberEnd="', b'navigableOwnedEnd="ab.0" memberEnd="')
@@ -293,7 +299,7 @@ def test_an_association_is_read_from_its_first_end_or_to_the_navigable_one() -> 
     assert [(each.source, each.target) for each in read_xmi(navigable).model.associations] == [("B", "A")]
 
 
-def test_papyrus_writes_the_target_first() -> None:
+def test_read_xmi_of_papyrus_has_target_first() -> None:
     note = b'<eAnnotations source="org.eclipse.papyrus"/></packagedElement></uml:Model>'
     body = document(cls("B"), cls("A"), association("ab", "B", "A")).replace(
         b"</packagedElement>\n</uml:Model>", note
@@ -301,12 +307,12 @@ def test_papyrus_writes_the_target_first() -> None:
     assert [(each.source, each.target) for each in read_xmi(body).model.associations] == [("A", "B")]
 
 
-def test_a_generalization_beside_its_class() -> None:
-    said = '<packagedElement xmi:type="uml:Generalization" xmi:id="g" specific="B" general="A"/>'
-    assert read_xmi(document(cls("A"), cls("B"), said)).model.classes["B"].parents == ("A",)
+def test_read_xmi_separate_generalization_sets_parent() -> None:
+    generalization = '<packagedElement xmi:type="uml:Generalization" xmi:id="g" specific="B" general="A"/>'
+    assert read_xmi(document(cls("A"), cls("B"), generalization)).model.classes["B"].parents == ("A",)
 
 
-def test_types_by_name() -> None:
+def test_read_xmi_types_are_resolved_by_name() -> None:
     types = ('type="colour"', 'type="missing"', "")
     attributes = "".join(
         f'<ownedAttribute xmi:id="a{at}" name="a{at}" {type}/>' for at, type in enumerate(types)
@@ -314,28 +320,30 @@ def test_types_by_name() -> None:
     address = "http://www.omg.org/spec/UML/20131001/PrimitiveTypes.xmi#Integer"
     library = f'<ownedAttribute xmi:id="d" name="d"><type href="{address}"/></ownedAttribute>'
     enumeration = '<packagedElement xmi:type="uml:Enumeration" xmi:id="colour" name="Colour"/>'
-    found = read_xmi(document(cls("A", attributes + library), enumeration)).model.attributes_of("A")
-    assert [each.type for each in found] == ["Colour", "missing", None, "integer"]
+    attributes_found = read_xmi(document(cls("A", attributes + library), enumeration)).model.attributes_of(
+        "A"
+    )
+    assert [each.type for each in attributes_found] == ["Colour", "missing", None, "integer"]
 
 
-def test_places_are_said_by_stereotypes() -> None:
+def test_read_xmi_stereotypes_set_tables_and_columns() -> None:
     body = document(
         cls("A", '<ownedAttribute xmi:id="x" name="x"/>'),
         association("aa", "A", "A"),
         applied='<t:stored base_Class="A" table="as" key="nr"/><t:stored base_Property="x" column="y"/>'
         '<t:stored base_Association="aa" table="links" source_column="from_a"/>',
     )
-    placed = read_xmi(body)
-    assert (placed.tables["A"].name, placed.tables["A"].key, placed.tables["A"].columns) == (
+    mapped = read_xmi(body)
+    assert (mapped.tables["A"].name, mapped.tables["A"].key, mapped.tables["A"].columns) == (
         "as",
         "nr",
         {"x": "y"},
     )
-    assert placed.link(placed.model.associations[0]) == LinkTable("links", "from_a", "target_id")
+    assert mapped.link(mapped.model.associations[0]) == LinkTable("links", "from_a", "target_id")
 
 
-def test_the_profile_is_no_model_and_has_all_marks() -> None:
-    assert "the model has no classes" in said(PROFILE.read_bytes())
+def test_profile_has_all_marks_and_no_classes() -> None:
+    assert "the model has no classes" in read_error(PROFILE.read_bytes())
     for word in (
         "subscriber",
         "implicit",
@@ -413,12 +421,12 @@ def test_the_profile_is_no_model_and_has_all_marks() -> None:
         ),
     ],
 )
-def test_refused(body: bytes, expected: str) -> None:
-    assert said(body) == expected
+def test_read_xmi_invalid_document_is_rejected(body: bytes, expected: str) -> None:
+    assert read_error(body) == expected
 
 
-def test_the_wall_of_documents_stands() -> None:
-    """No DTD, no entities, no depth: as for everything that is published."""
+def test_read_xmi_hostile_document_is_rejected() -> None:
+    """No DTD, no entities, no deep nesting: as for all publications."""
     bomb = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><x>&a;</x>'
     with pytest.raises(DecodeProblem, match="document type declaration"):
         read_xmi(bomb)
@@ -430,7 +438,7 @@ def test_the_wall_of_documents_stands() -> None:
         read_xmi(b"<html/>")
 
 
-def test_generalizations_beside_twice_as_many_classes_take_twice_the_work() -> None:
+def test_read_xmi_double_number_of_generalizations_takes_double_work() -> None:
     short, long = (
         count_executed_lines(lambda: read_xmi(below_one(count)), "tidings.objects.readers.xmi_reader")  # noqa: B023
         for count in (100, 200)
@@ -439,7 +447,7 @@ def test_generalizations_beside_twice_as_many_classes_take_twice_the_work() -> N
 
 
 def below_one(count: int) -> bytes:
-    """Classes below another one, each by a generalization that stands beside them."""
+    """Build classes below another one, each by a separate generalization."""
     rows = (
         f'<packagedElement xmi:type="uml:Generalization" xmi:id="g{n}" specific="C{n}" general="C0"/>'
         for n in range(1, count)

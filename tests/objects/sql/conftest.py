@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.store.conftest import new_url, store, takes_places_back, url
+from tests.store.conftest import new_url, release_databases, store, url
 
-__all__ = ["new_url", "store", "takes_places_back", "url"]
+__all__ = ["new_url", "release_databases", "store", "url"]

@@ -1,4 +1,4 @@
-"""The batch job: finds what the definition finds, in all sorts of files, and lists rejects."""
+"""The batch job: agrees with the specification on all kinds of files, and lists rejects."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def subscribed(tmp_path):
-    wanted = workload.subscriptions(60)
-    (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
-    return wanted
+def stored_subscriptions(tmp_path):
+    subscriptions = workload.subscriptions(60)
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines(subscriptions))
+    return subscriptions
 
 
-def pairs(folder):
+def read_pairs(folder):
     rows = pq.read_table(folder).to_pylist()
-    found = {(row["publication"], row["subscription"]) for row in rows}
-    assert len(found) == len(rows)
-    return found
+    matches = {(row["publication"], row["subscription"]) for row in rows}
+    assert len(matches) == len(rows)
+    return matches
 
 
-def test_batch_job_with_all_sorts_of_files_finds_what_the_definition_finds(
-    session, tmp_path, subscribed, monkeypatch
+def test_batch_job_all_kinds_of_files_agree_with_specification(
+    session, tmp_path, stored_subscriptions, monkeypatch
 ):
     monkeypatch.setattr(chunks, "SMALLEST_CHUNK", 2_000)
     bodies = workload.events(150)
@@ -48,22 +48,22 @@ def test_batch_job_with_all_sorts_of_files_finds_what_the_definition_finds(
     for i, body in enumerate(bodies[140:]):
         (tmp_path / "events" / f"{i}.json").write_bytes(body)
         named[f"{i}.json"] = body
-    heard = []
+    progress = []
     out = tmp_path / "matches.parquet"
     summary = run_batch_job(
-        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", out), heard.append
+        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", out), progress.append
     )
-    assert pairs(out) == workload.expected(named, subscribed)
+    assert read_pairs(out) == workload.expected(named, stored_subscriptions)
     assert session.read.parquet(str(out)).count() == summary.matches > 0
     assert (summary.events, summary.rejects) == (150, 0)
-    assert isinstance(heard[0], IndexBuilt) and heard[0].subscriptions == 60
-    assert isinstance(heard[-1], BatchProgress) and heard[-1].bytes_done == heard[-1].bytes_total
+    assert isinstance(progress[0], IndexBuilt) and progress[0].subscriptions == 60
+    assert isinstance(progress[-1], BatchProgress) and progress[-1].done == progress[-1].total
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events", "matches.parquet", "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
 
 
 @pytest.mark.parametrize("out", ["events", "events/out", ".", "subs.jsonl"])
-def test_batch_job_whose_result_overlaps_its_input_raises(tmp_path, subscribed, out):
+def test_check_request_result_inside_input_is_rejected(tmp_path, stored_subscriptions, out):
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "a.jsonl").write_text('{"id": "a"}')
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", tmp_path / out, force=True)
@@ -71,7 +71,7 @@ def test_batch_job_whose_result_overlaps_its_input_raises(tmp_path, subscribed, 
         check_request(request)
 
 
-def test_check_request_with_force_replaces_only_an_earlier_result(tmp_path, subscribed):
+def test_check_request_with_force_replaces_only_earlier_result(tmp_path, stored_subscriptions):
     (tmp_path / "a.jsonl").write_text('{"id": "a"}')
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.png").write_bytes(b"me")
@@ -80,15 +80,15 @@ def test_check_request_with_force_replaces_only_an_earlier_result(tmp_path, subs
         check_request(request)
 
 
-def test_batch_job_with_rejected_publications_matches_none_of_them(session, tmp_path):
-    wanted = [Subscription("without", "ana", "predicates", "not exists price")]
-    (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
+def test_batch_job_rejected_publications_do_not_match(session, tmp_path):
+    subscriptions = [Subscription("without", "ana", "predicates", "not exists price")]
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines(subscriptions))
     (tmp_path / "e.jsonl").write_text('{"id": "good"}\n{"id": "bad",}\n[]\n{"id": "dear", "price": 5}\n')
     run_batch_job(session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out"))
-    assert pairs(tmp_path / "out") == {("good", "without")}
+    assert read_pairs(tmp_path / "out") == {("good", "without")}
 
 
-def test_batch_job_lists_rejects_and_matches_the_rest(session, tmp_path, subscribed):
+def test_batch_job_lists_rejects_and_matches_others(session, tmp_path, stored_subscriptions):
     with (tmp_path / "subs.jsonl").open("a") as file:
         file.write('{"id": "bad", "subscriber": "u0", "text": "price < "}\n{"id": "s000"}\n')
     good = workload.events(3)
@@ -100,20 +100,20 @@ def test_batch_job_lists_rejects_and_matches_the_rest(session, tmp_path, subscri
     assert (summary.rejected_subscriptions, summary.rejected_publications, summary.events) == (2, 2, 5)
     assert summary.built.subscriptions == 60
     lines = [json.loads(line) for line in rejects.read_text().splitlines()]
-    told = [(line["what"], line["id"], line.get("file"), line.get("line")) for line in lines]
-    assert sorted(told, key=str) == [
+    listed = [(line["what"], line["id"], line.get("file"), line.get("line")) for line in lines]
+    assert sorted(listed, key=str) == [
         ("publication", "e.jsonl:1", "e.jsonl", 1),
         ("publication", "e.jsonl:4", "e.jsonl", 4),
         ("subscription", "bad", None, None),
         ("subscription", "s000", "subs.jsonl", 62),
     ]
     assert all(line["reason"] for line in lines)
-    assert [one.id for one in summary.examples] == [line["id"] for line in lines]
+    assert [reject.id for reject in summary.examples] == [line["id"] for line in lines]
     named = {"e.jsonl:2": good[0], "e1": good[1], "e2": good[2]}
-    assert pairs(out) == workload.expected(named, subscribed)
+    assert read_pairs(out) == workload.expected(named, stored_subscriptions)
 
 
-def test_batch_job_with_unreadable_files_rejects_them_and_matches_the_rest(session, tmp_path, subscribed):
+def test_batch_job_unreadable_files_are_rejected_and_others_match(session, tmp_path, stored_subscriptions):
     events, bodies = tmp_path / "events", workload.events(3)
     events.mkdir()
     (events / "a.jsonl.gz").write_bytes(b"no gzip at all")
@@ -126,18 +126,18 @@ def test_batch_job_with_unreadable_files_rejects_them_and_matches_the_rest(sessi
         session, BatchRequest(tmp_path / "subs.jsonl", events, out, tmp_path / "rejects.jsonl")
     )
     assert summary.rejected_publications == 4
-    told = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
-    assert {one["id"] for one in told} == {"a.jsonl.gz", "b.jsonl.gz", "c.jsonl", "d.json"}
-    assert all(one["file"] == one["id"] and "cannot be read" in one["reason"] for one in told)
-    assert workload.expected({"e2": bodies[2]}, subscribed) <= pairs(out)
+    rejected = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
+    assert {line["id"] for line in rejected} == {"a.jsonl.gz", "b.jsonl.gz", "c.jsonl", "d.json"}
+    assert all(line["file"] == line["id"] and "cannot be read" in line["reason"] for line in rejected)
+    assert workload.expected({"e2": bodies[2]}, stored_subscriptions) <= read_pairs(out)
 
 
 @pytest.mark.parametrize(
     ("place", "why"),
     [("e.jsonl/below/r.jsonl", "is not a folder"), (".", "it is a folder"), ("s3://bucket/r", "is a URI")],
 )
-def test_batch_job_with_an_unwritable_rejects_file_raises_before_it_begins(
-    tmp_path, subscribed, place, why, monkeypatch
+def test_batch_job_unwritable_rejects_file_is_rejected_before_start(
+    tmp_path, stored_subscriptions, place, why, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.jsonl").write_bytes(b"{}")
@@ -147,7 +147,7 @@ def test_batch_job_with_an_unwritable_rejects_file_raises_before_it_begins(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_batch_job_whose_rejects_fail_at_the_end_keeps_its_result(session, tmp_path, subscribed):
+def test_batch_job_failed_write_of_rejects_keeps_result(session, tmp_path, stored_subscriptions):
     (tmp_path / "e.jsonl").write_bytes(b"nonsense\n")
     rejects, out = tmp_path / "later", tmp_path / "out"
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
@@ -156,53 +156,53 @@ def test_batch_job_whose_rejects_fail_at_the_end_keeps_its_result(session, tmp_p
     assert (out / "_SUCCESS").exists()
 
 
-def test_batch_job_with_segments_writes_the_index_there(session, tmp_path, subscribed):
+def test_batch_job_with_segments_writes_index_to_folder(session, tmp_path, stored_subscriptions):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
-    shared, seen = tmp_path / "shared", []
+    shared, segments = tmp_path / "shared", []
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", segments=shared)
-    run_batch_job(session, request, lambda _: seen.extend(shared.glob(".segments-*/segment-*")))
-    assert seen and list(shared.iterdir()) == []
+    run_batch_job(session, request, lambda _: segments.extend(shared.glob(".segments-*/segment-*")))
+    assert segments and list(shared.iterdir()) == []
 
 
-def test_batch_job_with_a_remote_result_requires_segments(tmp_path, subscribed):
+def test_batch_job_remote_result_requires_segments(tmp_path, stored_subscriptions):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     with pytest.raises(InputError, match="--segments"):
         run_batch_job(None, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", "mock:///out"))
 
 
-def test_batch_job_with_a_schema_checks_subscriptions_and_publications(session, tmp_path):
-    wanted = [Subscription("s1", "ana", "predicates", "category is a 'dining room' and price < 5")]
+def test_batch_job_with_schema_checks_subscriptions_and_publications(session, tmp_path):
+    subscriptions = [Subscription("s1", "ana", "predicates", "category is a 'dining room' and price < 5")]
     unknown = Subscription("s2", "ana", "predicates", "prise < 5")
-    (tmp_path / "subs.jsonl").write_text(workload.as_lines([*wanted, unknown]))
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines([*subscriptions, unknown]))
     good = b'{"event_type": "furniture", "category": "table", "price": 3, "title": "l1"}'
     (tmp_path / "e.jsonl").write_bytes(good + b'\n{"event_type": "furniture", "price": 3}')
     out = tmp_path / "out"
     summary = run_batch_job(
         session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, None, "title", SCHEMA)
     )
-    assert [(one.what, one.id) for one in summary.examples] == [
+    assert [(reject.what, reject.id) for reject in summary.examples] == [
         ("subscription", "s2"),
         ("publication", "e.jsonl:2"),
     ]
     assert "rule R2" in summary.examples[1].reason
-    assert pairs(out) == workload.expected({"l1": good}, wanted, SCHEMA) == {("l1", "s1")}
+    assert read_pairs(out) == workload.expected({"l1": good}, subscriptions, SCHEMA) == {("l1", "s1")}
 
 
-def test_batch_job_without_force_keeps_an_earlier_result(session, tmp_path, subscribed):
-    (tmp_path / "e.jsonl").write_bytes(b'{"symbol": "nobody asked"}')
+def test_batch_job_without_force_keeps_earlier_result(session, tmp_path, stored_subscriptions):
+    (tmp_path / "e.jsonl").write_bytes(b'{"symbol": "no match"}')
     out = tmp_path / "out"
     request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out)
     assert run_batch_job(session, request).matches == 0
-    assert pairs(out) == set()
+    assert read_pairs(out) == set()
     with pytest.raises(InputError, match="overwrite"):
         run_batch_job(session, request)
     bodies = workload.events(1, first=1)
     (tmp_path / "e.jsonl").write_bytes(bodies[0])
     run_batch_job(session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, force=True))
-    assert pairs(out) == workload.expected({"e1": bodies[0]}, subscribed)
+    assert read_pairs(out) == workload.expected({"e1": bodies[0]}, stored_subscriptions)
 
 
-def test_batch_job_never_replaces_a_file(session, tmp_path, subscribed):
+def test_batch_job_existing_file_is_not_replaced(session, tmp_path, stored_subscriptions):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     (tmp_path / "out").write_text("mine")
     with pytest.raises(InputError, match="it is a file"):

@@ -1,4 +1,4 @@
-"""The files of a task: every pair once, in row groups of a bounded size."""
+"""Output files of a task: each pair once, in row groups of bounded size."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
 
 
 @given(st.lists(st.lists(st.lists(pair, max_size=12), max_size=3), max_size=6))
-def test_chunk_output_writes_every_pair_once(tmp_path_factory, blocks):
+def test_chunk_output_writes_each_pair_once(tmp_path_factory, blocks):
     """Blocks of five publications, each matched in several parts."""
-    folder, report, wanted = tmp_path_factory.mktemp("out"), ChunkReport(7, 0), []
+    folder, report, expected = tmp_path_factory.mktemp("out"), ChunkReport(7, 0), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "ROW_GROUP", 10)
         with ChunkOutput(Location.of(folder), report, Dictionary(pa.array(SUBSCRIPTIONS))) as out:
@@ -30,17 +30,17 @@ def test_chunk_output_writes_every_pair_once(tmp_path_factory, blocks):
                 for part in parts:
                     publications, subscriptions = np.array(part, np.int32).reshape(-1, 2).T.copy()
                     out.write(ids, publications, subscriptions)
-                    wanted.extend((f"e{number}.{place}", f"s{row}") for place, row in part)
-    assert report.matches == len(wanted)
-    assert (report.matches_file == "") == (not wanted) == (not list(folder.iterdir()))
-    if wanted:
+                    expected.extend((f"e{number}.{place}", f"s{row}") for place, row in part)
+    assert report.matches == len(expected)
+    assert (report.matches_file == "") == (not expected) == (not list(folder.iterdir()))
+    if expected:
         file = pq.ParquetFile(folder / report.matches_file)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         assert all(10 <= size < 22 for size in sizes[:-1])
-        assert [tuple(row.values()) for row in file.read().to_pylist()] == wanted
+        assert [tuple(row.values()) for row in file.read().to_pylist()] == expected
 
 
-def test_chunk_output_of_a_failed_task_leaves_no_complete_file(tmp_path):
+def test_chunk_output_of_failed_task_leaves_no_complete_file(tmp_path):
     report = ChunkReport(0, 0)
     with (
         pytest.raises(ZeroDivisionError),

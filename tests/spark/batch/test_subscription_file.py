@@ -10,7 +10,7 @@ from tidings.errors import InputError
 from tidings.spark.batch.subscription_file import read_subscriptions
 
 
-def written(tmp_path, *lines):
+def write_lines(tmp_path, *lines):
     path = tmp_path / "subs.jsonl"
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
     return path
@@ -19,8 +19,8 @@ def written(tmp_path, *lines):
 GOOD = {"id": "s1", "subscriber": "ana", "text": "price < 200"}
 
 
-def test_read_subscriptions_of_valid_lines_returns_all(tmp_path):
-    path = written(tmp_path, GOOD, "", {**GOOD, "id": "s2", "language": "xpath", "more": [1]})
+def test_read_subscriptions_valid_lines_are_all_returned(tmp_path):
+    path = write_lines(tmp_path, GOOD, "", {**GOOD, "id": "s2", "language": "xpath", "more": [1]})
     file = read_subscriptions(path)
     assert [tuple(row.values()) for row in file.subscriptions.to_pylist()] == [
         ("s1", "ana", "predicates", "price < 200"),
@@ -30,11 +30,11 @@ def test_read_subscriptions_of_valid_lines_returns_all(tmp_path):
 
 
 @pytest.mark.parametrize("more", [(), ("{",)], ids=["in columns", "line by line"])
-def test_read_subscriptions_skips_paused_ones(tmp_path, more):
+def test_read_subscriptions_skips_paused_subscriptions(tmp_path, more):
     """Other values of `state` are ignored, as are members with other names."""
     states = ("paused", "active", None, "CA")
     lines = [{**GOOD, "id": f"s{n}", "state": state} for n, state in enumerate(states)]
-    file = read_subscriptions(written(tmp_path, *lines, {**GOOD, "id": "s4"}, *more))
+    file = read_subscriptions(write_lines(tmp_path, *lines, {**GOOD, "id": "s4"}, *more))
     assert file.subscriptions["id"].to_pylist() == ["s1", "s2", "s3", "s4"]
     assert len(file.rejects) == len(more)
 
@@ -66,8 +66,8 @@ def test_read_subscriptions_skips_paused_ones(tmp_path, more):
         (GOOD, "s1", "an earlier line has the same id 's1'"),
     ],
 )
-def test_read_subscriptions_with_a_bad_line_rejects_it_and_uses_the_rest(tmp_path, line, id, reason):
-    file = read_subscriptions(written(tmp_path, GOOD, line, {**GOOD, "id": "s3"}))
+def test_read_subscriptions_bad_line_is_rejected_and_others_returned(tmp_path, line, id, reason):
+    file = read_subscriptions(write_lines(tmp_path, GOOD, line, {**GOOD, "id": "s3"}))
     assert file.subscriptions["id"].to_pylist() == ["s1", "s3"]
     (reject,) = file.rejects
     assert (reject.what, reject.id) == ("subscription", id)
@@ -75,18 +75,18 @@ def test_read_subscriptions_with_a_bad_line_rejects_it_and_uses_the_rest(tmp_pat
     assert reject.facts == {"file": "subs.jsonl", "line": 2}
 
 
-def test_read_subscriptions_with_a_delay_validates_and_drops_it(tmp_path):
-    calm = {**GOOD, "id": "s2", "within": "10 minutes"}
-    file = read_subscriptions(written(tmp_path, GOOD, calm, {**GOOD, "id": "s3", "within": None}))
+def test_read_subscriptions_delay_is_validated_and_dropped(tmp_path):
+    delayed = {**GOOD, "id": "s2", "within": "10 minutes"}
+    file = read_subscriptions(write_lines(tmp_path, GOOD, delayed, {**GOOD, "id": "s3", "within": None}))
     assert file.rejects == ()
     assert file.subscriptions.column_names == ["id", "subscriber", "language", "text"]
     assert file.subscriptions["id"].to_pylist() == ["s1", "s2", "s3"]
 
 
-def test_read_subscriptions_of_an_empty_file_returns_none(tmp_path):
-    assert read_subscriptions(written(tmp_path)).subscriptions.num_rows == 0
+def test_read_subscriptions_empty_file_has_none(tmp_path):
+    assert read_subscriptions(write_lines(tmp_path)).subscriptions.num_rows == 0
 
 
-def test_read_subscriptions_of_a_missing_file_raises(tmp_path):
+def test_read_subscriptions_missing_file_is_rejected(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         read_subscriptions(tmp_path / "subs.jsonl")

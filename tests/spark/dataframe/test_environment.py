@@ -19,11 +19,11 @@ def subscription(id: str, text: str) -> Subscription:
 LOW, HIGH = subscription("low", "price < 10"), subscription("high", "price >= 10")
 
 
-def publish(place: Path, *wanted: Subscription, keep: int = 20) -> Subscriptions:
-    return Subscriptions.compile(wanted).publish(place, keep_versions=keep)
+def publish(place: Path, *subscriptions: Subscription, keep: int = 20) -> Subscriptions:
+    return Subscriptions.compile(subscriptions).publish(place, keep_versions=keep)
 
 
-def test_publish_same_segments_twice_sends_them_once(tmp_path):
+def test_publish_same_segments_twice_writes_once(tmp_path):
     compiled = Subscriptions.compile([LOW])
     compiled.publish(tmp_path)
     [archive] = (tmp_path / "segments").iterdir()
@@ -33,25 +33,25 @@ def test_publish_same_segments_twice_sends_them_once(tmp_path):
     assert PublishedSubscriptions.open(tmp_path).list_versions() == [1, 2]
 
 
-def test_publish_keep_versions_deletes_older_ones_and_their_segments(tmp_path):
-    for wanted in (LOW, HIGH, LOW):
-        publish(tmp_path, wanted, keep=1)
+def test_publish_keep_versions_deletes_older_versions_and_segments(tmp_path):
+    for published in (LOW, HIGH, LOW):
+        publish(tmp_path, published, keep=1)
     assert PublishedSubscriptions.open(tmp_path).list_versions() == [3]
     assert len(list((tmp_path / "segments").iterdir())) == 1
 
 
-def test_open_location_without_subscriptions_is_refused(tmp_path):
+def test_open_location_without_subscriptions_is_rejected(tmp_path):
     with pytest.raises(InputError, match="no subscriptions are published here"):
         Subscriptions.at(tmp_path)
 
 
-def test_open_unknown_version_names_those_that_exist(tmp_path):
+def test_open_unknown_version_error_names_existing_versions(tmp_path):
     publish(tmp_path, LOW)
     with pytest.raises(InputError, match="versions 1 to 1"):
         Subscriptions.at(tmp_path, version=7)
 
 
-def test_pin_of_a_batch_stays_when_a_new_version_is_published(tmp_path):
+def test_pin_of_batch_is_kept_when_new_version_is_published(tmp_path):
     publish(tmp_path, LOW)
     location = PublishedSubscriptions.open(tmp_path)
     assert location.pin("query", 0) == 1
@@ -59,7 +59,7 @@ def test_pin_of_a_batch_stays_when_a_new_version_is_published(tmp_path):
     assert (location.pin("query", 0), location.pin("query", 1), location.pin("other", 0)) == (1, 2, 2)
 
 
-def test_pins_of_old_batches_are_deleted(tmp_path):
+def test_pin_deletes_pins_of_old_batches(tmp_path):
     publish(tmp_path, LOW)
     location = PublishedSubscriptions.open(tmp_path)
     for batch in range(0, 300, 50):
@@ -82,7 +82,7 @@ def read(session: SparkSession, sink: Path) -> set[tuple[str, str]]:
     return {(row.publication, row.subscription) for row in rows}
 
 
-def test_stream_follows_published_changes_between_micro_batches(session, tmp_path):
+def test_stream_uses_published_changes_in_next_micro_batch(session, tmp_path):
     publish(tmp_path / "subscriptions", LOW)
     source = tmp_path / "events"
     source.mkdir()
@@ -91,14 +91,14 @@ def test_stream_follows_published_changes_between_micro_batches(session, tmp_pat
     (source / "1.json").write_text('{"id": "a", "price": 5}\n{"id": "b", "price": 50}\n')
     run(stream, *place)
     assert read(session, place[0]) == {("a", "low")}
-    publish(tmp_path / "subscriptions", HIGH)  # low is removed, high is added; the plan is the old one
+    publish(tmp_path / "subscriptions", HIGH)  # removes low and adds high; the plan stays the same
     (source / "2.json").write_text('{"id": "c", "price": 5}\n{"id": "d", "price": 50}\n')
     run(stream, *place)
     assert read(session, place[0]) == {("a", "low"), ("d", "high")}
 
 
-def test_stream_repeated_batch_sees_the_same_subscriptions(session, tmp_path):
-    """Without its commit file Spark repeats the batch, as after a crash."""
+def test_stream_repeated_batch_uses_same_subscriptions(session, tmp_path):
+    """Without its commit file, Spark repeats the batch as after a crash."""
     publish(tmp_path / "subscriptions", LOW)
     source = tmp_path / "events"
     source.mkdir()
@@ -112,7 +112,7 @@ def test_stream_repeated_batch_sees_the_same_subscriptions(session, tmp_path):
     assert read(session, tmp_path / "second sink") == {("a", "low")}
 
 
-def test_batch_uses_a_fixed_version(session, tmp_path):
+def test_batch_uses_fixed_version(session, tmp_path):
     publish(tmp_path, LOW)
     publish(tmp_path, HIGH)
     frame = session.createDataFrame([("a", 5), ("b", 50)], "id string, price int")
@@ -124,7 +124,7 @@ def test_batch_uses_a_fixed_version(session, tmp_path):
     assert pairs(match(frame, Subscriptions.at(tmp_path))) == {("b", "high")}
 
 
-def test_version_deleted_before_it_is_read_is_named(tmp_path):
+def test_environment_of_deleted_version_error_names_version(tmp_path):
     publish(tmp_path, LOW)
     fixed = Subscriptions.at(tmp_path, version=1)
     publish(tmp_path, HIGH, keep=1)

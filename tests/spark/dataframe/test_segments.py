@@ -1,4 +1,4 @@
-"""Segments on their way to executors: digests, the cache of a host, damage, eviction."""
+"""Distribution of segments to executors: digests, the cache of a host, damage, eviction."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tidings.spark.dataframe.segments import (
 )
 
 
-class CountedSource(SegmentSource):
-    """Inline archives, counting what is fetched."""
+class CountingSource(SegmentSource):
+    """Inline archives that record each fetched segment."""
 
     def __init__(self, index: Index, folder: Path) -> None:
         self.fetched: list[str] = []
@@ -46,7 +46,7 @@ def make_index(*parts: list[Subscription]) -> Index:
     return index
 
 
-def ids(index: Index, body: bytes) -> set[str]:
+def matching_ids(index: Index, body: bytes) -> set[str]:
     return set(index.match([decode(body)]).ids().to_pylist())
 
 
@@ -55,36 +55,36 @@ SOME = Subscription("some", "bo", "predicates", "price > 5")
 BODY = b'{"price": 7}'
 
 
-def test_cache_opens_the_same_index_with_removed_rows(tmp_path):
-    wanted = workload.subscriptions(50)
-    index = make_index(wanted[:25], wanted[25:])
-    index.remove([wanted[3].id, wanted[30].id])
+def test_segment_cache_opens_same_index_with_removed_rows(tmp_path):
+    subscriptions = workload.subscriptions(50)
+    index = make_index(subscriptions[:25], subscriptions[25:])
+    index.remove([subscriptions[3].id, subscriptions[30].id])
     described = describe_index(index)
-    opened = SegmentCache(tmp_path).open(described.manifest, CountedSource(index, tmp_path))
+    opened = SegmentCache(tmp_path).open(described.manifest, CountingSource(index, tmp_path))
     for body in workload.events(40):
-        assert ids(opened, body) == ids(index, body)
+        assert matching_ids(opened, body) == matching_ids(index, body)
 
 
-def test_cache_fetches_each_segment_once_over_versions(tmp_path):
+def test_segment_cache_fetches_each_segment_once_across_versions(tmp_path):
     index = make_index([ANY])
     cache = SegmentCache(tmp_path)
-    first = CountedSource(index, tmp_path)
+    first = CountingSource(index, tmp_path)
     cache.open(describe_index(index).manifest, first)
     index.add(compile_many([SOME]))
-    second = CountedSource(index, tmp_path)
-    assert ids(cache.open(describe_index(index).manifest, second), BODY) == {"any", "some"}
+    second = CountingSource(index, tmp_path)
+    assert matching_ids(cache.open(describe_index(index).manifest, second), BODY) == {"any", "some"}
     assert (len(first.fetched), len(second.fetched)) == (1, 1)
     index.remove("any")
-    third = CountedSource(index, tmp_path)
-    assert ids(cache.open(describe_index(index).manifest, third), BODY) == {"some"}
+    third = CountingSource(index, tmp_path)
+    assert matching_ids(cache.open(describe_index(index).manifest, third), BODY) == {"some"}
     assert third.fetched == []
 
 
-def test_cache_damaged_segment_is_refused_and_not_kept(tmp_path):
+def test_segment_cache_damaged_segment_is_rejected_and_deleted(tmp_path):
     index = make_index([ANY])
     manifest = describe_index(index).manifest
 
-    class Damaged(CountedSource):
+    class Damaged(CountingSource):
         def fetch(self, digest: str, target: Path) -> None:
             super().fetch(digest, target)
             with (target / "arrays.bin").open("r+b") as file:
@@ -93,19 +93,29 @@ def test_cache_damaged_segment_is_refused_and_not_kept(tmp_path):
     with pytest.raises(SetupError, match="damaged on its way"):
         SegmentCache(tmp_path).open(manifest, Damaged(index, tmp_path))
     assert list((tmp_path / "segments").iterdir()) == []
-    assert ids(SegmentCache(tmp_path).open(manifest, CountedSource(index, tmp_path)), BODY) == {"any"}
+    assert matching_ids(SegmentCache(tmp_path).open(manifest, CountingSource(index, tmp_path)), BODY) == {
+        "any"
+    }
 
 
-def test_cache_over_its_limit_evicts_the_least_recently_used(tmp_path):
+def test_segment_cache_over_limit_evicts_least_recently_used(tmp_path):
     first, second = make_index([ANY]), make_index([SOME])
     cache = SegmentCache(tmp_path, limit=1)
-    opened = cache.open(describe_index(first).manifest, CountedSource(first, tmp_path))
-    cache.open(describe_index(second).manifest, CountedSource(second, tmp_path))
+    opened = cache.open(describe_index(first).manifest, CountingSource(first, tmp_path))
+    cache.open(describe_index(second).manifest, CountingSource(second, tmp_path))
     assert [path.name for path in (tmp_path / "segments").iterdir()] == [*describe_index(second).folders]
-    assert ids(opened, BODY) == {"any"}  # mapped: it stays readable
+    assert matching_ids(opened, BODY) == {"any"}  # mapped, so it remains readable
 
 
-def test_cache_of_another_user_is_refused(tmp_path, monkeypatch):
+def test_segment_cache_smaller_than_index_keeps_segments_in_use(tmp_path):
+    index = make_index([ANY], [SOME])
+    opened = SegmentCache(tmp_path, limit=1).open(
+        describe_index(index).manifest, CountingSource(index, tmp_path)
+    )
+    assert matching_ids(opened, BODY) == {"any", "some"}
+
+
+def test_segment_cache_of_another_user_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDINGS_SEGMENT_CACHE", str(tmp_path))
     owner = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
@@ -113,8 +123,8 @@ def test_cache_of_another_user_is_refused(tmp_path, monkeypatch):
         SegmentCache.of_host()
 
 
-def test_cache_many_processes_fetch_a_segment_once(tmp_path):
-    """Python workers of one host start together."""
+def test_segment_cache_concurrent_processes_fetch_segment_once(tmp_path):
+    """The Python workers of a host start at the same time."""
     index = make_index(workload.subscriptions(50))
     described = describe_index(index)
     [(digest, folder)] = described.folders.items()
@@ -136,7 +146,7 @@ def test_cache_many_processes_fetch_a_segment_once(tmp_path):
     assert (tmp_path / "fetched").read_text() == "x"
 
 
-def test_manifest_round_trips_through_json_and_splits_without_loss():
+def test_index_manifest_round_trips_through_json_and_splits_without_loss():
     index = make_index(*([each] for each in workload.subscriptions(7)))
     index.remove("s003")
     manifest = describe_index(index).manifest

@@ -1,4 +1,4 @@
-"""`tidings_match` in SQL."""
+"""The SQL function `tidings_match`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from tidings import Subscription
 from tidings.spark import Subscriptions, register
 
-WANTED = [
+SUBSCRIPTIONS = [
     Subscription("cheap", "ana", "predicates", "price < 10"),
     Subscription("oslo", "bo", "predicates", "buyer.city = 'Oslo'"),
 ]
@@ -19,12 +19,12 @@ def select(session, source: str) -> set[tuple[str, str]]:
     return {(row.publication, row.subscription) for row in rows}
 
 
-def test_function_matches_typed_columns_of_a_table(session):
+def test_tidings_match_typed_columns_of_table(session):
     rows = [("a", 5.0, ("Oslo",)), ("b", 50.0, ("Bern",)), ("c", None, ("Oslo",))]
     session.createDataFrame(
         rows, "id string, price double, buyer struct<city: string>"
     ).createOrReplaceTempView("t")
-    register(session, alerts=WANTED)
+    register(session, alerts=SUBSCRIPTIONS)
     assert select(session, "tidings_match(TABLE(t), 'alerts')") == {
         ("a", "cheap"),
         ("a", "oslo"),
@@ -32,11 +32,11 @@ def test_function_matches_typed_columns_of_a_table(session):
     }
 
 
-def test_function_gives_explanations_and_problems(session):
+def test_tidings_match_gives_explanations_and_problems(session):
     session.createDataFrame(
         [("a", '{"price": 3}'), ("b", "{")], "id string, value string"
     ).createOrReplaceTempView("v")
-    register(session, alerts=WANTED)
+    register(session, alerts=SUBSCRIPTIONS)
     rows = session.sql("SELECT * FROM tidings_match(TABLE(v), 'alerts')").collect()
     [good] = [row for row in rows if row.problem is None]
     [bad] = [row for row in rows if row.problem is not None]
@@ -44,15 +44,15 @@ def test_function_gives_explanations_and_problems(session):
     assert (bad.publication, bad.subscription) == ("b", None)
 
 
-def test_function_reads_published_subscriptions(session, tmp_path):
-    Subscriptions.compile(WANTED).publish(tmp_path)
+def test_tidings_match_reads_published_subscriptions(session, tmp_path):
+    Subscriptions.compile(SUBSCRIPTIONS).publish(tmp_path)
     session.createDataFrame([("a", 5.0)], "id string, price double").createOrReplaceTempView("p")
     register(session)
     assert select(session, f"tidings_match(TABLE(p), '{tmp_path}')") == {("a", "cheap")}
 
 
-def test_function_unknown_name_lists_the_known_ones(session):
+def test_tidings_match_unknown_name_error_lists_known_names(session):
     session.createDataFrame([("a", 5.0)], "id string, price double").createOrReplaceTempView("p")
-    register(session, alerts=WANTED)
+    register(session, alerts=SUBSCRIPTIONS)
     with pytest.raises(PySparkException, match=r"unknown set of subscriptions.*'alert'"):
         select(session, "tidings_match(TABLE(p), 'alert')")

@@ -1,4 +1,4 @@
-"""Tasks with documents and events: decode, match and explain them in order."""
+"""Tasks with documents and events: decoding, matching and explanation in order."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidings.model import Subscription
 from tidings.spark.batch import batch_task
 from tidings.spark.sources.chunks import ChunkList, plan_chunks
 from tidings.spark.sources.files import Location
-from tidings.spark.sources.journal import JOURNAL_SCHEMA
+from tidings.spark.sources.position_reader import JOURNAL_SCHEMA
 from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 JSON, XML = "application/json", "application/xml"
-WISHES = [
+SUBSCRIPTIONS = [
     Subscription("event", "ana", "predicates", "price > 50"),
     Subscription("none", "ana", "predicates", "not exists price"),
     Subscription("path", "ana", "xpath", '//stock[symbol = "YHOO" and price > 50]'),
@@ -28,16 +28,16 @@ WISHES = [
 QUOTE = "<quotes><stock><symbol>{}</symbol><price>{}</price></stock></quotes>"
 
 
-def indexed(folder: Path) -> Index:
+def make_index(folder: Path) -> Index:
     index = Index.create(folder / "segments")
-    for wish in WISHES:
-        index.add(compile_many([wish]))
+    for subscription in SUBSCRIPTIONS:
+        index.add(compile_many([subscription]))
     return index
 
 
-def told(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[list[Any], list[Any]]:
-    """What a task tells of publications, and what it buries."""
-    index = indexed(folder)
+def run_match_task(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[list[Any], list[Any]]:
+    """Run a match task and return the rows of matches and of dead letters."""
+    index = make_index(folder)
     rows = [
         (position, f"p{position}", f"p{position}", media_type, body, None if body is not None else "gone")
         for position, (media_type, body) in enumerate(publications, start=1)
@@ -46,15 +46,15 @@ def told(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[li
     arrays = [pa.array(column, field.type) for column, field in zip(columns, JOURNAL_SCHEMA, strict=True)]
     job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True)
     [report] = build_match_stage(job)([pa.RecordBatch.from_arrays(arrays, schema=JOURNAL_SCHEMA)])
-    said = json.loads(report["report"][0].as_py())
+    paths = json.loads(report["report"][0].as_py())
     return tuple(  # type: ignore[return-value]
-        pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
+        pa.ipc.open_stream(pa.OSFile(paths[name])).read_all().to_pylist() if paths[name] else []
         for name in ("found_file", "dead_file")
     )
 
 
-def test_match_task_with_events_and_documents_keeps_their_order(tmp_path: Path) -> None:
-    found, dead = told(
+def test_match_task_events_and_documents_keep_order(tmp_path: Path) -> None:
+    matches, dead = run_match_task(
         tmp_path,
         [
             (XML, QUOTE.format("YHOO", 70.2).encode()),
@@ -67,24 +67,24 @@ def test_match_task_with_events_and_documents_keeps_their_order(tmp_path: Path) 
     )
     assert dead == []
     assert [
-        (row["publication"], row["subscription"]) for row in found if row["subscription"] != "negative"
+        (row["publication"], row["subscription"]) for row in matches if row["subscription"] != "negative"
     ] == [
         ("p1", "path"),
         ("p2", "event"),
         ("p4", "none"),
         ("p6", "path"),
     ]
-    assert [row["publication"] for row in found if row["subscription"] == "negative"] == ["p1", "p3", "p6"]
-    because = json.loads(next(row["because"] for row in found if row["subscription"] == "path"))
+    assert [row["publication"] for row in matches if row["subscription"] == "negative"] == ["p1", "p3", "p6"]
+    because = json.loads(next(row["because"] for row in matches if row["subscription"] == "path"))
     assert because == [
         ['symbol = "YHOO"', "YHOO", "/quotes[1]/stock[1]/symbol[1]"],
         ["price > 50", "70.2", "/quotes[1]/stock[1]/price[1]"],
     ]
 
 
-def test_match_task_with_bad_documents_writes_dead_letters_for_them_only(tmp_path: Path) -> None:
+def test_match_task_bad_documents_are_dead_letters_and_others_match(tmp_path: Path) -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><a>&y;</a>'
-    found, dead = told(
+    matches, dead = run_match_task(
         tmp_path,
         [
             (XML, b"<a><b></a>"),
@@ -94,7 +94,7 @@ def test_match_task_with_bad_documents_writes_dead_letters_for_them_only(tmp_pat
             (XML, None),
         ],
     )
-    assert [row["publication"] for row in found] == ["p4", "p4"]
+    assert [row["publication"] for row in matches] == ["p4", "p4"]
     assert [(row["publication"], row["position"]) for row in dead] == [
         ("p1", 1),
         ("p2", 2),
@@ -106,8 +106,8 @@ def test_match_task_with_bad_documents_writes_dead_letters_for_them_only(tmp_pat
     assert reasons[3] == "gone (p5)" and dead[1]["body"] == bomb
 
 
-def test_batch_task_with_events_and_documents_in_one_folder_matches_both(tmp_path: Path) -> None:
-    index, inbox, results = indexed(tmp_path), tmp_path / "in", tmp_path / "out"
+def test_batch_task_events_and_documents_in_one_folder_match(tmp_path: Path) -> None:
+    index, inbox, results = make_index(tmp_path), tmp_path / "in", tmp_path / "out"
     inbox.mkdir()
     results.mkdir()
     (inbox / "a.xml").write_text(QUOTE.format("YHOO", 70))

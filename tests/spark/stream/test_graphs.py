@@ -1,4 +1,4 @@
-"""Tasks with graphs, events and documents: decode, match, explain and bind."""
+"""Tasks with graphs, events and documents: decoding, matching, reasons and bindings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tidings.model import Subscription
 from tidings.spark.batch import batch_task
 from tidings.spark.sources.chunks import ChunkList, plan_chunks
 from tidings.spark.sources.files import Location
-from tidings.spark.sources.journal import JOURNAL_SCHEMA
+from tidings.spark.sources.position_reader import JOURNAL_SCHEMA
 from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 TURTLE, XML, JSON = "text/turtle", "application/xml", "application/json"
 PREFIX = "PREFIX ex: <http://example.org/> "
-WISHES = [
+SUBSCRIPTIONS = [
     Subscription("event", "ana", "predicates", "price > 50"),
     Subscription("path", "ana", "xpath", "//price > 50"),
     Subscription("recent", "ana", "gql", "SELECT ?page WHERE (?page, dc:date, ?d) AND ?d >= 2004"),
@@ -35,13 +35,13 @@ DC = "http://purl.org/dc/elements/1.1/"
 PAGE = f"<http://example.org/{{0}}> <{DC}date> {{1}} ; <{DC}subject> <http://example.org/{{2}}> ."
 
 
-def told(
+def run_match_task(
     folder: Path, publications: list[tuple[str, bytes]], taxonomy: bytes = TAXONOMY
 ) -> tuple[list[Any], list[Any]]:
-    """What a task tells of publications, and what it buries."""
+    """Run a match task and return the rows of matches and of dead letters."""
     index = Index.create(folder / "segments")
-    for wish in WISHES:
-        index.add(compile_many([wish]))
+    for subscription in SUBSCRIPTIONS:
+        index.add(compile_many([subscription]))
     rows = [
         (position, f"p{position}", f"p{position}", media_type, body, None)
         for position, (media_type, body) in enumerate(publications, start=1)
@@ -50,18 +50,18 @@ def told(
         pa.array(column, field.type)
         for column, field in zip(zip(*rows, strict=True), JOURNAL_SCHEMA, strict=True)
     ]
-    written = write_taxonomy(folder / "taxonomies", taxonomy_in(taxonomy, TURTLE))
-    job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True, taxonomy=written)
+    taxonomy_file = write_taxonomy(folder / "taxonomies", taxonomy_in(taxonomy, TURTLE))
+    job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True, taxonomy=taxonomy_file)
     [report] = build_match_stage(job)([pa.RecordBatch.from_arrays(arrays, schema=JOURNAL_SCHEMA)])
-    said = json.loads(report["report"][0].as_py())
+    paths = json.loads(report["report"][0].as_py())
     return tuple(  # type: ignore[return-value]
-        pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
+        pa.ipc.open_stream(pa.OSFile(paths[name])).read_all().to_pylist() if paths[name] else []
         for name in ("found_file", "dead_file")
     )
 
 
-def test_match_task_with_all_kinds_keeps_their_order(tmp_path: Path) -> None:
-    found, dead = told(
+def test_match_task_all_kinds_keep_order(tmp_path: Path) -> None:
+    matches, dead = run_match_task(
         tmp_path,
         [
             (TURTLE, PAGE.format("one", 2005, "topss").encode()),
@@ -72,15 +72,15 @@ def test_match_task_with_all_kinds_keeps_their_order(tmp_path: Path) -> None:
         ],
     )
     assert dead == []
-    assert sorted((row["publication"], row["subscription"]) for row in found) == [
+    assert sorted((row["publication"], row["subscription"]) for row in matches) == [
         ("p1", "class"), ("p1", "recent"), ("p2", "event"), ("p3", "path"), ("p4", "class"),
     ]  # fmt: skip
-    assert [row["publication"] for row in found] == sorted(row["publication"] for row in found)
+    assert [row["publication"] for row in matches] == sorted(row["publication"] for row in matches)
 
 
-def test_match_task_with_graphs_gives_reasons_and_bindings(tmp_path: Path) -> None:
-    found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())])
-    recent = next(row for row in found if row["subscription"] == "recent")
+def test_match_task_graph_matches_have_reasons_and_bindings(tmp_path: Path) -> None:
+    matches, _ = run_match_task(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())])
+    recent = next(row for row in matches if row["subscription"] == "recent")
     assert json.loads(recent["bindings"]) == {
         "head": {"vars": ["page"]},
         "results": {"bindings": [{"page": {"type": "uri", "value": "http://example.org/one"}}]},
@@ -90,14 +90,14 @@ def test_match_task_with_graphs_gives_reasons_and_bindings(tmp_path: Path) -> No
     assert reasons[1][1:] == [2005, "http://example.org/one"]
 
 
-def test_match_task_without_a_taxonomy_finds_no_subclasses(tmp_path: Path) -> None:
-    found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())], b"")
-    assert [row["subscription"] for row in found] == ["recent"]
+def test_match_task_without_taxonomy_ignores_subclasses(tmp_path: Path) -> None:
+    matches, _ = run_match_task(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())], b"")
+    assert [row["subscription"] for row in matches] == ["recent"]
 
 
-def test_match_task_with_bad_graphs_writes_dead_letters_for_them_only(tmp_path: Path) -> None:
+def test_match_task_bad_graphs_are_dead_letters_and_others_match(tmp_path: Path) -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY x "ha">]><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">&x;</rdf:RDF>'
-    found, dead = told(
+    matches, dead = run_match_task(
         tmp_path,
         [
             (TURTLE, b"<urn:a> <urn:b> ."),
@@ -106,16 +106,16 @@ def test_match_task_with_bad_graphs_writes_dead_letters_for_them_only(tmp_path: 
             (TURTLE, PAGE.format("one", 2005, "x").encode()),
         ],
     )
-    assert [row["publication"] for row in found] == ["p4"]
+    assert [row["publication"] for row in matches] == ["p4"]
     assert sorted(row["publication"] for row in dead) == ["p1", "p2", "p3"]
 
 
-def batch(
+def run_batch_task(
     tmp_path: Path, files: dict[str, str], *more: Subscription
 ) -> tuple[list[tuple[str, str]], list[Any], int]:
-    """What tasks of a batch job write down for files: pairs, rejects, and how many publications there were."""
+    """Run tasks of a batch job on files and return pairs, rejects and the number of publications."""
     index = Index.create(tmp_path / "segments")
-    index.add(compile_many([*WISHES, *more]))
+    index.add(compile_many([*SUBSCRIPTIONS, *more]))
     pages = tmp_path / "pages"
     pages.mkdir()
     for name, text in files.items():
@@ -147,7 +147,7 @@ def test_batch_task_matches_graph_files(tmp_path: Path) -> None:
         "two.nt": '<urn:a> <http://purl.org/dc/elements/1.1/date> "2005" .\n',
         "lots.jsonl": '{"id": "lot", "price": 60}\n',
     }
-    rows, rejects, events = batch(tmp_path, files)
+    rows, rejects, events = run_batch_task(tmp_path, files)
     assert rows == [("lot", "event"), ("one.ttl", "class"), ("one.ttl", "recent")]
     assert (rejects, events) == ([], 3)
 
@@ -163,7 +163,7 @@ JSON_LD = '{"@id": "urn:%s", "@graph": [{"@id": "urn:x", "http://purl.org/dc/ele
 
 
 def test_batch_task_splits_files_with_several_publications(tmp_path: Path) -> None:
-    """Those whose second graph or item matches, those of which none does, and those with nothing in them."""
+    """Files whose second graph or item matches, files without a match, and empty files."""
     files = {
         "days.trig": f"<urn:a> {{ {PAGE.format('a', 2001, 'x')} }} <urn:b> {{ {PAGE.format('b', 2005, 'topss')} }}",
         "days.nq": f"<urn:a> <{DC}date> 2001 <urn:g> .\n".replace("2001", '"x"'),
@@ -174,7 +174,7 @@ def test_batch_task_splits_files_with_several_publications(tmp_path: Path) -> No
         "page.ttl": PAGE.format("one", 2005, "x"),
     }
     dated = Subscription("dated", "cy", "gql", "SELECT ?i WHERE (?i, dc:date, ?d) AND ?d >= 2004-01-01")
-    rows, rejects, events = batch(tmp_path, files, dated)
+    rows, rejects, events = run_batch_task(tmp_path, files, dated)
     assert rows == [
         ("days.trig:2", "class"), ("days.trig:2", "recent"),
         ("news.rss:2", "dated"), ("news.rss:3", "dated"),
@@ -183,7 +183,7 @@ def test_batch_task_splits_files_with_several_publications(tmp_path: Path) -> No
     assert (rejects, events) == ([], 2 + 1 + 3 + 0 + 1 + 2 + 1)
 
 
-def test_batch_task_with_files_it_cannot_split_rejects_only_these(tmp_path: Path) -> None:
+def test_batch_task_files_that_cannot_be_split_are_rejected(tmp_path: Path) -> None:
     files = {
         "bad.trig": "<urn:a> { <urn:a> <urn:b> }",
         "page.rss": "<!DOCTYPE html><html/>",
@@ -191,13 +191,13 @@ def test_batch_task_with_files_it_cannot_split_rejects_only_these(tmp_path: Path
         "good.trig": f"<urn:a> {{ {PAGE.format('a', 2005, 'x')} }}",
         "large.rss": rss(*range(1000, 1005)).replace("1004", "x" * 1_000_001),
     }
-    rows, rejects, events = batch(tmp_path, files)
+    rows, rejects, events = run_batch_task(tmp_path, files)
     assert rows == [("good.trig:1", "recent")]
-    assert sorted((one["id"], one["file"]) for one in rejects) == sorted(
+    assert sorted((reject["id"], reject["file"]) for reject in rejects) == sorted(
         (n, n) for n in files if n != "good.trig"
     )
-    assert {one["facts"]["error"] for one in rejects} == {"DecodeProblem"}
-    reasons = {one["id"]: one["reason"] for one in rejects}
+    assert {reject["facts"]["error"] for reject in rejects} == {"DecodeProblem"}
+    reasons = {reject["id"]: reject["reason"] for reject in rejects}
     assert reasons["bad.trig"].startswith("invalid TriG") and "HTML page" in reasons["page.rss"]
     assert "term" in reasons["large.rss"]
     assert events == 5

@@ -1,4 +1,4 @@
-"""What a task cannot finish becomes a dead letter, and the neighbours are delivered: with real workers that hang or
+"""Publications that a task cannot finish become dead letters, and others are delivered: with real workers that hang or
 die, and with the search alone.
 """
 
@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from tests.spark.poison import DECODE, EXPLAIN, MATCH, METADATA, poisoned
 from tests.support.paths import ROOT
 from tests.support.processes import streams
-from tests.support.processes.streams import check_gapless, running, told
+from tests.support.processes.streams import check_gapless, read_notifications, running
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.spark import metadata_stream
 from tidings.model import SUSPENDED, Publication, Subscription
-from tidings.spark.sources.journal import cut_ranges, read_range
+from tidings.spark.sources.position_reader import cut_ranges, read_range
 from tidings.spark.stream import batch_processor, journal_task, sink
 from tidings.spark.stream.batch_processor import PublicationStream
 from tidings.spark.stream.budget import Budget, BudgetWatch, StepMark, StepPhase, read_marks
@@ -34,7 +34,7 @@ from tidings.store.store import Store, open_store
 JSON, XML, TURTLE = "application/json", "application/xml", "text/turtle"
 SCHEMA = (ROOT / "examples" / "metadata" / "schema.ttl").read_bytes()
 SHORT = Budget(seconds=4.0, megabytes=1_024)
-"""Long enough for every honest step on a busy machine."""
+"""Long enough for every valid step on a busy machine."""
 
 EVENT, DOCUMENT = b'{"price": 7}', b"<order><price>7</price></order>"
 GRAPH = b"<urn:a> <urn:p> <urn:b> ."
@@ -43,14 +43,14 @@ ODD = f"SELECT * WHERE {_CYCLE}"
 BIPARTITE = "".join(
     f"<urn:a{n}> <urn:p> <urn:b{m}> . <urn:b{m}> <urn:p> <urn:a{n}> .\n" for n in range(40) for m in range(40)
 ).encode()
-"""A cycle of odd length, of which a bipartite graph has none: nobody finds that out in time."""
+"""A bipartite graph has no cycle of odd length, but the search cannot prove it in time."""
 
 BODIES = [(JSON, EVENT), (XML, DOCUMENT), (TURTLE, GRAPH)]
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers die and start again many times."""
+def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer, because workers die and restart many times."""
     monkeypatch.setattr(streams, "PATIENCE", 280.0)
 
 
@@ -58,12 +58,12 @@ def publications(count: int) -> list[Publication]:
     return [Publication(f"p{n}", *BODIES[n % len(BODIES)]) for n in range(count)]
 
 
-def letters(store: Store) -> list[tuple[str, str | None, str]]:
-    return [(one.publication, one.subscription, one.reason) for one in store.dead_letters.read()]
+def read_dead_letters(store: Store) -> list[tuple[str, str | None, str]]:
+    return [(letter.publication, letter.subscription, letter.reason) for letter in store.dead_letters.read()]
 
 
 @pytest.mark.spark
-def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_delivered(
+def test_stream_hanging_or_dying_explanations_are_dead_letters_and_others_delivered(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph whose explanation hangs in compiled code, and a document whose explanation kills the worker."""
@@ -88,12 +88,12 @@ def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_deliv
             ]
         )
         with running(session, tmp_path, url, budget=SHORT) as stream:
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 9)
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 9)
         check_gapless(store, "ana", "bo")
-        everybody = [f"p{n}" for n in range(6)] + ["hangs", "dies", "last"]
-        assert [row[1] for row in told(store, "ana")["ana"]] == everybody
-        assert told(store, "bo")["bo"] == []
-        assert letters(store) == [
+        publication_ids = [f"p{n}" for n in range(6)] + ["hangs", "dies", "last"]
+        assert [row[1] for row in read_notifications(store, "ana")["ana"]] == publication_ids
+        assert read_notifications(store, "bo")["bo"] == []
+        assert read_dead_letters(store) == [
             ("hangs", "slow", "explaining the match takes longer than its budget; accepted: 4 seconds"),
             (
                 "dies",
@@ -109,10 +109,10 @@ def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_deliv
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_letters(
+def test_stream_publications_hanging_in_decoding_or_matching_are_dead_letters(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that is matched names the subscription, which is searched for."""
+    """The dead letter of a match names the subscription, which the search finds."""
     poisoned(monkeypatch, journal_task, "_build_stage", DECODE, MATCH)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
@@ -120,15 +120,15 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
         store.subscriptions.add_many([*subscriptions, Subscription("hangs", "bo", "predicates", "price = 8")])
         store.journal.append([Publication("p0", JSON, EVENT)])
         with running(session, tmp_path, url, budget=SHORT) as stream:
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 7)
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 7)
             store.subscriptions.remove(["hangs"])
             bad = [
                 Publication(f"{what}s", JSON, b'{"x": "%s"}' % what.encode()) for what in ("hang", "allocate")
             ]
             store.journal.append([*bad, Publication("p1", JSON, EVENT)])
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 14)
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 14)
         check_gapless(store, "ana")
-        assert letters(store) == [
+        assert read_dead_letters(store) == [
             ("p0", "hangs", "matching the publication takes longer than its budget; accepted: 4 seconds"),
             ("hangs", None, "decoding the publication takes longer than its budget; accepted: 4 seconds"),
             (
@@ -141,7 +141,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_publications_of_a_folder_that_hang_are_dead_letters(
+def test_stream_of_folder_hanging_publications_are_dead_letters(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poisoned(monkeypatch, batch_processor, "build_match_stage", DECODE)
@@ -152,19 +152,19 @@ def test_publications_of_a_folder_that_hang_are_dead_letters(
     with open_store(url) as store:
         store.subscriptions.add(Subscription("s", "ana", "predicates", "price = 7"))
         with running(session, tmp_path / "home", url, folder=folder, budget=SHORT) as stream:
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
-        assert [row[1] for row in told(store, "ana")["ana"]] == [f"p{n}" for n in range(4)]
-        assert letters(store) == [
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 4)
+        assert [row[1] for row in read_notifications(store, "ana")["ana"]] == [f"p{n}" for n in range(4)]
+        assert read_dead_letters(store) == [
             ("a.jsonl:3", None, "decoding the publication takes longer than its budget; accepted: 4 seconds")
         ]
 
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
+def test_metadata_stream_hanging_document_is_dead_letter_and_others_registered(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first schema stands in the same batch as the documents."""
+    """The first schema is in the same batch as the documents."""
     poisoned(monkeypatch, metadata_stream, "build_metadata_stage", METADATA)
     url = sqlite_url(tmp_path / "store.db")
     bodies = [
@@ -178,7 +178,7 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
         store.metadata.log.append([LogDraft(Operation.SCHEMA, "", TURTLE, SCHEMA), *drafts])
         with running(session, tmp_path, url, budget=SHORT) as stream:
             stream.until(lambda: store.metadata.position() == 4)
-        assert letters(store) == [
+        assert read_dead_letters(store) == [
             (
                 "http://example.org/1.rdf",
                 None,
@@ -186,19 +186,17 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
                 "raise the setting stream.step_seconds to give it more time",
             )
         ]
-        found = {
+        uris = {
             each.uri
             for start, end in store.metadata.resource_ranges(10)
             for each in store.metadata.resources_between(start, end)
         }
-        assert found == {"http://example.org/0.rdf#s", "http://example.org/2.rdf#s"}
+        assert uris == {"http://example.org/0.rdf#s", "http://example.org/2.rdf#s"}
 
 
 @pytest.mark.spark
-def test_publication_that_needs_more_memory_than_its_budget_is_a_dead_letter(
-    session: Any, tmp_path: Path
-) -> None:
-    """A real document of many nodes, and a budget that is too small to explain it."""
+def test_stream_publication_beyond_memory_budget_is_dead_letter(session: Any, tmp_path: Path) -> None:
+    """A document of many nodes, and a budget that is too small to explain it."""
     url = sqlite_url(tmp_path / "store.db")
     large = b"<order>" + b"<item><price>7</price></item>" * 80_000 + b"</order>"
     with open_store(url) as store:
@@ -207,9 +205,9 @@ def test_publication_that_needs_more_memory_than_its_budget_is_a_dead_letter(
             [*publications(2), Publication("large", XML, large), Publication("p2", *BODIES[1])]
         )
         with running(session, tmp_path, url, budget=Budget(30.0, 48)) as stream:
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
-        assert [row[1] for row in told(store, "ana")["ana"]] == ["p1", "p2"]
-        [(publication, _, reason)] = letters(store)
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 2)
+        assert [row[1] for row in read_notifications(store, "ana")["ana"]] == ["p1", "p2"]
+        [(publication, _, reason)] = read_dead_letters(store)
         assert publication == "large" and reason.startswith(
             "explaining the match takes more memory than its budget"
         )
@@ -217,8 +215,10 @@ def test_publication_that_needs_more_memory_than_its_budget_is_a_dead_letter(
 
 
 @pytest.mark.spark
-def test_subscription_that_explodes_is_explained_within_bounds(session: Any, tmp_path: Path) -> None:
-    """32 edges that share no variable, and a complete bipartite graph: the search for bindings ends by itself."""
+def test_stream_subscription_with_many_bindings_is_explained_within_bounds(
+    session: Any, tmp_path: Path
+) -> None:
+    """32 edges without common variables and a complete bipartite graph: the search for bindings is bounded."""
     url = sqlite_url(tmp_path / "store.db")
     edges = " ".join(f"(?a{n}, <urn:p>, ?b{n})" for n in range(32))
     bipartite = "".join(f"<urn:a{n // 40}> <urn:p> <urn:b{n % 40}> .\n" for n in range(1_600))
@@ -226,39 +226,37 @@ def test_subscription_that_explodes_is_explained_within_bounds(session: Any, tmp
         store.subscriptions.add(Subscription("apart", "ana", "gql", f"SELECT * WHERE {edges}"))
         store.journal.append([Publication("bipartite", TURTLE, bipartite.encode()), *publications(3)])
         with running(session, tmp_path, url, budget=SHORT) as stream:
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
-        found = store.notifications.read("ana")
-        assert [one.publication for one in found] == ["bipartite", "p2"]
-        assert found[0].bindings["note"] == "more than 100 bindings"
-        assert len(found[0].bindings["results"]["bindings"]) == 100
-        assert letters(store) == []
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 2)
+        notifications = store.notifications.read("ana")
+        assert [notification.publication for notification in notifications] == ["bipartite", "p2"]
+        assert notifications[0].bindings["note"] == "more than 100 bindings"
+        assert len(notifications[0].bindings["results"]["bindings"]) == 100
+        assert read_dead_letters(store) == []
 
 
 @pytest.mark.spark
-def test_subscription_that_cannot_be_decided_again_and_again_is_suspended(
-    session: Any, tmp_path: Path
-) -> None:
-    """A pattern of odd cycles in a bipartite graph: nothing decides it within its steps. The others go on."""
+def test_stream_repeatedly_undecided_subscription_is_suspended(session: Any, tmp_path: Path) -> None:
+    """A pattern of odd cycles in a bipartite graph is not decided within the step limit. Others are delivered."""
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         store.subscriptions.add(Subscription("odd", "bo", "gql", ODD))
         store.subscriptions.add(Subscription("any", "ana", "gql", "SELECT ?s WHERE (?s, <urn:p>, <urn:b0>)"))
         store.journal.append([Publication(f"g{n}", TURTLE, BIPARTITE) for n in range(3)])
         with running(session, tmp_path, url) as stream:
-            stream.until(lambda: told(store, "bo")["bo"])
+            stream.until(lambda: read_notifications(store, "bo")["bo"])
             store.journal.append([Publication("g3", TURTLE, BIPARTITE)])
-            stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
-        assert [(one[0], one[1]) for one in letters(store)] == [(f"g{n}", "odd") for n in range(3)]
-        assert all("could not be decided" in one[2] for one in letters(store))
+            stream.until(lambda: len(read_notifications(store, "ana")["ana"]) == 4)
+        assert [letter[:2] for letter in read_dead_letters(store)] == [(f"g{n}", "odd") for n in range(3)]
+        assert all("could not be decided" in reason for _, _, reason in read_dead_letters(store))
         (suspended,) = store.notifications.read("bo")
         assert (suspended.kind, suspended.subscription) == (SUSPENDED, "odd")
-        kept = store.subscription_view.find("odd")
-        assert kept is not None and kept.paused and kept.reason
-        assert [row[1] for row in told(store, "ana")["ana"]] == ["g0", "g1", "g2", "g3"]
+        stored = store.subscription_view.find("odd")
+        assert stored is not None and stored.paused and stored.reason
+        assert [row[1] for row in read_notifications(store, "ana")["ana"]] == ["g0", "g1", "g2", "g3"]
 
 
-def test_search_by_subscriptions_keeps_the_dead_letters_of_their_pairs(tmp_path: Path) -> None:
-    """With the tasks in this process. The pair that cannot be decided is in one of the parts; what cannot be decoded is
+def test_search_by_subscriptions_keeps_dead_letters_of_pairs(tmp_path: Path) -> None:
+    """The tasks run in this process. The undecided pair is in one of the parts; a publication that cannot be decoded is
     a dead letter once, not in each part.
     """
     url = sqlite_url(tmp_path / "store.db")
@@ -268,20 +266,21 @@ def test_search_by_subscriptions_keeps_the_dead_letters_of_their_pairs(tmp_path:
         store.journal.append([Publication("g", TURTLE, BIPARTITE), Publication("broken", TURTLE, b"<")])
     live = PublicationStream(tmp_path, url).open()
     try:
-        live._run = lambda rows, job, span: tasks_here(url, job, span)  # type: ignore[method-assign]
+        live._run = lambda rows, job, span: run_tasks_locally(url, job, span)  # type: ignore[method-assign]
         live._index.refresh()
-        found = []
+        results = []
         for number, some in enumerate([["odd"], ["any"], []]):
             folder = tmp_path / str(number)
             folder.mkdir()
             (report,) = live._search(None, Span(0, 2), Verdicts(), folder, some)  # type: ignore[arg-type]
-            found.append((report.events, report.found, [one.publication for one in dead_letters(report)]))
-        assert found == [(0, 0, ["g"]), (0, 1, []), (2, 0, ["broken"])]
+            undecided = [letter.publication for letter in letters_of_report(report)]
+            results.append((report.events, report.found, undecided))
+        assert results == [(0, 0, ["g"]), (0, 1, []), (2, 0, ["broken"])]
     finally:
         live.close()
 
 
-def tasks_here(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
+def run_tasks_locally(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
     reports = [
         batch.to_pylist()[0]["report"]
         for part in cut_ranges(span.after, span.upto)
@@ -290,23 +289,27 @@ def tasks_here(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
     return [MatchReport(**json.loads(report)) for report in reports]
 
 
-def dead_letters(report: MatchReport) -> list[DeadLetter]:
+def letters_of_report(report: MatchReport) -> list[DeadLetter]:
     return list(BatchRows([report.dead_file], sink._build_dead_letter))
 
 
-# The search alone: attempts that fail as Spark's do, without Spark.
+# The search alone: attempts that fail as in Spark, without Spark.
 
 DIED = PySparkException("Job aborted: Python worker exited unexpectedly (crashed)")
 Marks = Callable[[Span], Sequence[StepMark]]
 
 
 class Batch:
-    """A batch of publications some of which fail. `says` leaves marks, as workers do."""
+    """A batch of publications, some of which fail. With `leaves_marks`, it leaves marks as workers do."""
 
     def __init__(
-        self, folder: Path, bad: Sequence[int] = (), pairs: Sequence[tuple[int, str]] = (), says: bool = True
+        self,
+        folder: Path,
+        bad: Sequence[int] = (),
+        pairs: Sequence[tuple[int, str]] = (),
+        leaves_marks: bool = True,
     ) -> None:
-        self.attempts, self.controls, self._says = 0, 0, says
+        self.attempts, self.controls, self._leaves_marks = 0, 0, leaves_marks
         self._bad, self._pairs = set(bad), list(pairs)
         self.isolation = Isolation[int](self.attempt, self.control, folder, Budget())
 
@@ -326,7 +329,7 @@ class Batch:
         watch = BudgetWatch(Budget(seconds=0), folder)
         try:
             with watch:
-                if self._says:
+                if self._leaves_marks:
                     watch.step(phase, position, position, subscription)
                 raise DIED
         except PySparkException:
@@ -336,34 +339,37 @@ class Batch:
         self.controls += 1
 
 
-def test_isolation_of_a_batch_without_poison_is_one_attempt(tmp_path: Path) -> None:
+def test_isolation_batch_without_poison_takes_one_attempt(tmp_path: Path) -> None:
     batch = Batch(tmp_path)
     assert (batch.isolation.run(3, 9), batch.attempts, batch.controls) == ([4, 5, 6, 7, 8, 9], 1, 0)
 
 
-@pytest.mark.parametrize("says", [True, False])
-def test_isolation_of_several_poisons_finds_each_of_them(tmp_path: Path, says: bool) -> None:
-    batch = Batch(tmp_path, bad=[1, 500, 501, 1_000], says=says)
+@pytest.mark.parametrize("leaves_marks", [True, False])
+def test_isolation_finds_all_failing_publications(tmp_path: Path, leaves_marks: bool) -> None:
+    batch = Batch(tmp_path, bad=[1, 500, 501, 1_000], leaves_marks=leaves_marks)
     assert batch.isolation.run(0, 1_000) == list(range(1, 1_001)), "in order, each once"
     assert sorted(batch.isolation.verdicts.publications) == [1, 500, 501, 1_000]
-    most = 4 * 6 if says else 4 * 2 * 12
+    most = 4 * 6 if leaves_marks else 4 * 2 * 12
     assert batch.attempts < most, "a few attempts for each with marks, logarithmically many without"
 
 
-def test_isolation_of_pairs_names_publication_and_subscription(tmp_path: Path) -> None:
+def test_isolation_of_failing_pairs_names_publication_and_subscription(tmp_path: Path) -> None:
     batch = Batch(tmp_path, pairs=[(7, "s-1"), (7, "s-2"), (9, "s-1")])
     assert batch.isolation.run(0, 20) == list(range(1, 21))
-    found = {at: sorted(pairs) for at, pairs in batch.isolation.verdicts.pairs.items()}
-    assert found == {7: ["s-1", "s-2"], 9: ["s-1"]} and not batch.isolation.verdicts.publications
+    subscriptions_by_position = {at: sorted(pairs) for at, pairs in batch.isolation.verdicts.pairs.items()}
+    assert (
+        subscriptions_by_position == {7: ["s-1", "s-2"], 9: ["s-1"]}
+        and not batch.isolation.verdicts.publications
+    )
 
 
-def test_isolation_of_too_many_pairs_refuses_the_publication(tmp_path: Path) -> None:
+def test_isolation_too_many_failing_pairs_rejects_publication(tmp_path: Path) -> None:
     batch = Batch(tmp_path, pairs=[(2, f"s-{n}") for n in range(20)])
     assert batch.isolation.run(0, 3) == [1, 2, 3]
     assert list(batch.isolation.verdicts.publications) == [2]
 
 
-def test_isolation_without_a_passing_control_raises_the_failure(tmp_path: Path) -> None:
+def test_isolation_with_failing_control_raises_failure(tmp_path: Path) -> None:
     batch = Batch(tmp_path, bad=[2])
 
     def control() -> None:
@@ -375,19 +381,21 @@ def test_isolation_without_a_passing_control_raises_the_failure(tmp_path: Path) 
     assert not batch.isolation.verdicts.publications
 
 
-def test_isolation_of_a_failure_that_is_not_of_the_data_raises_it(tmp_path: Path) -> None:
-    away = PySparkException("Traceback (most recent call last):\n  File x\ntidings.errors.StoreError: away")
+def test_isolation_failure_not_caused_by_data_is_raised(tmp_path: Path) -> None:
+    unavailable = PySparkException(
+        "Traceback (most recent call last):\n  File x\ntidings.errors.StoreError: away"
+    )
 
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
-        raise away
+        raise unavailable
 
     isolation = Isolation[int](attempt, lambda: None, tmp_path, Budget())
     with pytest.raises(PySparkException, match="StoreError"):
         isolation.run(0, 3)
 
 
-def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path: Path) -> None:
-    """A worker without memory dies at another match in each attempt."""
+def test_isolation_publication_failing_at_other_match_each_time_ends(tmp_path: Path) -> None:
+    """A worker without memory dies at a different match in each attempt."""
     batch = Batch(tmp_path)
 
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
@@ -404,25 +412,25 @@ def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path
 
 @pytest.mark.parametrize("upto", [1, 9])
 @pytest.mark.parametrize("phase", [StepPhase.NOTHING, StepPhase.DECODE, StepPhase.MATCH, StepPhase.EXPLAIN])
-def test_isolation_of_a_worker_that_was_killed_once_refuses_nothing(
+def test_isolation_worker_killed_once_rejects_no_publication(
     tmp_path: Path, upto: int, phase: StepPhase
 ) -> None:
-    batch = Batch(tmp_path, says=phase is not StepPhase.NOTHING)
-    whole = batch.isolation.attempt
+    batch = Batch(tmp_path, leaves_marks=phase is not StepPhase.NOTHING)
+    original_attempt = batch.isolation.attempt
 
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
         if not batch.attempts:
             batch.attempts += 1
             batch._fail(folder, phase, 1, "s-1" if phase is StepPhase.EXPLAIN else "")
-        return whole(span, verdicts, folder)
+        return original_attempt(span, verdicts, folder)
 
     batch.isolation.attempt = attempt
     assert batch.isolation.run(0, upto) == list(range(1, upto + 1))
     assert batch.isolation.verdicts == Verdicts()
 
 
-def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: Path) -> None:
-    """A worker may be killed from outside while one subscription is left: that is no verdict on it."""
+def test_isolation_by_subscriptions_rejects_no_pair_that_failed_once(tmp_path: Path) -> None:
+    """A worker may be killed from outside while one subscription is left, which proves nothing about it."""
     batch = Batch(tmp_path)
     killed: list[str] = []
 
@@ -447,7 +455,7 @@ def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("said", "raised", "is_data"),
+    ("message", "raised", "is_data"),
     [
         ("Python worker exited unexpectedly (crashed)", None, True),
         ("x\nTraceback (most recent call last):\n  File a\n    b\nMemoryError", "MemoryError", True),
@@ -483,18 +491,18 @@ def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: P
         ("Job 3 cancelled because SparkContext was shut down", None, False),
     ],
 )
-def test_failures_are_of_the_data_or_not(said: str, raised: str | None, is_data: bool) -> None:
-    assert (find_exception_name(said), is_data_failure(PySparkException(said))) == (raised, is_data)
+def test_is_data_failure_depends_on_exception(message: str, raised: str | None, is_data: bool) -> None:
+    assert (find_exception_name(message), is_data_failure(PySparkException(message))) == (raised, is_data)
 
 
-def test_watch_of_a_task_that_ends_well_leaves_no_mark(tmp_path: Path) -> None:
+def test_budget_watch_successful_task_leaves_no_mark(tmp_path: Path) -> None:
     with BudgetWatch(Budget(), tmp_path) as watch:
         watch.step(StepPhase.EXPLAIN, 3, 3, "s-1")
         assert list(read_marks(tmp_path)) == [StepMark(StepPhase.EXPLAIN, 3, 3, "s-1")]
     assert list(read_marks(tmp_path)) == []
 
 
-def test_watch_within_its_memory_budget_raises_beyond_it(tmp_path: Path) -> None:
+def test_budget_watch_beyond_memory_budget_raises(tmp_path: Path) -> None:
     with pytest.raises(MemoryError), BudgetWatch(Budget(30.0, 64), tmp_path) as watch:
         watch.step(StepPhase.DECODE, 1, 5)
         assert len(bytearray(32 << 20))

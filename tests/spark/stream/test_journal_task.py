@@ -1,4 +1,4 @@
-"""Tasks that read ranges of the journal from the store, with a plan that is made once."""
+"""Tasks that read ranges of the journal from the store, with a plan that is created once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
 from tidings.spark import checkpoint
-from tidings.spark.sources import journal
+from tidings.spark.sources import position_reader
 from tidings.spark.stream.journal_task import JournalTasks, TaskRanges
 from tidings.spark.stream.match_task import MatchJob, MatchReport
 from tidings.store.database import sqlite_url
@@ -34,7 +34,7 @@ def job(tmp_path: Path) -> MatchJob:
 @pytest.fixture
 def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
     """Tasks of two publications each, over a journal with a few publications."""
-    monkeypatch.setattr(journal, "PUBLICATIONS_A_TASK", 2)
+    monkeypatch.setattr(position_reader, "PUBLICATIONS_A_TASK", 2)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         bodies = enumerate(b'{"price": %d}' % price for price in PRICES)
@@ -42,7 +42,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
     return JournalTasks(url, tmp_path / "asked")
 
 
-def told(reports: list[MatchReport]) -> list[str]:
+def matched_publications(reports: list[MatchReport]) -> list[str]:
     """Return the publications that matched, in the order of the journal."""
     ordered = sorted(reports, key=lambda report: report.first)
     files = [report.found_file for report in ordered if report.found_file]
@@ -53,16 +53,17 @@ def told(reports: list[MatchReport]) -> list[str]:
     ]
 
 
-def test_journal_tasks_match_each_its_range(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
+def test_journal_tasks_match_own_ranges(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
     reports = tasks.match(session, job, 1, 7)
-    assert sorted((one.first, one.last, one.events) for one in reports) == [(2, 3, 2), (4, 5, 2), (6, 7, 2)]
-    assert told(reports) == ["p1", "p3", "p4", "p6"]
-    assert told(tasks.match(session, job, 0, 1)) == []
-    assert told(tasks.match(session, job, 1, 2)) == ["p1"], "the same plan, and another range"
+    ranges = sorted((report.first, report.last, report.events) for report in reports)
+    assert ranges == [(2, 3, 2), (4, 5, 2), (6, 7, 2)]
+    assert matched_publications(reports) == ["p1", "p3", "p4", "p6"]
+    assert matched_publications(tasks.match(session, job, 0, 1)) == []
+    assert matched_publications(tasks.match(session, job, 1, 2)) == ["p1"], "same plan, different range"
     assert tasks.match(session, job, 7, 7) == []
 
 
-def test_journal_tasks_with_an_outdated_request_file_raise(
+def test_journal_tasks_outdated_request_file_is_rejected(
     session: Any, tasks: JournalTasks, job: MatchJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks.match(session, job, 0, 1)
@@ -75,7 +76,7 @@ def test_journal_tasks_with_an_outdated_request_file_raise(
         tasks.match(session, job, 1, 7)
 
 
-def test_read_planned_position_returns_the_end_of_a_batch(tmp_path: Path) -> None:
+def test_read_planned_position_returns_end_of_batch(tmp_path: Path) -> None:
     offsets = tmp_path / "offsets"
     offsets.mkdir()
     (offsets / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"position": 12, "run": "ab"}')

@@ -1,4 +1,4 @@
-"""The index of a running stream: reflects the store through changes, restarts and crashes."""
+"""The index of a running stream reflects the store after changes, restarts and crashes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ from tidings.store.store import open_store
 
 @pytest.fixture
 def store(tmp_path):
-    with open_store(sqlite_url(tmp_path / "store.db")) as opened:
-        yield opened
+    with open_store(sqlite_url(tmp_path / "store.db")) as created:
+        yield created
 
 
 def subscription(n, text=None):
     return Subscription(f"s{n}", "ana", "predicates", text or f"n = {n}")
 
 
-def found(live, n):
+def matching_ids(live, n):
     return sorted(id for _, id in live.index.match([{"n": [n]}]).pairs())
 
 
-@pytest.mark.parametrize("at_once", [compaction.SMALL_MERGE, 2])
-def test_live_index_follows_the_store(tmp_path, store, monkeypatch, at_once):
-    monkeypatch.setattr(
-        compaction, "SMALL_MERGE", at_once
-    )  # 2: nearly all merges are made beside the batches
+@pytest.mark.parametrize("small_merge", [compaction.SMALL_MERGE, 2])
+def test_live_index_reflects_store_after_each_change(tmp_path, store, monkeypatch, small_merge):
+    monkeypatch.setattr(compaction, "SMALL_MERGE", small_merge)  # 2: nearly all merges run beside the batches
     live = LiveIndex(tmp_path / "segments", store)
     dice, alive = random.Random(4), {}
     for step in range(30):
@@ -43,20 +41,20 @@ def test_live_index_follows_the_store(tmp_path, store, monkeypatch, at_once):
         alive[new.id] = new
         store.subscriptions.add(new)
         if step % 3 == 2:
-            gone = dice.choice(sorted(alive))
-            del alive[gone]
-            store.subscriptions.remove([gone])
+            removed = dice.choice(sorted(alive))
+            del alive[removed]
+            store.subscriptions.remove([removed])
         live.refresh()
         live.tidy()
         for n in range(5):
-            assert found(live, n) == sorted(id for id in alive if int(id[1:]) % 5 == n)
+            assert matching_ids(live, n) == sorted(id for id in alive if int(id[1:]) % 5 == n)
         # A running merge has its own folder; segments added meanwhile have another.
-        assert at_once == 2 or live.index.segments == 1
+        assert small_merge == 2 or live.index.segments == 1
         assert len(list((tmp_path / "segments").glob("index-*/segment-*"))) <= live.index.segments + 1
-    assert found(LiveIndex(tmp_path / "segments", store), 3) == found(live, 3)
+    assert matching_ids(LiveIndex(tmp_path / "segments", store), 3) == matching_ids(live, 3)
 
 
-def test_live_index_applies_changes_and_pauses_with_the_next_batch(tmp_path, store):
+def test_live_index_applies_changes_and_pauses_with_next_batch(tmp_path, store):
     live = LiveIndex(tmp_path / "segments", store)
     store.subscriptions.add_many([subscription(1), subscription(2)])
     live.refresh()
@@ -70,18 +68,20 @@ def test_live_index_applies_changes_and_pauses_with_the_next_batch(tmp_path, sto
         if paused:
             store.paused.pause(paused, "ana")
         live.refresh()
-        assert {n: found(live, n) for n in (1, 2)} == expected
+        assert {n: matching_ids(live, n) for n in (1, 2)} == expected
     store.paused.change(subscription(1, "n = 1"))
     live.refresh()
-    assert found(live, 1) == ["s2"], "what is paused stays so"
+    assert matching_ids(live, 1) == ["s2"], "a paused subscription stays paused"
     store.paused.resume("s1")
     store.subscriptions.change(subscription(1, "n = 2"))
     live.refresh()
-    assert (found(live, 1), found(live, 2)) == (["s2"], ["s1"]), "the last of several changes counts"
-    assert found(LiveIndex(tmp_path / "segments", store), 2) == ["s1"]
+    assert (matching_ids(live, 1), matching_ids(live, 2)) == (["s2"], ["s1"]), (
+        "the last of several changes counts"
+    )
+    assert matching_ids(LiveIndex(tmp_path / "segments", store), 2) == ["s1"]
 
 
-def test_live_index_after_a_crash_before_its_state_repeats_the_changes(tmp_path, store):
+def test_live_index_crash_before_write_of_state_repeats_changes(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)
     state = (tmp_path / "segments" / "state.json").read_text()
@@ -89,29 +89,29 @@ def test_live_index_after_a_crash_before_its_state_repeats_the_changes(tmp_path,
     store.subscriptions.remove(["s1"])
     live.refresh()
     (tmp_path / "segments" / "state.json").write_text(state)
-    again = LiveIndex(tmp_path / "segments", store)
-    assert (found(again, 1), found(again, 2)) == (["s1"], [])
-    again.refresh()
-    assert (found(again, 1), found(again, 2)) == ([], ["s2"])
-    assert again.index.size == 1
+    reopened = LiveIndex(tmp_path / "segments", store)
+    assert (matching_ids(reopened, 1), matching_ids(reopened, 2)) == (["s1"], [])
+    reopened.refresh()
+    assert (matching_ids(reopened, 1), matching_ids(reopened, 2)) == ([], ["s2"])
+    assert reopened.index.size == 1
 
 
-def test_live_index_with_an_unfinished_segment_removes_it(tmp_path, store):
+def test_live_index_unfinished_segment_is_removed(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)
     half = live.index.folder / f"segment-{live.index.version + 1:08d}-abcdef.unfinished"
     half.mkdir()
     (half / "arrays.bin").write_bytes(b"half")
-    again = LiveIndex(tmp_path / "segments", store)
+    reopened = LiveIndex(tmp_path / "segments", store)
     store.subscriptions.add(subscription(2))
-    again.refresh()
-    assert (found(again, 1), found(again, 2)) == (["s1"], ["s2"])
-    again.tidy()
+    reopened.refresh()
+    assert (matching_ids(reopened, 1), matching_ids(reopened, 2)) == (["s1"], ["s2"])
+    reopened.tidy()
     assert not half.exists()
-    assert found(again, 2) == ["s2"]
+    assert matching_ids(reopened, 2) == ["s2"]
 
 
-def test_live_index_with_an_extended_schema_recompiles_everything(tmp_path, store):
+def test_live_index_extended_schema_recompiles_all_subscriptions(tmp_path, store):
     store.subscriptions.add(subscription(1, "price < 5"))
     live = LiveIndex(tmp_path / "segments", store)
     before = live.folder
@@ -127,8 +127,8 @@ def test_live_index_with_an_extended_schema_recompiles_everything(tmp_path, stor
     assert [path.name for path in (tmp_path / "segments").glob("index-*")] == [live.index.folder.name]
 
 
-def test_live_index_with_an_invalidated_subscription_writes_a_dead_letter(tmp_path, store):
-    """A subscription was accepted at the moment the schema was extended."""
+def test_live_index_invalidated_subscription_is_dead_letter(tmp_path, store):
+    """The subscription was accepted just when the schema was extended."""
     store.subscriptions.add(subscription(1, "colour = 'red'"))
     live = LiveIndex(tmp_path / "segments", store)
     store.schemas.extend(SCHEMA)
@@ -138,10 +138,10 @@ def test_live_index_with_an_invalidated_subscription_writes_a_dead_letter(tmp_pa
     assert letter.publication == "s1" and "no event type has an attribute 'colour'" in letter.reason
 
 
-def test_live_index_that_was_deleted_is_rebuilt(tmp_path, store):
+def test_live_index_deleted_index_is_rebuilt(tmp_path, store):
     store.subscriptions.add(subscription(1))
     shutil.rmtree(LiveIndex(tmp_path / "segments", store).index.folder)
-    assert found(LiveIndex(tmp_path / "segments", store), 1) == ["s1"]
+    assert matching_ids(LiveIndex(tmp_path / "segments", store), 1) == ["s1"]
 
 
 def test_live_index_ignores_segments_of_another_store(tmp_path, store):
@@ -153,8 +153,8 @@ def test_live_index_ignores_segments_of_another_store(tmp_path, store):
     assert json.loads((tmp_path / "segments" / "state.json").read_text())["store"].endswith("other.db")
 
 
-def test_live_index_with_a_truncated_file_is_rebuilt(tmp_path, store):
-    """Each file and the state in turn: emptied, halved, and removed."""
+def test_live_index_truncated_file_is_rebuilt(tmp_path, store):
+    """Each file and the state are emptied, truncated to half, and removed in turn."""
     segments = tmp_path / "segments"
     cuts = (lambda whole: b"", lambda whole: whole[: len(whole) // 2], None)
     store.subscriptions.add_many([subscription(n) for n in range(50)])
@@ -162,19 +162,23 @@ def test_live_index_with_a_truncated_file_is_rebuilt(tmp_path, store):
     store.subscriptions.remove(["s1"])
     live.refresh()
     live.tidy()
-    assert repair_index(segments) == [], "nothing is wrong with it"
-    kept = tmp_path / "kept"
-    shutil.copytree(segments, kept)
-    names = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
+    assert repair_index(segments) == [], "the index is intact"
+    copy = tmp_path / "kept"
+    shutil.copytree(segments, copy)
+    names = sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file())
     needed = [name for name in names if name.name != "CURRENT"]
     assert len(needed) == 8, needed
     for name, cut in product(needed, cuts):
         shutil.rmtree(segments)
-        shutil.copytree(kept, segments)
+        shutil.copytree(copy, segments)
         path = segments / name
         path.write_bytes(cut(path.read_bytes())) if cut else path.unlink()
-        told = repair_index(segments)
-        assert bool(told) == (cut is not None or name.name != "state.json"), (name, told)
+        repairs = repair_index(segments)
+        assert bool(repairs) == (cut is not None or name.name != "state.json"), (name, repairs)
         assert open_current_index(segments) is None
-        again = LiveIndex(segments, store)
-        assert (found(again, 1), found(again, 2), repair_index(segments)) == ([], ["s2"], [])
+        reopened = LiveIndex(segments, store)
+        assert (matching_ids(reopened, 1), matching_ids(reopened, 2), repair_index(segments)) == (
+            [],
+            ["s2"],
+            [],
+        )

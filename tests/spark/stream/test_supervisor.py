@@ -1,4 +1,4 @@
-"""The activity of a stream between two batches, and its restart on a busy machine."""
+"""The activity of a stream between batches, and its restart on a busy machine."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tidings.spark.stream.supervisor import describe_activity
         (0, True, True, "waiting for publications ..."),
     ],
 )
-def test_describe_activity_names_the_activity(
+def test_describe_activity_names_activity(
     waiting: int | None, is_busy: bool, is_started: bool, words: str
 ) -> None:
     assert show_activity(describe_activity(waiting, is_busy=is_busy, is_started=is_started)) == words
 
 
-class Slow:
-    """Queries whose Python processes are too slow so many times."""
+class SlowQueries:
+    """Queries whose Python processes start too slowly the given number of times."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -62,10 +62,10 @@ def follow(slow: Any, pauses: int) -> StreamProgress:
     return _follow(slow, None, Event(), lambda news: None, [0.0] * pauses)  # type: ignore[arg-type]
 
 
-def test_follow_of_queries_that_start_slowly_starts_them_again() -> None:
-    assert follow(Slow(3), 3).batch == 7
+def test_follow_slow_queries_are_restarted() -> None:
+    assert follow(SlowQueries(3), 3).batch == 7
     with pytest.raises(SlowStart):
-        follow(Slow(4), 3)
+        follow(SlowQueries(4), 3)
 
 
 class SlowSource:
@@ -83,6 +83,6 @@ class SlowSource:
         raise AssertionError("there is no batch")
 
 
-def test_query_whose_source_is_planned_too_slowly_is_a_slow_start() -> None:
+def test_query_slow_planning_of_source_is_slow_start() -> None:
     with pytest.raises(SlowStart, match="failed to connect back"):
         Query(cast(SparkSession, None), SlowSource(), once=False)

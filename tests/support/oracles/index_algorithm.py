@@ -1,4 +1,4 @@
-"""The index seen as one of the algorithms: one subscription, one event at a time."""
+"""The index with the interface of the algorithms: one subscription or event at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidings.values import Kind, split_number
 
 
 class Indexed:
-    """Each addition is a segment of its own, so that matching always goes through many."""
+    """An index in which each addition is a separate segment, so that matching uses many segments."""
 
     def __init__(self) -> None:
         self._index = Index.create()
@@ -38,9 +38,9 @@ class Indexed:
         return self._index.remove([id]) == 1
 
     def match(self, event: Event) -> set[str]:
-        found: list[str] = self._index.match([event]).ids().to_pylist()
-        assert len(found) == len(set(found)), "a subscription matched twice"
-        return set(found)
+        ids: list[str] = self._index.match([event]).ids().to_pylist()
+        assert len(ids) == len(set(ids)), "a subscription matched twice"
+        return set(ids)
 
     def size(self) -> int:
         return self._index.nbytes
@@ -50,7 +50,7 @@ class Indexed:
 
 
 def compiled_of(plans: Mapping[str, Plan]) -> Compiled:
-    """Plans as an index takes them: clauses of one shape together, their operands as columns."""
+    """Convert plans to the input of an index: clauses of one shape together, with operands as columns."""
     grouped: dict[tuple[object, ...], list[tuple[int, Clause]]] = {}
     for row, plan in enumerate(plans.values()):
         for clause in plan.clauses:
@@ -64,7 +64,7 @@ def compiled_of(plans: Mapping[str, Plan]) -> Compiled:
 
 
 def loosened(compiled: Compiled) -> Compiled:
-    """The same, its clauses test by test instead of in blocks, as texts of rare shapes are compiled."""
+    """Convert blocks of clauses to irregular clauses, as for texts of rare shapes."""
     blocks, irregular = to_irregular(compiled.blocks)
     return replace(compiled, blocks=tuple(blocks), irregular=irregular)
 
@@ -86,7 +86,9 @@ def _operands(tests: Sequence[Test]) -> Operands:
         return Operands(_literals(kind, lows), _literals(kind, highs))
     if relation is Relation.IN:
         offsets = np.cumsum([0, *map(len, operands)], dtype=np.int64)
-        return Operands(_literals(kind, [one for each in operands for one in each]), offsets=offsets)
+        return Operands(
+            _literals(kind, [literal for listed in operands for literal in listed]), offsets=offsets
+        )
     return Operands(_literals(kind, operands))
 
 

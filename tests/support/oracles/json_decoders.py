@@ -1,4 +1,4 @@
-"""Holding the fast decoder to the definition, document by document."""
+"""Comparison of the batch decoder of JSON with the specification, document by document."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidings.events.json_decoder import decode, publication_id
 from tidings.events.kernel_tables import PathTable
 
 BETWEEN = b'9",}]'
-"""Stands between documents: a decoder that looks beyond a document's end finds something to go on with."""
+"""Separates documents: a decoder that reads beyond the end of a document finds valid input to continue with."""
 
 
-def decoded(bodies: Sequence[bytes], paths: Iterable[str], id_field: str | None = "id") -> DecodedLines:
+def decode_bodies(bodies: Sequence[bytes], paths: Iterable[str], id_field: str | None = "id") -> DecodedLines:
     buffer = np.frombuffer(BETWEEN + b"".join(body + BETWEEN for body in bodies), np.uint8)
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends = np.cumsum(sizes + len(BETWEEN))
@@ -25,15 +25,15 @@ def decoded(bodies: Sequence[bytes], paths: Iterable[str], id_field: str | None 
 
 
 def by_definition(body: bytes, id_field: str = "id") -> tuple[dict[str, Any] | None, str | None]:
-    """The event and the id, or None for what is refused."""
+    """Return the event and the id, or None for a rejected body."""
     try:
         return dict(decode(body)), publication_id(body, id_field)
     except DecodeProblem:
         return None, None
 
 
-def told_apart(event: Any) -> dict[str, list[tuple[type, str]]]:
-    """A form in which 1, 1.0 and true differ, and 0.0 and -0.0."""
+def with_types(event: Any) -> dict[str, list[tuple[type, str]]]:
+    """Represent values with their types, so that 1, 1.0 and true differ, and 0.0 and -0.0."""
     return {path: [(type(value), repr(value)) for value in values] for path, values in event.items()}
 
 
@@ -43,13 +43,13 @@ def same_as_definition(
     expected = [by_definition(body, id_field) for body in bodies]
     all_paths = sorted({path for event, _ in expected for path in event or ()} | {"", "a.b.c", "other", "é"})
     paths = [path for path in all_paths if path not in unwanted]
-    got = decoded(bodies, paths, id_field)
-    for body, event, (wanted, name), ok, found in zip(
+    got = decode_bodies(bodies, paths, id_field)
+    for body, event, (wanted, name), ok, id in zip(
         bodies, events_of(got.atoms), expected, got.ok, got.ids.to_pylist(), strict=True
     ):
         assert (wanted is not None) == ok, body
-        seen = {path: values for path, values in (wanted or {}).items() if path in paths}
-        assert told_apart(event) == told_apart(seen), body
-        assert found == name, body
+        requested = {path: values for path, values in (wanted or {}).items() if path in paths}
+        assert with_types(event) == with_types(requested), body
+        assert id == name, body
     assert [i for i, _ in got.rejects] == np.flatnonzero(~got.ok).tolist()
     return got

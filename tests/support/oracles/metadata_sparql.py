@@ -1,7 +1,7 @@
-"""The oracle of rules: a rule as a SPARQL query over the resources as RDF, answered by Oxigraph.
+"""Oracle of rules: a rule as a SPARQL query over the resources as RDF, evaluated by Oxigraph.
 
-It shares nothing with what it judges: classes are asked for through rdfs:subClassOf, a comparison is an EXISTS with a
-triple for each step, and `and` and `or` are SPARQL's own.
+It shares no code with the tested implementation: classes use rdfs:subClassOf, a comparison is an EXISTS with a triple
+for each step, and `and` and `or` are those of SPARQL.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _IS_A = f"<{RDF}type>/<{RDFS}subClassOf>*"
 def sparql_results(
     rule: Rule, resources: Iterable[Resource], schema: Schema, rules: Mapping[str, Rule] | None = None
 ) -> set[str]:
-    """The URIs of what a rule registers."""
-    given = list(resources)
-    uris = {_iri("r", each.uri): each.uri for each in given}
-    found = store_of(given, schema).query(query_of(rule, schema, rules or {}))
-    assert isinstance(found, ox.QuerySolutions)
-    return {uris[solution[0].value] for solution in found}
+    """Return the URIs of the resources that a rule registers."""
+    listed = list(resources)
+    uris = {_iri("r", each.uri): each.uri for each in listed}
+    solutions = store_of(listed, schema).query(query_of(rule, schema, rules or {}))
+    assert isinstance(solutions, ox.QuerySolutions)
+    return {uris[solution[0].value] for solution in solutions}
 
 
 def store_of(resources: Iterable[Resource], schema: Schema) -> ox.Store:
-    """Resources and classes as triples."""
+    """Store resources and classes as triples."""
     store = ox.Store()
     node, type_, below = ox.NamedNode, ox.NamedNode(RDF + "type"), ox.NamedNode(RDFS + "subClassOf")
     for cls in schema.classes.values():
@@ -79,12 +79,12 @@ def _datatype(value: Scalar, kind: Kind | None) -> str:
 
 
 def query_of(rule: Rule, schema: Schema, rules: Mapping[str, Rule]) -> str:
-    """The text of the query."""
+    """Write the query of a rule."""
     return _Query(schema, rules, count()).select(rule)
 
 
 class _Query:
-    """Variables are numbered, so that those of a rule inside a rule are others."""
+    """Writer of queries, which numbers variables so that those of nested rules differ."""
 
     def __init__(self, schema: Schema, rules: Mapping[str, Rule], numbers: Iterable[int]) -> None:
         self.schema, self.rules = schema, rules
@@ -139,7 +139,7 @@ class _Query:
     def path(
         self, path: Path, named: Mapping[str, str], classes: Mapping[str, str]
     ) -> tuple[str, str, Kind | None]:
-        """The triples of a path, the variable at its end, and of what kind that is."""
+        """Return the triples of a path, the variable at its end and the kind of its values."""
         at, cls, kind, triples = named[path.variable], classes[path.variable], None, ""
         for number, step in enumerate(path.steps):
             if number:

@@ -1,4 +1,4 @@
-"""What follows from strong references, and metadata and rules made up over a small schema."""
+"""Results of atomic rules and closures of strong references by specification, and generated metadata and rules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ORDERS = (Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST)
 
 
 def results(rule: AtomicRule, stored: Stored, schema: Schema) -> set[str]:
-    """The resources that an atomic rule registers: the definition."""
+    """Return the resources that an atomic rule registers: the specification."""
     return evaluate_atomic_rule(rule, stored.values(), schema)
 
 
 def closure(uri: str, stored: Stored, schema: Schema) -> set[str]:
-    """A resource and all that it refers to strongly, however far; what is not there is named all the same."""
+    """Return a resource and its transitive strong references; the resource itself may be missing."""
     found, todo = {uri}, [uri]
     while todo:
         resource = stored.get(todo.pop())
@@ -46,7 +46,7 @@ def _leads(value: Ref, declared: Property, stored: Stored, schema: Schema) -> bo
 
 
 def parts(rule: AtomicRule) -> list[AtomicRule]:
-    """An atomic rule and all it is made of."""
+    """Return an atomic rule and all its parts."""
     return [rule, *parts(rule.left), *parts(rule.right)] if isinstance(rule, JoinRule) else [rule]
 
 
@@ -81,7 +81,7 @@ SCHEMA = Schema(
 
 
 def _instant(text: str) -> str:
-    """In the form in which documents and rules have them once they are read."""
+    """Format an instant as in parsed documents and rules."""
     return str(format_instant(parse_instant(text)))
 
 
@@ -103,7 +103,7 @@ def properties_of(cls: str) -> list[Property]:
 
 
 USUAL = dict(zip(URIS, ["Cycle", "Cycle", "Provider", "Info", "Info", "Info"], strict=True))
-"""Most resources have the class that others expect of them: random references would lead nowhere."""
+"""The usual class of each resource: with random classes, most references would be invalid."""
 
 
 @st.composite
@@ -118,7 +118,7 @@ def resources(draw: st.DrawFn, uri: str) -> Resource:
 
 @st.composite
 def changed(draw: st.DrawFn, resource: Resource) -> Resource:
-    """A resource with other values of one property."""
+    """A copy of a resource with other values of one property."""
     each = draw(st.sampled_from(properties_of(resource.cls)))
     held = {name: values for name, values in resource.values.items() if name != each.name}
     drawn = draw(_held(each))
@@ -154,7 +154,7 @@ FITTING = {
     Kind.BOOLEAN: BOTH,
     None: BOTH,
 }
-"""What a rule may ask of values of a kind, and of references."""
+"""Operators for values of each kind, and for references."""
 
 
 def _fitting(kind: Kind | None) -> st.SearchStrategy[Operator]:
@@ -163,7 +163,7 @@ def _fitting(kind: Kind | None) -> st.SearchStrategy[Operator]:
 
 @st.composite
 def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> AtomicRule:
-    """A rule that registers resources of a class; every kind of join, most of them along references."""
+    """A rule that registers resources of a class, with all kinds of joins, most of them along references."""
     cls = cls or draw(st.sampled_from(["Provider", "Cycle", "Info"]))
     if not depth or draw(st.integers(0, 3)) == 0:
         return draw(triggerings(cls))
@@ -175,14 +175,14 @@ def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> AtomicRu
 
 
 def _also(left: JoinSide, right: JoinSide) -> st.SearchStrategy[tuple[JoinPredicate, ...]]:
-    """Nothing else that must hold, or one or two comparisons."""
+    """No further comparison, or one or two."""
     every = comparisons(left.cls, right.cls)
     return st.lists(st.sampled_from(every), max_size=2, unique=True).map(tuple)
 
 
 @lru_cache
 def comparisons(left: str, right: str) -> list[JoinPredicate]:
-    """All ways to compare a property of one class, or a resource, with one of another; each kind is there as often."""
+    """List all comparisons of resources or properties of two classes, with all kinds."""
     own, other = (
         [(None, None), *((each.name, each.kind) for each in properties_of(cls))] for cls in (left, right)
     )
@@ -196,22 +196,22 @@ def comparisons(left: str, right: str) -> list[JoinPredicate]:
     return sorted(found, key=str)
 
 
-Asked = tuple[JoinSide, Operator, JoinSide]
+JoinParts = tuple[JoinSide, Operator, JoinSide]
 
 
 @st.composite
-def _same(draw: st.DrawFn, cls: str) -> Asked:
+def _same(draw: st.DrawFn, cls: str) -> JoinParts:
     return JoinSide(cls), draw(EQUALITIES), JoinSide(cls)
 
 
 @st.composite
-def _along(draw: st.DrawFn, cls: str) -> Asked:
+def _along(draw: st.DrawFn, cls: str) -> JoinParts:
     each = draw(st.sampled_from([each for each in properties_of(cls) if each.leads_to]))
     return JoinSide(cls, each.name), draw(EQUALITIES), JoinSide(str(each.leads_to))
 
 
 @st.composite
-def _back(draw: st.DrawFn, cls: str) -> Asked:
+def _back(draw: st.DrawFn, cls: str) -> JoinParts:
     choices = [
         (other, each.name)
         for other in SCHEMA.classes
@@ -223,7 +223,7 @@ def _back(draw: st.DrawFn, cls: str) -> Asked:
 
 
 @st.composite
-def _by_value(draw: st.DrawFn, cls: str) -> Asked:
+def _by_value(draw: st.DrawFn, cls: str) -> JoinParts:
     kind = draw(st.sampled_from([Kind.NUMBER, Kind.STRING, Kind.INSTANT, None]))
     own = draw(st.sampled_from([each for each in properties_of(cls) if each.kind is kind]))
     other_cls = draw(st.sampled_from(list(SCHEMA.classes)))
@@ -233,15 +233,15 @@ def _by_value(draw: st.DrawFn, cls: str) -> Asked:
 
 
 def plain_joins() -> list[JoinRule]:
-    """One rule for each way to meet, each class, and each side: over all resources of the classes."""
-    asked: list[Asked] = []
+    """List a rule for each join condition, class and side, over all resources of the classes."""
+    joins: list[JoinParts] = []
     for cls in SCHEMA.classes:
-        asked += [(JoinSide(cls), compares, JoinSide(cls)) for compares in BOTH]
+        joins += [(JoinSide(cls), compares, JoinSide(cls)) for compares in BOTH]
         for own in properties_of(cls):
             if own.leads_to:
-                asked += [(JoinSide(cls, own.name), Operator.EQUAL, JoinSide(own.leads_to))]
-                asked += [(JoinSide(own.leads_to), Operator.EQUAL, JoinSide(cls, own.name))]
-                asked += [(JoinSide(cls, own.name), Operator.UNEQUAL, JoinSide(own.leads_to))]
+                joins += [(JoinSide(cls, own.name), Operator.EQUAL, JoinSide(own.leads_to))]
+                joins += [(JoinSide(own.leads_to), Operator.EQUAL, JoinSide(cls, own.name))]
+                joins += [(JoinSide(cls, own.name), Operator.UNEQUAL, JoinSide(own.leads_to))]
     for one, other in (
         ("port", "memory"),
         ("host", "label"),
@@ -250,18 +250,18 @@ def plain_joins() -> list[JoinRule]:
         ("info", "info"),
     ):
         for compares in FITTING[SCHEMA.properties[one][0].kind]:
-            asked += [(_side(one), compares, _side(other)), (_side(other), compares, _side(one))]
+            joins += [(_side(one), compares, _side(other)), (_side(other), compares, _side(one))]
     return [
         JoinRule(
             JoinCondition(left, compares, right, is_left), TriggeringRule(left.cls), TriggeringRule(right.cls)
         )
-        for left, compares, right in asked
+        for left, compares, right in joins
         for is_left in (True, False)
     ]
 
 
 def joins_by_two() -> list[JoinRule]:
-    """Each of those, with each comparison that may stand beside it."""
+    """List the plain joins with each possible further comparison."""
     return [
         replace(join, condition=replace(join.condition, also=(each,)))
         for join in plain_joins()

@@ -1,8 +1,8 @@
-"""What a repository has to hold, by definition, and documents in which much refers to each other.
+"""Contents of a repository by specification, and documents with many references to each other.
 
-SCHEMA                              hosts with parts, strong and in circles; weak neighbours; disks
-made_by(chance, uri)                what a document says: a tuple of resources
-by_definition(members, there, SCHEMA)   what members reach: what a repository holds of what is there
+SCHEMA                                  hosts with parts, strong and in cycles; weak neighbours; disks
+made_by(chance, uri)                    the resources of a document
+by_definition(members, there, SCHEMA)   the resources that members reach, which a repository stores
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def leads(name: str, to: str, reference: Reference, several: bool) -> tuple[Prop
     return (Property(name, A + name, "Host", leads_to=to, reference=reference, several=several),)
 
 
-# Much that refers to each other, in circles as well; a Disk is no Host, so what leads to hosts does not lead there.
+# Many references, also in cycles; a Disk is no Host, so references to hosts do not lead to disks.
 SCHEMA = Schema(
     {
         name: Class(name, A + name, above)
@@ -40,7 +40,7 @@ SCHEMA = Schema(
 def by_definition(
     members: Iterable[str], there: Mapping[str, Resource], schema: Schema
 ) -> dict[str, Resource]:
-    """What members reach: added one by one, until nothing is to be added."""
+    """Return the resources that members reach, by adding resources until there are no more."""
     held = {uri: there[uri] for uri in members if uri in there}
     while True:
         more = {
@@ -71,7 +71,7 @@ def without(there: Mapping[str, Resource], documents: Iterable[str]) -> dict[str
 
 
 def made_by(chance: Random, uri: str) -> tuple[Resource, ...]:
-    """What a document says. Hypothesis only chooses the seed: drawn one by one, it would be few and small ones."""
+    """Generate the resources of a document. Hypothesis draws only the seed: otherwise documents would be small."""
     names = [name for name in FRAGMENTS if chance.random() < 0.7]
     return tuple(one_by(chance, f"{uri}#{name}") for name in names)
 

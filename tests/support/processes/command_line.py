@@ -1,4 +1,4 @@
-"""The command line as tests call it."""
+"""Calls of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = ROOT / "examples"
 
 
 class Done(Protocol):
-    """What a call came to."""
+    """The result of a call."""
 
     exit_code: int
     stdout: str
@@ -25,30 +25,30 @@ class Done(Protocol):
 
 
 class Tidings(Protocol):
-    """Calls `tidings` with words, as a shell would."""
+    """A callable that runs `tidings` with arguments, as a shell would."""
 
     def __call__(self, *words: str, given: str | None = None) -> Done: ...
 
 
 def start(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
-    """`tidings` as a process of its own."""
-    return Forked(["tidings", *words], **how(cwd, more))
+    """Start `tidings` in a forked process."""
+    return Forked(["tidings", *words], **popen_options(cwd, more))
 
 
 def start_anew(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
-    """`tidings` as a shell starts it, for commands with Spark."""
-    return subprocess.Popen([sys.executable, "-m", "tidings", *words], **how(cwd, more))
+    """Start `tidings` in a new process as a shell does, for commands with Spark."""
+    return subprocess.Popen([sys.executable, "-m", "tidings", *words], **popen_options(cwd, more))
 
 
-def how(cwd: Path, streams: dict[str, Any]) -> dict[str, Any]:
+def popen_options(cwd: Path, streams: dict[str, Any]) -> dict[str, Any]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
     return {"cwd": cwd, "env": os.environ | {"COLUMNS": "200"}, "text": True, **pipes}
 
 
 def listens_at(serving: subprocess.Popen[str]) -> str:
-    """Where a `tidings serve` that was started listens, as its first line says."""
+    """Return the address of a started `tidings serve`, which its first line contains."""
     assert serving.stdout is not None
-    said = serving.stdout.readline()
-    found = re.findall(r"http://127\.0\.0\.1:\d+", said)
-    assert found, said + (serving.stderr.read() if serving.stderr else "")
-    return str(found[-1])
+    line = serving.stdout.readline()
+    addresses = re.findall(r"http://127\.0\.0\.1:\d+", line)
+    assert addresses, line + (serving.stderr.read() if serving.stderr else "")
+    return str(addresses[-1])

@@ -1,4 +1,4 @@
-"""Visitors of the console: HTTP clients that log in as a browser does, and send its forms."""
+"""Clients of the console, which log in and submit forms as a browser does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import httpx
 
 from tests.support.servers.http_server import served
 from tidings.api.authentication import Authenticator
-from tidings.api.limits import Limits, RateLimiter
+from tidings.api.limits import Limits
+from tidings.api.rate_limiter import RateLimiter
 from tidings.console.router import router_for
 from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.service.authorization import Access
@@ -21,7 +22,7 @@ WORD = re.compile(r'name="word" value="([0-9a-f]{64})"')
 
 
 class Visitor:
-    """Somebody with a browser, without its scripts."""
+    """A client that behaves like a browser without scripts."""
 
     def __init__(self, address: str, secret: str = "") -> None:
         self.client = httpx.Client(base_url=address, headers={"Origin": address})
@@ -34,7 +35,7 @@ class Visitor:
         return self.client.get(path, params=more or None)
 
     def post(self, path: str, **fields: str) -> httpx.Response:
-        """A form of a page, with its word."""
+        """Submit a form of a page with its CSRF token."""
         return self.client.post(path, data={"word": self.word} | fields)
 
 
@@ -45,9 +46,9 @@ def console(
     attempts: RateLimiter | None = None,
     rates: RateLimiter | None = None,
 ) -> Iterator[str]:
-    """The address at which the console of a home is served."""
-    reached = open_destinations(tidings.store, DeliveryPolicy(inside=True))
+    """Serve the console of a home and return its address."""
+    destinations = open_destinations(tidings.store, DeliveryPolicy(inside=True))
     feeds = tidings.feeds_at(public_url or "http://127.0.0.1:1")
-    router = router_for(tidings, reached, feeds, Limits(), public_url, attempts)
+    router = router_for(tidings, destinations, feeds, Limits(), public_url, attempts)
     with served(router, asking=Authenticator(Access(tidings.store)), rates=rates) as address:
         yield address

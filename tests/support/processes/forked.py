@@ -1,7 +1,7 @@
-"""Programs as processes of their own that begin at once: forked from one that has imported all they would.
+"""Programs as processes that start at once: forked from a process that has imported all modules.
 
-To import it anew takes each of them one to two seconds. What is about that beginning, about Spark, or about settings
-that are read with the modules, is started as a program instead (`subprocess`).
+Importing the modules takes each process one to two seconds. Tests of starting, of Spark, or of settings that are read
+on import start a new process instead (`subprocess`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.paths import ROOT
 
 @cache
 def others() -> BaseContext:
-    """Of which processes are forked: of one and the same, whatever a test has them for."""
+    """Return the context whose fork server all tests share."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.support.processes.forked_from"])
     with pytest.MonkeyPatch.context() as patched:
@@ -39,17 +39,17 @@ def others() -> BaseContext:
 
 
 class Forked(subprocess.Popen[str]):
-    """A process like any other, whose command is the name of a module or a Python file, and its words."""
+    """A process whose command is a module or a Python file with arguments."""
 
     def _execute_child(self, args: Any, *more: Any) -> None:
-        given = dict(zip(GIVEN, more, strict=True))
-        there = os.fspath(given["cwd"] or Path.cwd())
-        environment = dict(os.environ if given["env"] is None else given["env"])
-        streams = [Stream(given[name]) for name in STREAMS]
-        self._process = others().Process(target=run, args=(args, streams, there, environment), daemon=True)
+        options = dict(zip(CHILD_ARGUMENTS, more, strict=True))
+        folder = os.fspath(options["cwd"] or Path.cwd())
+        environment = dict(os.environ if options["env"] is None else options["env"])
+        streams = [Stream(options[name]) for name in STREAMS]
+        self._process = others().Process(target=run, args=(args, streams, folder, environment), daemon=True)
         self._process.start()
         self.pid, self._child_created = self._process.pid, True
-        self._close_pipe_fds(*(given[name] for name in PIPES))
+        self._close_pipe_fds(*(options[name] for name in PIPES))
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None:
@@ -65,7 +65,7 @@ class Forked(subprocess.Popen[str]):
 
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 STREAMS = ("p2cread", "c2pwrite", "errwrite")
-GIVEN = (
+CHILD_ARGUMENTS = (
     *(
         "executable",
         "preexec_fn",
@@ -80,11 +80,11 @@ GIVEN = (
     *PIPES,
     *("restore_signals", "gid", "gids", "uid", "umask", "start_new_session", "process_group"),
 )
-"""What `subprocess` hands to whoever starts the process."""
+"""Arguments with which `subprocess` starts a child process."""
 
 
 class Stream:
-    """The end of a pipe that a process gets, if it gets one."""
+    """The end of a pipe that a process receives, or no pipe."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -102,7 +102,7 @@ def _received(number: Any) -> Stream:
 
 
 def run(command: list[str], streams: list[Stream], folder: str, environment: dict[str, str]) -> None:
-    """Be that process, from its first line to the last thing that an interpreter does."""
+    """Run the program in this process, from its first line to the shutdown of the interpreter."""
     for number, stream in enumerate(streams):
         stream.become(number)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""What the process has in memory of which those of tests are forked: the whole command, and the kernels of rules."""
+"""Imports of the process from which processes of tests are forked: the whole command, and the kernels of rules."""
 
 from __future__ import annotations
 

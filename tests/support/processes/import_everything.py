@@ -1,4 +1,4 @@
-"""Import every module of the package and make the help of every command, with the versions that are installed.
+"""Import every module of the package and render the help of every command, with the installed versions.
 
 `scripts/lowest` runs this with the lowest versions that pyproject.toml allows.
 """
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def paths(command: object, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The words of a command and of all below it."""
+    """Return the paths of a command and of all its subcommands."""
     below = getattr(command, "commands", {})
     return [above, *(path for name, each in below.items() for path in paths(each, (*above, name)))]
 

@@ -1,4 +1,4 @@
-"""A client that goes away in the middle of its body."""
+"""A client that disconnects in the middle of its body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 
 
 def left_halfway(router: APIRouter, path: str, media_type: str) -> int:
-    """The status that nobody reads. Whatever the application raises would be in the log as a failure of the server."""
+    """Return the status of the response. An error of the application would be logged as a failure of the server."""
     app = FastAPI()
     app.include_router(router)
     scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}

@@ -1,4 +1,4 @@
-"""A process that registers a document, and says how many kernels were loaded when transactions began and ended."""
+"""A process that registers a document, and prints how many kernels were loaded at each begin and commit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RULES = {
 }
 
 
-def loaded() -> int:
-    """How many kernels were compiled, or loaded from where they are kept."""
+def count_kernels() -> int:
+    """Return the number of kernels that were compiled or loaded from the cache."""
     dispatchers = sys.modules.get("numba.core.dispatcher")
     if dispatchers is None:
         return 0
@@ -37,7 +37,9 @@ def main(store_file: Path) -> None:
         provider.load_schema((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle")
         provider.add_rules(RULES, "ana")
         for name in ("begin", "commit"):
-            event.listen(store.database.engine, name, lambda _, name=name: seen.append((name, loaded())))
+            event.listen(
+                store.database.engine, name, lambda _, name=name: seen.append((name, count_kernels()))
+            )
         body = (EXAMPLES / "host.rdf").read_bytes()
         entered = provider.register("http://example.org/doc.rdf", body, "application/rdf+xml").outcome.entered
         sys.stdout.write(json.dumps({"entered": len(entered), "seen": seen}))

@@ -1,4 +1,4 @@
-"""Tries, behind walls, what a library might do to reach inside: `python walled.py PORT FILE` says what became of it."""
+"""Forbidden and allowed actions of libraries in the sandbox: `python sandboxed.py PORT FILE` prints their results."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tidings.operations.sandbox import Sandbox, SandboxViolation
 PORT, FILE = int(sys.argv[1]), sys.argv[2]
 
 
-def in_a_thread() -> None:
-    """Threads of libraries are behind the walls as well."""
+def connect_in_thread() -> None:
+    """Threads of libraries are sandboxed as well."""
     raised: list[Exception] = []
 
     def connect() -> None:
@@ -41,42 +41,42 @@ def in_a_thread() -> None:
     raise raised[0]
 
 
-def udp(host: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.sendto(b"x", (host, PORT))
+def send_udp(host: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"x", (host, PORT))
 
 
-def message() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.sendmsg([b"x"], [], 0, ("127.0.0.1", PORT))
+def send_message() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendmsg([b"x"], [], 0, ("127.0.0.1", PORT))
 
 
-def plain(method: str, *address: Any, family: int = socket.AF_INET) -> None:
+def call_method(method: str, *address: Any, family: int = socket.AF_INET) -> None:
     with socket.socket(family) as found:
         getattr(found, method)(*address)
 
 
-def to_itself() -> None:
-    """What libraries do to wake a thread of theirs."""
+def connect_to_itself() -> None:
+    """Connect to this process, as libraries do to wake a thread."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname(), 5).close()
 
 
 INSIDE: dict[str, Callable[[], object]] = {
-    "connect": lambda: plain("connect", ("127.0.0.1", PORT)),
-    "connect by name": lambda: plain("connect", ("localhost", PORT)),
-    "connect_ex by name": lambda: plain("connect_ex", ("localhost", PORT)),
-    "connect in other words": lambda: plain("connect", ("127.1", PORT)),
-    "connect to nowhere": lambda: plain("connect", ("0.0.0.0", PORT)),
-    "mapped": lambda: plain("connect", ("::ffff:127.0.0.1", PORT), family=socket.AF_INET6),
+    "connect": lambda: call_method("connect", ("127.0.0.1", PORT)),
+    "connect by name": lambda: call_method("connect", ("localhost", PORT)),
+    "connect_ex by name": lambda: call_method("connect_ex", ("localhost", PORT)),
+    "connect in other words": lambda: call_method("connect", ("127.1", PORT)),
+    "connect to nowhere": lambda: call_method("connect", ("0.0.0.0", PORT)),
+    "mapped": lambda: call_method("connect", ("::ffff:127.0.0.1", PORT), family=socket.AF_INET6),
     "below Python": lambda: socket.socket.__mro__[1].connect(socket.socket(), ("localhost", PORT)),  # type: ignore[attr-defined]
     "create_connection": lambda: socket.create_connection(("localhost", PORT), 5),
-    "thread": in_a_thread,
-    "udp": lambda: udp("127.0.0.1"),
-    "udp by name": lambda: udp("localhost"),
-    "sendmsg": message,
+    "thread": connect_in_thread,
+    "udp": lambda: send_udp("127.0.0.1"),
+    "udp by name": lambda: send_udp("localhost"),
+    "sendmsg": send_message,
     "asyncio": lambda: asyncio.run(asyncio.open_connection("localhost", PORT)),  # type: ignore[arg-type]
-    "unix": lambda: plain("connect", "/tmp/any.sock", family=socket.AF_UNIX),
+    "unix": lambda: call_method("connect", "/tmp/any.sock", family=socket.AF_UNIX),
     "http": lambda: http.client.HTTPConnection("127.0.0.1", PORT).request("GET", "/"),
     "smtp": lambda: smtplib.SMTP("localhost", PORT, timeout=5),
     "urllib": lambda: urllib.request.urlopen(f"http://localhost:{PORT}/"),
@@ -99,17 +99,17 @@ HERE: dict[str, Callable[[], object]] = {
 }
 FREE: dict[str, Callable[[], object]] = {
     "pair": socket.socketpair,
-    "itself": to_itself,
+    "itself": connect_to_itself,
     "asyncio": lambda: asyncio.run(asyncio.sleep(0)),
     "a library's file": lambda: Path(json.__file__).read_text(),
     "time": time.time,
 }
 
 
-def tried(action: Callable[[], object]) -> str:
+def try_action(action: Callable[[], object]) -> str:
     try:
         action()
-    except Exception as error:  # noqa: BLE001 # what it raises is what is asked
+    except Exception as error:  # noqa: BLE001 # the error is the result
         while not isinstance(error, SandboxViolation) and (cause := error.__cause__ or error.__context__):
             error = cause  # type: ignore[assignment]
         reason = getattr(error, "reason", error)
@@ -121,7 +121,7 @@ if __name__ == "__main__":
     walls = Sandbox(inside=len(sys.argv) > 3)
     walls.build()
     found = {
-        part: {name: tried(action) for name, action in actions.items()}
+        part: {name: try_action(action) for name, action in actions.items()}
         for part, actions in (("inside", INSIDE), ("here", HERE), ("free", FREE))
     }
     sys.stdout.write(json.dumps(found))

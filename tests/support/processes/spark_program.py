@@ -1,9 +1,9 @@
-"""What tests run in a process of its own: to kill it, or because Spark has one mode in a process.
+"""Programs that tests run in separate processes, to kill them or because Spark has one mode in a process.
 
-python program.py stream URL HOME MASTER [most]     the stream, until somebody kills it; a line of JSON a batch
-python program.py poisoned URL HOME MASTER          the same with `poison` in its tasks; a line a failed attempt
-python program.py work URL FOLDER MASTER            a batch job and the stream, over what is in the folder
-python program.py again FOLDER                      a session, after the JVM of the first has died before there was one
+python program.py stream URL HOME MASTER [most]     the stream until it is killed; a line of JSON for each batch
+python program.py poisoned URL HOME MASTER          the same with `poison` in its tasks; a line for each failed attempt
+python program.py work URL FOLDER MASTER            a batch job and the stream over the contents of the folder
+python program.py again FOLDER                      a session after the JVM has died before the first session
 MASTER is a master, or `connect` for Spark Connect.
 """
 
@@ -23,8 +23,8 @@ from tidings.spark.stream.progress import Activity
 from tidings.spark.stream.runner import run_stream
 
 
-def say(news: object) -> None:
-    if isinstance(news, Activity):  # those who read along wait for what has happened
+def print_event(news: object) -> None:
+    if isinstance(news, Activity):  # readers of the output wait for results only
         return
     print(json.dumps({type(news).__name__: asdict(news)}), flush=True)  # noqa: T201
 
@@ -35,7 +35,9 @@ def session_of(master: str, log: Path):
 
 def stream(url: str, home: str, master: str, most: str = "10000") -> None:
     session = session_of(master, Path(home) / "spark.log")
-    run_stream(session, home, url, most_publications=int(most), metadata_batch=int(most), listener=say)
+    run_stream(
+        session, home, url, most_publications=int(most), metadata_batch=int(most), listener=print_event
+    )
 
 
 def poisoned(url: str, home: str, master: str) -> None:
@@ -47,7 +49,7 @@ def poisoned(url: str, home: str, master: str) -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
     poison.poisoned(pytest.MonkeyPatch(), journal_task, "_build_stage", poison.DECODE, poison.EXPLAIN)
     session = session_of(master, Path(home) / "spark.log")
-    run_stream(session, home, url, listener=say)
+    run_stream(session, home, url, listener=print_event)
 
 
 def work(url: str, folder: str, master: str) -> None:
@@ -57,8 +59,10 @@ def work(url: str, folder: str, master: str) -> None:
         place / "subs.jsonl", place / "events.jsonl", place / "out", place / "rejects.jsonl"
     )
     summary = run_batch_job(session, request)
-    say(summary)
-    say(run_stream(session, place / "home", url, once=True, listener=say, most_publications=40))
+    print_event(summary)
+    print_event(
+        run_stream(session, place / "home", url, once=True, listener=print_event, most_publications=40)
+    )
     session.stop()
 
 

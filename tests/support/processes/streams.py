@@ -1,4 +1,4 @@
-"""A stream in a thread, for tests, and the means to wait for what it does."""
+"""A stream in a thread, and functions that wait for its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 120.0
 
 
 class Running:
-    """A stream that runs: `until` waits for a condition, which is looked at after each piece of news."""
+    """A running stream: `until` waits for a condition, which is evaluated after each progress event."""
 
     def __init__(self) -> None:
         self.news: list[Any] = []
@@ -32,22 +32,22 @@ class Running:
     def until(self, condition: Callable[[], Any]) -> Any:
         deadline = monotonic() + PATIENCE
         with self._changed:
-            while not (found := condition()):
+            while not (result := condition()):
                 assert self.failure is None, self.failure
-                assert monotonic() < deadline, f"waited in vain; heard {self.news[-3:]}"
+                assert monotonic() < deadline, f"condition not met in time; last events {self.news[-3:]}"
                 self._changed.wait(0.1)
-        return found
+        return result
 
 
 @contextmanager
 def running(session: Any, home: Any, store_url: str, **options: Any) -> Iterator[Running]:
-    """A stream in a thread, stopped at the end; what went wrong in it is raised here."""
+    """Run a stream in a thread until the block ends, and raise its failure."""
     state = Running()
 
     def work() -> None:
         try:
             run_stream(session, home, store_url, stop=state.stop, listener=state.hear, **options)
-        except BaseException as failure:  # noqa: BLE001 - it is raised again, in the thread of the test
+        except BaseException as failure:  # noqa: BLE001 - raised again in the thread of the test
             state.failure = failure
 
     thread = Thread(target=work)
@@ -61,21 +61,21 @@ def running(session: Any, home: Any, store_url: str, **options: Any) -> Iterator
         raise state.failure
 
 
-def told(store: Any, *subscribers: str) -> dict[str, list[tuple[int, str, str]]]:
-    """Sequence, publication and subscription of all notifications, by subscriber."""
-    return {name: list(_pages(store, name)) for name in subscribers}
+def read_notifications(store: Any, *subscribers: str) -> dict[str, list[tuple[int, str, str]]]:
+    """Return sequence, publication and subscription of all notifications by subscriber."""
+    return {name: list(_read_pages(store, name)) for name in subscribers}
 
 
-def _pages(store: Any, subscriber: str) -> Iterator[tuple[int, str, str]]:
+def _read_pages(store: Any, subscriber: str) -> Iterator[tuple[int, str, str]]:
     after = 0
     while page := store.notifications.read(subscriber, after):
-        for one in page:
-            yield one.sequence, one.publication, one.subscription
+        for notification in page:
+            yield notification.sequence, notification.publication, notification.subscription
         after = page[-1].sequence
 
 
 def check_gapless(store: Any, *subscribers: str) -> None:
-    """Sequences begin with one and have no gap; no pair comes twice."""
-    for rows in told(store, *subscribers).values():
+    """Check that sequences start with one and have no gap, and that no pair is repeated."""
+    for rows in read_notifications(store, *subscribers).values():
         assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
         assert len({row[1:] for row in rows}) == len(rows)

@@ -1,4 +1,4 @@
-"""A terminal that stays open: commands one after the other in one process, whose Spark is there for the next one."""
+"""A terminal that stays open: commands run one after the other in one process and share its Spark session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.cli.main import app
 
 
 class Called(NamedTuple):
-    """What a call came to; `output` is both, as a person sees them."""
+    """The result of a call; `output` has both streams as a terminal shows them."""
 
     exit_code: int
     stdout: str
@@ -25,27 +25,27 @@ class Called(NamedTuple):
 
 
 class Terminal:
-    """Not this process: Spark's session of the tests is here, and commands have settings of their own."""
+    """A separate process, because this one has the Spark session of the tests, and commands use other settings."""
 
     def __init__(self) -> None:
         self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=keep_spark)
 
     def call(self, folder: Path, *words: str) -> Called:
-        """`tidings` with these words, typed in this folder."""
-        return self._process.submit(called, folder, words).result()
+        """Run `tidings` with arguments in a folder."""
+        return self._process.submit(run_command, folder, words).result()
 
     def close(self) -> None:
         self._process.shutdown()
 
 
 def keep_spark() -> None:
-    """A command ends its session, and the next one would start nine processes anew: here the session ends with the
-    terminal. Commands that run as processes show the end.
+    """Keep the session until the terminal closes: otherwise the next command would start nine processes again.
+    Commands that run as processes test the end of the session.
     """
     SparkSession.stop = lambda _: None
 
 
-def called(folder: Path, words: Sequence[str]) -> Called:
+def run_command(folder: Path, words: Sequence[str]) -> Called:
     os.chdir(folder)
-    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    return Called(done.exit_code, done.stdout, done.stderr, done.output)
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    return Called(result.exit_code, result.stdout, result.stderr, result.output)

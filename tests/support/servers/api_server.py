@@ -1,4 +1,4 @@
-"""The API on a real server, and callers with their tokens."""
+"""The API on a real server, and clients with tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Service:
         self._access, self._clients = Access(tidings.store), dict[str, httpx.Client]()
 
     def caller(self, name: str, *scopes: str) -> httpx.Client:
-        """Somebody with a token for these scopes; without any, to subscribe."""
+        """Return a client with a token for these scopes, by default to subscribe."""
         if name not in self._clients:
             made = self._access.make(name, scopes or ["subscribe"], None if scopes else name)
             headers = {"Authorization": f"Bearer {made.secret}"}
@@ -49,7 +49,7 @@ class Service:
 
 @contextmanager
 def served_api(tidings: Tidings, limits: Limits | None = None) -> Iterator[Service]:
-    """The API of a home until the end of the `with`."""
+    """Serve the API of a home until the block ends."""
     app = FastAPI()
     app.state.authenticator = Authenticator(Access(tidings.store))
     api.add_v1_routes(app, tidings, limits)

@@ -1,4 +1,4 @@
-"""The whole application of a home folder, served for real in a thread, with settings."""
+"""The whole application of a home folder, served in a thread, with settings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tidings.operations.settings import ServicePart, Settings
 from tidings.parsers.parser_pool import ParserPool
 from tidings.service.authorization import Access
 from tidings.service.context import ALL_PARTS, ServiceContext
-from tidings.service.pipeline import count_totals
+from tidings.service.pipeline_status import count_totals
 from tidings.service.tidings import Tidings
 
 
 @dataclass
 class Served:
-    """Where it is, what it works with, and an administrator who asks."""
+    """The address and the context of a served application, and the token of an administrator."""
 
     url: str
     context: ServiceContext

@@ -1,4 +1,4 @@
-"""Feeds and their hub on loopback, served for real in a thread of their own."""
+"""Feeds and their hub on loopback, served in a thread."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tidings.feeds.hub.hub import Hub, HubPolicy
 
 @contextmanager
 def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
-    """Serves the feeds of a store from `with` to the end of it; gives the address.
+    """Serve the feeds of a store until the block ends, and return the address.
 
-    Connections wait in the socket's queue until the server takes them, so nobody has to wait for it here.
+    Connections wait in the queue of the socket until the server accepts them, so no wait is needed here.
     """
     with listen("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        telling = Hub(told.see_at(url), rules)
+        hub = Hub(told.see_at(url), rules)
         app = FastAPI(openapi_url=None)
         app.add_middleware(HeadRequestMiddleware)
-        join_routers(app, feeds.router_for(telling.feeds), feeds.hub_router_for(telling))
+        join_routers(app, feeds.router_for(hub.feeds), feeds.hub_router_for(hub))
         server = create_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            with HubLoop(telling):
+            with HubLoop(hub):
                 yield url
         finally:
             server.should_exit = True

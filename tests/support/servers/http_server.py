@@ -9,7 +9,7 @@ from threading import Thread
 from fastapi import APIRouter, FastAPI
 
 from tidings.api.authentication import Authenticator
-from tidings.api.limits import RateLimiter
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.server import create_server, listen
 
 
@@ -21,7 +21,7 @@ def served(
     asking: Authenticator | None = None,
     rates: RateLimiter | None = None,
 ) -> Iterator[str]:
-    """The address at which a router is served until the end of the `with`, when `at_end` is called."""
+    """Serve a router until the block ends, then call `at_end`; return the address."""
     app = FastAPI()
     app.state.authenticator, app.state.rates = asking, rates
     app.state.at_end = at_end

@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: its jars are fetched by Maven and kept, and it is gone when the tests end.
+"""A real Kafka broker for tests, whose jars Maven fetches and which is deleted when the tests end.
 
 One process is broker and controller. It listens on loopback, without and with a password.
 """
@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from tests.support.packages import find_tool, java_jars
 
 ARTIFACTS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 SMALL = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Quick to start rather than quick."""
+"""Options for a quick start rather than for throughput."""
 STARTS_WITHIN, STOPS_WITHIN = 60, 30
 USER = "tidings"
 
@@ -36,7 +37,7 @@ _Java = tuple[str, ...]
 
 
 def find_java() -> _Java:
-    """The command that runs a class of Kafka; `Unavailable` if Java or the jars cannot be had."""
+    """Return the command that runs a class of Kafka; raise `Unavailable` without Java or the jars."""
     java = find_tool("java")
     jars = os.pathsep.join(f"{java_jars(artifact)}/*" for artifact in ARTIFACTS)
     return (java, *SMALL, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars)
@@ -51,7 +52,7 @@ def _free_port() -> int:
 
 @dataclass
 class Broker:
-    """A broker that can be stopped and started again at the same address; `empty` gives that of a new topic."""
+    """A broker that can be stopped and restarted at the same address; `empty` returns the address of a new topic."""
 
     java: _Java
     folder: Path
@@ -63,7 +64,7 @@ class Broker:
 
     @property
     def at(self) -> dict[str, str | int]:
-        """What a client of the tests needs."""
+        """Settings of a client."""
         return {"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0}
 
     @cached_property
@@ -74,7 +75,7 @@ class Broker:
         return f"kafka://127.0.0.1:{self.port}/{topic}"
 
     def empty(self, partitions: int = 1, **settings: str) -> str:
-        """The address of a new topic that keeps everything, if the settings (`_` for `.`) do not say otherwise."""
+        """Create a topic and return its address. It keeps all entries unless the settings (`_` for `.`) differ."""
         topic = f"log-{next(self._numbers)}"
         self.create(topic, partitions, **settings)
         return self.url(topic)
@@ -82,6 +83,13 @@ class Broker:
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
         named = {name.replace("_", "."): value for name, value in ({"retention_ms": "-1"} | settings).items()}
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=named)])[topic].result()
+        until = time.monotonic() + STARTS_WITHIN
+        while not self._has(topic, partitions):  # the broker answers before its metadata has the topic
+            assert time.monotonic() < until, f"{topic} does not appear"
+
+    def _has(self, topic: str, partitions: int) -> bool:
+        known = self.admin.list_topics(topic, timeout=STARTS_WITHIN).topics[topic]
+        return known.error is None and len(known.partitions) == partitions
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result()
@@ -92,7 +100,7 @@ class Broker:
         self.admin.delete_records([before])[before].result()
 
     def write(self, topic: str, message: dict[str, Any], transaction: str | None = None) -> None:
-        """Write something as others than providers do; in a transaction, if it has a name."""
+        """Write a message that no provider writes, in a transaction if it has a name."""
         producer = Producer(self.at | ({"transactional.id": transaction} if transaction else {}))
         before = self.head(topic)
         if transaction:
@@ -104,13 +112,13 @@ class Broker:
             producer.commit_transaction()
             while (
                 self.head(topic) < before + 2
-            ):  # its end is written later; the broker is asked again and again
+            ):  # the end of the transaction is written later, so poll the broker
                 pass
 
     def head(self, topic: str) -> int:
         last = TopicPartition(topic, 0)
-        found: int = self.admin.list_offsets({last: OffsetSpec.latest()})[last].result().offset
-        return found
+        offset: int = self.admin.list_offsets({last: OffsetSpec.latest()})[last].result().offset
+        return offset
 
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
@@ -121,14 +129,14 @@ class Broker:
                 break
             try:
                 self.admin.list_topics(timeout=0.5)
-            except KafkaException:  # not yet
+            except KafkaException:  # not started yet
                 continue
             return
         self.stop()
         raise RuntimeError(f"Kafka did not start:\n{(self.folder / 'log').read_text()}")
 
     def stop(self) -> None:
-        """End the process that was started here."""
+        """Stop the broker."""
         if self._process is None:
             return
         self._process.terminate()
@@ -139,7 +147,7 @@ class Broker:
         self._process = None
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the broker."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -155,7 +163,7 @@ def running_broker(java: _Java) -> Iterator[Broker]:
         broker.start()
         yield broker
     finally:
-        broker.kill()  # to write down what nobody reads takes ten seconds
+        broker.kill()  # an orderly shutdown would take ten seconds
         shutil.rmtree(folder)
 
 
@@ -164,7 +172,7 @@ def _format(broker: Broker) -> None:
     properties.write_text("".join(f"{name}={value}\n" for name, value in _settings(broker).items()))
     cluster = (
         base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-    )  # not one with a - before it
+    )  # without a leading -
     command = [*broker.java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
     subprocess.run(command, check=True, capture_output=True)
 
@@ -186,7 +194,7 @@ def _settings(broker: Broker) -> dict[str, object]:
         "listener.name.guarded.plain.sasl.jaas.config": f'{module} required user_{USER}="{broker.password}";',
         "log.dirs": broker.folder / "data",
         "auto.create.topics.enable": "false",
-        # One node is all there is, and topics of its own need no fifty partitions.
+        # There is one node, and internal topics need no fifty partitions.
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 1,
         "transaction.state.log.replication.factor": 1,

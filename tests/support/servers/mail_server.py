@@ -1,4 +1,4 @@
-"""A mail server on loopback that takes what it is given, or refuses everything."""
+"""A mail server on loopback that accepts or rejects all mails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Thread
 
 
 class Post(ThreadingTCPServer):
-    """Speaks as much SMTP as is needed to hand over a mail."""
+    """A server with the part of SMTP that delivers a mail."""
 
     daemon_threads = True
 
@@ -29,30 +29,30 @@ class _Handler(StreamRequestHandler):
     server: Post
 
     def handle(self) -> None:
-        self._say("220 here")
+        self._reply("220 here")
         while line := self.rfile.readline():
             word = line[:4].upper()
             if word == b"DATA":
                 self._data()
             elif word == b"QUIT":
-                self._say("221 bye")
+                self._reply("221 bye")
                 return
             elif word == b"RCPT" and self.server.full:
-                self._say("452 no room")
+                self._reply("452 no room")
             else:
-                self._say("250 yes")
+                self._reply("250 yes")
 
     def _data(self) -> None:
-        self._say("354 go on")
+        self._reply("354 go on")
         lines = []
         while (line := self.rfile.readline()) not in (b".\r\n", b""):
             lines.append(line)
-        found = message_from_bytes(b"".join(lines), policy=policy.default)
-        assert isinstance(found, EmailMessage)
-        self.server.mails.append(found)
-        self._say("250 taken")
+        mail = message_from_bytes(b"".join(lines), policy=policy.default)
+        assert isinstance(mail, EmailMessage)
+        self.server.mails.append(mail)
+        self._reply("250 taken")
 
-    def _say(self, line: str) -> None:
+    def _reply(self, line: str) -> None:
         self.wfile.write(f"{line}\r\n".encode())
 
 

@@ -1,4 +1,4 @@
-"""A server with notifications, somebody who writes them, and readers of its streams."""
+"""A server with notifications, functions that add notifications, and readers of its streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BECAUSE = (Reason("price < 200", 180, "/price"),)
 
 @dataclass
 class Place:
-    """A store, who may use it, and where it is served."""
+    """A store, its access control, and the address at which it is served."""
 
     store: Store
     access: Access
@@ -41,25 +41,25 @@ class Place:
     def tell(
         self, subscriber: str, count: int = 1, subscription: str = "s-1", body: bytes = b'{"price": 180}'
     ) -> None:
-        """Publish something new, and tell one subscriber of it."""
+        """Append publications and notify one subscriber of them."""
         first = self.written
         self.written += count
         ids = [f"p-{number}" for number in range(first, self.written)]
         self.store.journal.append([Publication(id, "application/json", body) for id in ids])
-        found = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
-        self.store.notifications.commit_batch("test", first, found)
+        matches = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
+        self.store.notifications.commit_batch("test", first, matches)
 
     def tell_all(self, subscribers: list[str]) -> None:
-        """Tell many of one publication."""
+        """Append a publication and notify many subscribers of it."""
         self.written += 1
         id = f"p-{self.written}-all"
         self.store.journal.append([Publication(id, "application/json", b'{"price": 1}')])
-        found = [MatchRow(id, f"s-{name}", name, BECAUSE) for name in subscribers]
-        self.store.notifications.commit_batch("all", self.written, found)
+        matches = [MatchRow(id, f"s-{name}", name, BECAUSE) for name in subscribers]
+        self.store.notifications.commit_batch("all", self.written, matches)
 
     @contextmanager
     def serve(self, port: int = 0, **more: Any) -> Iterator[str]:
-        """Serve it; again and again, if need be."""
+        """Serve the store; may be called repeatedly."""
         self.look_out = NotificationFanout(self.store, interval=0.02, **more)
         router = APIRouter()
         router.include_router(notifications.router_for(self.store, self.look_out))
@@ -100,7 +100,7 @@ class Event:
 
 
 def events_of(response: httpx.Response) -> Iterator[Event]:
-    """The blocks of a stream; a reader of its own, so that the client is not tested against itself."""
+    """Read the blocks of a stream, independently of the tested client."""
     lines: list[str] = []
     for line in response.iter_lines():
         if line:
@@ -120,11 +120,11 @@ def events_of(response: httpx.Response) -> Iterator[Event]:
 
 
 def numbers(events: Iterator[Event], count: int) -> list[int]:
-    """The ids of the next notifications."""
-    found: list[int] = []
-    while len(found) < count:
+    """Read the sequences of the next notifications."""
+    sequences: list[int] = []
+    while len(sequences) < count:
         event = next(events)
         if event.data is not None:
             assert event.id == event.data["data"]["sequence"]
-            found.append(event.data["data"]["sequence"])
-    return found
+            sequences.append(event.data["data"]["sequence"])
+    return sequences

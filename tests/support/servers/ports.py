@@ -1,4 +1,4 @@
-"""Ports for servers that want to be told one, because they cannot be asked afterwards which one they got."""
+"""Free ports for servers that need a fixed port, because they cannot report the one that they chose."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""From which to which port the system gives to whoever wants any."""
+EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""The range of ports that the system assigns to sockets without a port."""
 
 
 def free_port() -> int:
-    """One that nobody listens at, and that the system gives to nobody: else another test could have it meanwhile, and
-    answer in the place of a server that did not come up.
+    """Return a port that is not in use and that the system does not assign: otherwise another test could receive it
+    meanwhile and answer instead of a server that did not start.
     """
-    first = int(GIVEN.read_text().split()[0]) if GIVEN.exists() else 32_768
+    first = int(EPHEMERAL_RANGE.read_text().split()[0]) if EPHEMERAL_RANGE.exists() else 32_768
     dice = random.SystemRandom()
     while True:
         port = dice.randrange(10_000, first)

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests and benchmarks, started from the system's binaries and gone when they end."""
+"""A real PostgreSQL server for tests and benchmarks, started from the system's binaries and deleted at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STARTS_WITHIN = 60
 
 @dataclass(frozen=True)
 class Server:
-    """A running server; `empty` gives the address of a new place without tables."""
+    """A running server; `empty` returns the address of a new schema without tables."""
 
     port: int
     password: str
@@ -35,34 +35,34 @@ class Server:
         return f"postgresql://tidings:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def empty(self) -> str:
-        """A schema of its own: a database for each test would be hundreds of files to make and to remove."""
+        """Create a schema and return its address: a database for each test would have hundreds of files."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}".encode())
         return f"{self.url()}?options=-csearch_path%3D{name}"
 
     def process(self) -> int:
-        """The server's own process, above all those that work for a connection."""
+        """Return the id of the server's main process, the parent of those of connections."""
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
     def start(self) -> None:
         _control(self.binaries, self.folder, "start", "-l", self.folder / "log", "-o", self.settings)
 
     def stop(self) -> None:
-        """At once, without a goodbye: what was not written out is replayed from its log by the next start."""
+        """Stop immediately: the next start replays the log."""
         _control(self.binaries, self.folder, "stop", "-m", "immediate")
 
 
 def find_binaries() -> Path | None:
-    """The folder with initdb and postgres: Debian keeps them off the PATH, one folder for each version."""
-    found = [Path(there).resolve().parent for there in [shutil.which("initdb")] if there]
-    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((bin for bin in found if (bin / "initdb").exists() and (bin / "postgres").exists()), None)
+    """Return the folder with initdb and postgres: Debian has one for each version, outside of the PATH."""
+    folders = [Path(there).resolve().parent for there in [shutil.which("initdb")] if there]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((bin for bin in folders if (bin / "initdb").exists() and (bin / "postgres").exists()), None)
 
 
 @contextmanager
 def running_server(binaries: Path, durable: bool = False) -> Iterator[Server]:
-    """A server in a temporary folder, on loopback, with a password that nobody else knows."""
+    """Run a server in a temporary folder, on loopback, with a random password."""
     folder = Path(tempfile.mkdtemp(prefix="tidings-postgres-"))
     port, password = _free_port(), secrets.token_hex(16)
     server = Server(port, password, folder, binaries, _settings(folder, port, durable), count(1))
@@ -85,7 +85,7 @@ def _free_port() -> int:
 
 
 def _unprivileged() -> dict[str, object]:
-    """PostgreSQL refuses to run as root; as root it gets a user of its own."""
+    """Return the options for an unprivileged user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     names = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -105,7 +105,7 @@ def _initialise(binaries: Path, folder: Path, password: str) -> None:
 
 
 def _settings(folder: Path, port: int, durable: bool) -> str:
-    """Loopback only. Not durable for tests, because the machine that runs them does not lose its power in between."""
+    """Return the settings: loopback only, and not durable for tests, which need not survive a power failure."""
     settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder}
     if not durable:
         settings |= {
@@ -114,13 +114,13 @@ def _settings(folder: Path, port: int, durable: bool) -> str:
             "shared_buffers": "32MB",
             "max_connections": 60,
         }
-        # Hundreds of tests leave their tables behind, and nobody asks for statistics of them.
+        # Hundreds of tests leave tables behind, which need no statistics.
         settings |= {"autovacuum": "off", "wal_level": "minimal", "max_wal_senders": 0}
     return " ".join(f"--{name}={value}" for name, value in settings.items())
 
 
 def _control(binaries: Path, folder: Path, *command: str | Path) -> None:
-    """Start or stop the server of this folder, by the process id it keeps there, and wait until that is done."""
+    """Start or stop the server of this folder by the process id in it, and wait until it has started or stopped."""
     pg_ctl = [binaries / "pg_ctl", "-D", folder / "data", "-w", "-s", "-t", str(STARTS_WITHIN), *command]
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     if subprocess.run(pg_ctl, cwd=folder, **silent, **_unprivileged()).returncode != 0:  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""A provider on a real server, and how it is asked."""
+"""A provider on a real server, and clients of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURTLE, RDF_XML = {"Content-Type": "text/turtle"}, {"Content-Type": "application
 
 @contextmanager
 def provided(store: Store, token: str | None = None, port: int = 0) -> Iterator[httpx.Client]:
-    """Whom to ask for the provider of a store."""
+    """Serve the provider of a store and return a client."""
     api = build_provider_api(store, TrustPolicy(token))
     with (
         served(api.router, port, at_end=[api.news.end]) as address,
@@ -39,5 +39,5 @@ def with_schema(client: httpx.Client) -> httpx.Client:
 
 
 def register(client: httpx.Client, uri: str = DOC, file: Path = HOST) -> httpx.Response:
-    """Register an example."""
+    """Register an example document."""
     return client.put("/metadata/documents", params={"uri": uri}, content=file.read_bytes(), headers=RDF_XML)

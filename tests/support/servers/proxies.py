@@ -1,4 +1,4 @@
-"""nginx and Caddy in front of a service, with TLS, from the configuration in deploy/: only places are others."""
+"""nginx and Caddy in front of a service, with TLS, from the configuration in deploy/ with other addresses and paths."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.support.servers.ports import free_port
 
 DEPLOY = ROOT / "deploy"
 HOST, BEHIND = "tidings.example.org", "127.0.0.1:8080"
-"""What the configurations say of where the service is."""
+"""The addresses of the service in the configurations."""
 
 
 @dataclass
 class Proxy:
-    """Where a proxy is reached, the certificate that it shows, and what it has written to logs."""
+    """The address of a proxy, its certificate and its logs."""
 
     port: int
     folder: Path
@@ -42,9 +42,13 @@ class Proxy:
         return ssl.create_default_context(cafile=self.folder / "tidings.pem")
 
     def client(self, token: str = "", **headers: str) -> httpx.Client:
-        given = {"Authorization": f"Bearer {token}"} if token else {}
+        authorization = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.Client(
-            base_url=self.url, headers=given | headers, verify=self.trusting, trust_env=False, timeout=60
+            base_url=self.url,
+            headers=authorization | headers,
+            verify=self.trusting,
+            trust_env=False,
+            timeout=60,
         )
 
     def logs(self) -> str:
@@ -52,23 +56,23 @@ class Proxy:
 
 
 def program(name: str) -> str:
-    """Where it is; Debian has some of them where only root looks."""
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if found is None:
+    """Return the path of a program; Debian has some of them in folders for root."""
+    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if path is None:
         pytest.skip(f"no {name} here")
-    return found
+    return path
 
 
 def make_certificate(folder: Path) -> None:
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
     kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    made = ("-keyout", str(folder / "tidings.key"), "-out", str(folder / "tidings.pem"))
-    words = (program("openssl"), "req", "-x509", "-days", "2", *kind, *subject, *made)
+    output = ("-keyout", str(folder / "tidings.key"), "-out", str(folder / "tidings.pem"))
+    words = (program("openssl"), "req", "-x509", "-days", "2", *kind, *subject, *output)
     subprocess.run(words, check=True, capture_output=True)
 
 
 def replaced(text: str, others: Mapping[str, str]) -> str:
-    """The text with other places, each of which it must name."""
+    """Replace addresses and paths in a text, which must contain all of them."""
     for old, new in others.items():
         assert old in text, f"{old} is not in the configuration any more"
         text = text.replace(old, new)
@@ -85,12 +89,12 @@ def nginx(proxy: Proxy, behind: str) -> list[str]:
         BEHIND: behind,
     }
     (folder / "tidings.conf").write_text(replaced((DEPLOY / "nginx.conf").read_text(), others))
-    kept = "".join(
+    temporary = "".join(
         f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (folder / "nginx.conf").write_text(
         f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log info;\n"
-        f"events {{}}\nhttp {{ access_log {folder}/access.log; {kept} include {folder}/tidings.conf; }}\n"
+        f"events {{}}\nhttp {{ access_log {folder}/access.log; {temporary} include {folder}/tidings.conf; }}\n"
     )
     return [
         program("nginx"),
@@ -120,22 +124,22 @@ PROXIES: dict[str, Callable[[Proxy, str], list[str]]] = {"nginx": nginx, "caddy"
 
 @contextmanager
 def proxied(name: str, folder: Path, behind: str, port: int) -> Iterator[Proxy]:
-    """A proxy at this port, in front of the address, until the end of the `with`."""
+    """Run a proxy at this port in front of the address until the block ends."""
     proxy = Proxy(port, folder)
     make_certificate(folder)
     words = PROXIES[name](proxy, urlsplit(behind).netloc)
-    told = folder / "told.log"
-    with told.open("w") as log:
+    output = folder / "output.log"
+    with output.open("w") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ | {"HOME": str(folder)})
     try:
-        _until_it_listens(process, proxy)
+        _wait_until_listening(process, proxy)
         yield proxy
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
-def _until_it_listens(process: subprocess.Popen[bytes], proxy: Proxy) -> None:
+def _wait_until_listening(process: subprocess.Popen[bytes], proxy: Proxy) -> None:
     while process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", proxy.port), timeout=10).close()

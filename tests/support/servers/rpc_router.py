@@ -1,4 +1,4 @@
-"""XML-RPC and WebSub endpoints with a poller of their own, which polls while they are served."""
+"""XML-RPC and WebSub endpoints with a poller that runs while they are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A site on loopback for tests: real HTTP, answers that a test decides about, and every request written down."""
+"""A site on loopback for tests: real HTTP, responses that a test chooses, and a record of all requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked; names of headers are in lower case."""
+    """A received request; names of headers are in lower case."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What is answered. A body may come in pieces, as long as somebody listens."""
+    """A response. A body may be sent in pieces while the client is connected."""
 
     status: int = 200
     body: bytes | Iterator[bytes] = b""
@@ -36,7 +36,7 @@ Answering = Callable[[Request], Response]
 
 
 class Site:
-    """`site.pages["/rss.xml"] = Response(...)`, or a function that makes one."""
+    """A site with pages: `site.pages["/rss.xml"] = Response(...)`, or a function that returns a response."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -59,7 +59,7 @@ class Site:
         return page if isinstance(page, Response) else page(request)
 
     def wait_for(self, count: int) -> list[Request]:
-        """The requests, when there are that many."""
+        """Wait until there are that many requests, and return them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.requests) >= count, timeout=60)
             return list(self.requests)
@@ -75,8 +75,8 @@ def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
             response = site().answer(Request(self.command, self.path, headers, self.rfile.read(length)))
             self.send_response(response.status)
             whole = isinstance(response.body, bytes)
-            said = {"Content-Length": str(len(response.body))} if whole else {"Connection": "close"}
-            for name, value in {**said, **response.headers}.items():
+            length_header = {"Content-Length": str(len(response.body))} if whole else {"Connection": "close"}
+            for name, value in {**length_header, **response.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self._send([response.body] if isinstance(response.body, bytes) else response.body)
@@ -87,53 +87,51 @@ def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(piece)
                     self.wfile.flush()
             except OSError:
-                self.close_connection = True  # nobody listens any more
+                self.close_connection = True  # the client has disconnected
 
         do_GET = do_POST = _answer
 
         def log_message(self, *words: object) -> None:
-            """Nothing: the requests are written down."""
+            """Log nothing: requests are recorded."""
 
     return Handler
 
 
 class _Server(ThreadingHTTPServer):
-    request_queue_size = (
-        100  # five connections at the same moment are all that a server of Python's takes otherwise
-    )
+    request_queue_size = 100  # by default, a server of Python accepts only five connections at a time
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignore disconnected clients."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def a_site(host: str = "127.0.0.1", tls: SSLContext | None = None) -> Iterator[Site]:
-    """A site that is there until the end of the `with`."""
-    made: list[Site] = []
-    with _Server((host, 0), _handler(lambda: made[0])) as server:
+    """Run a site until the block ends."""
+    sites: list[Site] = []
+    with _Server((host, 0), _handler(lambda: sites[0])) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
-        made.append(Site(server))
+        sites.append(Site(server))
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield made[0]
+            yield sites[0]
         finally:
             server.shutdown()
             thread.join()
 
 
 def rss(*titles: str, ttl: int | None = None, more: str = "", prefix: str = "item") -> bytes:
-    """A feed of items with these titles; the number of an item is its id."""
+    """Write a feed of items with these titles; the number of an item is its id."""
     items = "".join(
         f"<item><title>{title}</title><link>http://example.org/{prefix}/{number}</link>"
         f"<guid>{prefix}-{number}</guid></item>"
         for number, title in enumerate(titles)
     )
-    said = f"<ttl>{ttl}</ttl>" if ttl is not None else ""
+    ttl_element = f"<ttl>{ttl}</ttl>" if ttl is not None else ""
     return (
         '<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>News</title>'
-        f"<link>http://example.org/</link>{said}{more}{items}</channel></rss>"
+        f"<link>http://example.org/</link>{ttl_element}{more}{items}</channel></rss>"
     ).encode()

@@ -1,4 +1,4 @@
-"""A receiver of traces on loopback, which takes webhooks, too."""
+"""A receiver of traces and webhooks on loopback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Receiver:
-    """An OTLP endpoint that remembers what it was sent; anything else that is posted to it, too."""
+    """An OTLP endpoint that records spans and other posted bodies."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -25,14 +25,14 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 if self.path != "/v1/traces":
                     outer.posted.append(json.loads(body))
-                    self._taken()
+                    self._reply()
                     return
                 outer.headers.append(self.headers.get("x-key"))
                 for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                     outer.spans += [span for scope in resource.scope_spans for span in scope.spans]
-                self._taken()
+                self._reply()
 
-            def _taken(self) -> None:
+            def _reply(self) -> None:
                 self.send_response(200)
                 self.end_headers()
 
@@ -44,7 +44,7 @@ class Receiver:
         self._thread.start()
 
     def in_trace(self, id: str) -> set[str]:
-        """The names of the spans of a trace."""
+        """Return the names of the spans of a trace."""
         return {span.name for span in self.spans if span.trace_id.hex() == id}
 
     def close(self) -> None:

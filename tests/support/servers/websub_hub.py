@@ -1,4 +1,4 @@
-"""A small WebSub hub on a local site: it verifies who subscribes, and pushes with a signature."""
+"""A small WebSub hub on a local site, which verifies subscribers and signs pushed content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers.site import Request, Response, Site
 
 @dataclass
 class Hub:
-    """Verifies during the request, as some hubs do, and remembers the callback, the secret and what was answered."""
+    """A hub that verifies during the request, as some hubs do, and records callback, secret and response."""
 
     lease: int = 864_000
     status: int = 202
@@ -38,7 +38,7 @@ class Hub:
         return answer.status_code, answer.text
 
     def push(self, body: bytes, method: str = "sha256", secret: str | None = None) -> int:
-        """Push to the last who subscribed; with another secret, as somebody else would."""
+        """Push to the last subscriber; another secret simulates a forged push."""
         last = self.subscriptions[-1]
         key = (secret if secret is not None else last["hub.secret"]).encode()
         signed = {"X-Hub-Signature": f"{method}={hmac.new(key, body, method).hexdigest()}"}

@@ -1,4 +1,4 @@
-"""Metadata to look around in: classes below each other, references of both kinds, and some that lead nowhere."""
+"""Metadata for browsing: subclasses, references of both kinds, and dangling references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's example: cycle providers, and what is known of the computers they run on."""
+"""The example of the paper: cycle providers, and information about their servers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FIGURE_1 = (
 
 
 def rule(text: str, **types: str) -> Rule:
-    """A rule that was checked."""
-    found = parse_rule(text)
-    check_rule(found, SCHEMA, types, text)
-    return found
+    """Parse and check a rule."""
+    parsed = parse_rule(text)
+    check_rule(parsed, SCHEMA, types, text)
+    return parsed

@@ -1,4 +1,4 @@
-"""What other processes do to a provider while a test looks at it."""
+"""Concurrent changes of a provider by other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE = 100
 
 
 def registers(url: str, name: str, start: Barrier, times: int) -> None:
-    """Register documents, put others into the log, and apply what stands there, whoever put it there."""
+    """Register documents, append others to the log, and apply all entries of the log."""
     with open_store(url) as store:
         provider = Provider(store, batch=3)
         start.wait()
@@ -26,7 +26,7 @@ def registers(url: str, name: str, start: Barrier, times: int) -> None:
 
 
 def registers_until_killed(url: str, progress: Connection) -> None:
-    """Register many documents at a time, and tell after each time."""
+    """Register many documents at a time, and report the position after each batch."""
     with open_store(url) as store:
         provider = Provider(store)
         for number in count(len(provider.documents()) // SIZE):

@@ -1,4 +1,4 @@
-"""Stores in which somebody was told something, without a stream."""
+"""Stores with notifications that were added without a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BECAUSE = (Reason("price < 200", 180, "/price"),)
 
 
 class Clock:
-    """A clock that goes on when a test says so."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Told:
-    """A store with a subscriber, cy, whose subscription is s-1, and what cy is told."""
+    """A store with the subscription s-1 of cy, and functions that notify cy."""
 
     def __init__(self, folder: Path, public: str = PUBLIC) -> None:
         self.clock = Clock()
@@ -54,12 +54,12 @@ class Told:
         return found
 
     def tell(self, *found: MatchRow) -> None:
-        """Tell what was found, in a batch."""
+        """Commit matches as a batch."""
         self.store.notifications.commit_batch("test", self.batches, found)
         self.batches += 1
 
     def tell_events(self, first: int, last: int) -> list[str]:
-        """Tell cy of events with these numbers: the titles of their entries, newest first."""
+        """Notify cy of events with these numbers, and return the titles of their entries, newest first."""
         numbers = range(first, last + 1)
         self.publish(*({"title": f"event {n}", "price": n} for n in numbers), ids=[f"p-{n}" for n in numbers])
         self.tell(*(MatchRow(f"p-{n}", "s-1", "cy", BECAUSE) for n in numbers))

@@ -1,7 +1,7 @@
-"""New stores without the wait: tables that the migrations made once are copied or used again, not made for every test.
+"""New stores without migrations: tables that the migrations created once are copied or reused.
 
-A store of its own is what most tests begin with, and to make its fifty tables and hundred indexes is more work than
-most tests are. What stores must not share, their name as a provider, is a new one in each.
+Most tests start with a new store, and creating its fifty tables and hundred indexes takes longer than most tests. Each
+copy has its own name as a provider, which stores must not share.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tidings.store.store import open_store
 
 @contextlib.contextmanager
 def migrated_anew() -> Iterator[None]:
-    """Within it new stores are made as ever, for tests that look at how."""
-    before, store.open_database = store.open_database, open_database
+    """Create new stores by migrations within the block, for tests of creating stores."""
+    original, store.open_database = store.open_database, open_database
     try:
         yield
     finally:
-        store.open_database = before
+        store.open_database = original
 
 
 def open_ready(url: str) -> Database:
-    """What `open_database` gives, with tables in it if there was nothing at this address."""
+    """Open a database as `open_database` does, and create the tables of a new store by copying."""
     with contextlib.suppress(ArgumentError):
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
@@ -50,25 +50,25 @@ def open_ready(url: str) -> Database:
 
 
 def place(path: Path) -> None:
-    """A store in this file, unless there is one. It is there whole at once, whoever else may be opening it."""
+    """Create a store in this file unless it exists. The file appears complete, also for concurrent openers."""
     if path.exists() or not path.parent.is_dir():
         return
     content, name = template()
-    beside = private_file(path.with_name(f"{path.name}.{names.new_id('t')}"))
+    temporary = private_file(path.with_name(f"{path.name}.{names.new_id('t')}"))
     try:
-        beside.write_bytes(content.replace(name.encode(), _new_name().encode()))
+        temporary.write_bytes(content.replace(name.encode(), _new_name().encode()))
         with contextlib.suppress(FileExistsError):
-            os.link(beside, path)
+            os.link(temporary, path)
     finally:
-        beside.unlink()
+        temporary.unlink()
 
 
 @cache
 def template() -> tuple[bytes, str]:
-    """What a new store's file holds, and the store's name in it."""
+    """Return the content of the file of a new store, and the name of the store in it."""
     with TemporaryDirectory() as folder, migrated_anew():
         path = Path(folder) / "store.db"
-        with open_store(sqlite_url(path)) as made, made.database.read() as connection:
+        with open_store(sqlite_url(path)) as created, created.database.read() as connection:
             name: str = connection.execute(select(metadata_identity.c.id)).scalar_one()
         return path.read_bytes(), name
 
@@ -79,7 +79,7 @@ def _new_name() -> str:
 
 TEMPLATE = "ready_template"
 LARGE = 200_000
-"""Bytes; rows that are deleted stay in a table's file, and who looks for others has to pass them."""
+"""Bytes: deleted rows stay in the file of a table and slow down scans."""
 
 FUNCTIONS = f"""
 CREATE FUNCTION public.shape_of(place text) RETURNS text LANGUAGE sql AS $$
@@ -92,7 +92,7 @@ CREATE FUNCTION public.is_small(place text) RETURNS bool LANGUAGE sql AS $$
   SELECT max(pg_relation_size(oid)) <= {LARGE} FROM pg_class WHERE relnamespace = place::regnamespace
 $$;
 CREATE FUNCTION public.begin_again(place text) RETURNS void LANGUAGE plpgsql
-SET session_replication_role = replica -- whatever refers to whatever
+SET session_replication_role = replica -- ignore foreign keys
 AS $$
 DECLARE each record;
 BEGIN
@@ -111,17 +111,17 @@ END $$;
 
 
 class Places:
-    """Schemas of a server: after a test one that is still as the migrations made it, but for its rows, becomes the
-    next one that a test wants a new store in.
+    """Schemas of a server: a schema whose tables are still as the migrations created them is reused by a later test for
+    a new store.
     """
 
     of: ClassVar[dict[str, Places]] = {}
-    """Of which server an address is that somebody has."""
+    """The server of each address in use."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._numbers = server, iter(range(1, 1_000_000))
         self._connection = psycopg.connect(server.url(), autocommit=True)
-        self._left: list[str] = []
+        self._released: list[str] = []
         self._connection.execute(f"CREATE SCHEMA {TEMPLATE}")
         with migrated_anew(), open_store(self._address(TEMPLATE)):
             self._connection.execute(FUNCTIONS)
@@ -130,7 +130,7 @@ class Places:
         self._connection.close()
 
     def empty(self) -> str:
-        """The address of a new place without tables."""
+        """Create a schema without tables and return its address."""
         name = f"place_{next(self._numbers)}"
         self._connection.execute(f"CREATE SCHEMA {name}")
         address = self._address(name)
@@ -138,29 +138,31 @@ class Places:
         return address
 
     def fill(self, address: str) -> None:
-        """If nothing is there, a store that is new."""
+        """Create a new store in an empty schema."""
         name = self._name(address)
-        if not self._left or self._one("SELECT 1 FROM pg_class WHERE relnamespace = %s::regnamespace", name):
+        if not self._released or self._one(
+            "SELECT 1 FROM pg_class WHERE relnamespace = %s::regnamespace", name
+        ):
             return
-        left = self._left.pop()
+        released = self._released.pop()
         with self._connection.transaction():
             self._connection.execute(f"DROP SCHEMA {name}")
-            self._connection.execute(f"ALTER SCHEMA {left} RENAME TO {name}")
+            self._connection.execute(f"ALTER SCHEMA {released} RENAME TO {name}")
             self._connection.execute("SELECT begin_again(%s)", [name])
             self._connection.execute(f"UPDATE {name}.{metadata_identity.name} SET id = %s", [_new_name()])
 
     def take_back(self) -> None:
-        """What nobody is connected to any more."""
+        """Release the schemas without connections for reuse."""
         for address in [each for each, places in Places.of.items() if places is self]:
             name = self._name(address)
             if self._one("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", name):
                 continue
             del Places.of[address]
             if self._one("SELECT 1 WHERE shape_of(%s) = shape_of(%s) AND is_small(%s)", name, TEMPLATE, name):
-                self._left.append(name)
+                self._released.append(name)
 
     def _address(self, name: str) -> str:
-        """Its connections are of its name, so that one sees whether there are any."""
+        """Return the address of a schema; the name of its connections shows whether it is in use."""
         options = f"-csearch_path%3D{name}%20-capplication_name%3D{name}"
         return f"{self._server.url()}?options={options}"
 

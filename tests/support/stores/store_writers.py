@@ -1,4 +1,4 @@
-"""What other processes do to a store while a test looks at it."""
+"""Concurrent changes of a store by other processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def opens(url: str, name: str, start: Barrier) -> None:
 
 
 def publishes(url: str, name: str, start: Barrier, appends: int) -> None:
-    """Append publications, a few at a time; every third time also one that everybody else appends."""
+    """Append publications, a few at a time; every third time also one that all writers append."""
     choose = random.Random(name)
     with open_store(url) as store:
         start.wait()
@@ -47,7 +47,7 @@ def subscribes(url: str, name: str, start: Barrier, times: int) -> None:
 
 
 def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
-    """Commit batches of which others commit a part too, for subscribers in no particular order."""
+    """Commit batches that overlap with those of other writers, for subscribers in random order."""
     choose = random.Random(stream)
     with open_store(url) as store:
         start.wait()
@@ -59,7 +59,7 @@ def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
 
 
 class FastClock:
-    """A clock for which every look takes some seconds."""
+    """A clock that advances by some seconds with each call."""
 
     def __init__(self) -> None:
         self._moment = datetime(2026, 5, 1, tzinfo=UTC)
@@ -70,19 +70,19 @@ class FastClock:
 
 
 def gathered(stream: str, batches: int) -> list[list[int]]:
-    """Whom the batches of a stream are about."""
+    """Return the subscribers of the batches of a stream."""
     choose = random.Random(stream)
     return [choose.sample(range(20), 12) for _ in range(batches)]
 
 
 def gathers(url: str, stream: str, start: Barrier, batches: int) -> None:
-    """Commit batches for subscriptions with delays, others commit a part of them too, and hand over in between."""
+    """Commit overlapping batches for subscriptions with delays, and hand notifications over in between."""
     with open_store(url, FastClock()) as store:
         start.wait()
         for batch, people in enumerate(gathered(stream, batches)):
             publications = (f"{stream}-{batch}", f"shared-{batch}")
-            found = [MatchRow(p, f"s-{who}", f"user-{who}") for p in publications for who in people]
-            store.notifications.commit_batch(stream, batch, found)
+            matches = [MatchRow(p, f"s-{who}", f"user-{who}") for p in publications for who in people]
+            store.notifications.commit_batch(stream, batch, matches)
             store.notifications.hand_over(f"user-{people[0]}" if batch % 2 else None)
 
 
@@ -91,11 +91,11 @@ PEOPLE = 20
 
 
 def writes_until_killed(url: str, progress: Connection, first: int) -> None:
-    """Append and commit large batches, one after the other, and tell after each."""
+    """Append and commit large batches one after the other, and report each."""
     with open_store(url) as store:
         for batch in count(first):
             ids = [f"p-{batch}-{i}" for i in range(BATCH)]
             store.journal.append(Publication(id, "application/json", b"{}") for id in ids)
-            found = [MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
-            store.notifications.commit_batch("main", batch, found)
+            matches = [MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
+            store.notifications.commit_batch("main", batch, matches)
             progress.send(batch)

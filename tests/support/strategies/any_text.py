@@ -1,4 +1,4 @@
-"""What every language promises of any text at all."""
+"""Properties of all parsers for arbitrary text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidings.errors import SubscriptionError
 
 
 def check_words(parse: Callable[[str], object], text: str) -> None:
-    """There is a tree, or a problem with a place inside the text, and nothing else."""
+    """Check that parsing gives a tree, or a problem with a place inside the text."""
     try:
         parse(text)
     except SubscriptionError as problem:
@@ -18,7 +18,7 @@ def check_words(parse: Callable[[str], object], text: str) -> None:
 
 
 def check_text(parse: Callable[[str], object], text: str) -> None:
-    """There is a tree, or a problem that says what is wrong."""
+    """Check that parsing gives a tree, or a problem with a message."""
     try:
         parse(text)
     except SubscriptionError as problem:

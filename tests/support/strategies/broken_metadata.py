@@ -1,4 +1,4 @@
-"""Graphs of metadata with an edge more or less than they should have."""
+"""Graphs of metadata with an edge too many or too few."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MORE = [*NODES, iri("http://other.org/x")]
 
 
 def document_edges(schema: Schema) -> st.SearchStrategy[Edge]:
-    """Mostly what the schema knows."""
+    """Edges with mostly classes and properties of the schema."""
     classes = [iri(each.iri) for each in schema.classes.values()]
     properties = [iri(each.iri) for found in schema.properties.values() for each in found]
     anything: list[Term] = [*MORE, *LITERALS, *classes, iri("http://other.org/Class")]
@@ -29,7 +29,7 @@ def document_edges(schema: Schema) -> st.SearchStrategy[Edge]:
 
 @st.composite
 def broken(draw: st.DrawFn, graph: rdflib.Graph, more: st.SearchStrategy[Edge]) -> Graph:
-    """What another graph says, with one edge more or less; sometimes with both, sometimes as it was."""
+    """A graph with one edge more or less, with both, or unchanged."""
     edges = list(decode(graph.serialize(format="nt", encoding="utf-8"), "application/n-triples").edges)
     for edge in draw(st.lists(some(edges), max_size=1)) if edges else []:
         edges.remove(edge)

@@ -1,4 +1,4 @@
-"""Documents and XPaths at random: few names, so that much repeats and nests; few values, so that something matches."""
+"""Random documents and XPaths with few names, which repeat and nest, and few values, so that some match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = (5.0, 7.5, -1.0, 0.0, 6.0)
 
 
 def element(name: str, *children: Node, text: str = "", **attributes: str) -> Node:
-    """An element with attributes, a text and then children."""
+    """Create an element with attributes, a text and then children."""
     node = Node(NodeKind.ELEMENT, name, "")
     for key, value in attributes.items():
         _put(node, Node(NodeKind.ATTRIBUTE, key, value))
@@ -69,7 +69,7 @@ def paths(draw: st.DrawFn, depth: int, top: bool) -> Path:
 
 
 @st.composite
-def founds(draw: st.DrawFn, depth: int, top: bool) -> PathTest:
+def path_tests(draw: st.DrawFn, depth: int, top: bool) -> PathTest:
     path = draw(paths(depth=depth, top=top))
     operator = draw(st.sampled_from((None, *ValueOperator)))
     ordered = operator in (
@@ -96,4 +96,4 @@ def expressions(draw: st.DrawFn, depth: int = 2, top: bool = True) -> Expression
     if sort in (1, 2):
         parts = tuple(draw(st.lists(expressions(depth=depth - 1, top=top), min_size=2, max_size=3)))
         return And(parts) if sort == 1 else Either(parts)
-    return draw(founds(depth=depth, top=top))
+    return draw(path_tests(depth=depth, top=top))

@@ -1,4 +1,4 @@
-"""How much of what the profile asks for a property test gets: `make fuzz` multiplies all of them."""
+"""Shares of the profile's number of examples for slow property tests."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from hypothesis import settings
 
 
 def share(of: int, **more: Any) -> settings:
-    """One in so many of the profile's examples, for tests of which each example takes long."""
+    """Return settings with one in `of` of the profile's examples, for tests with slow examples."""
     return settings(max_examples=max(2, settings.default.max_examples // of), **more)

@@ -1,8 +1,8 @@
 """Generated events, predicates, texts and subscriptions, shared by the tests of the language, the index and Spark.
 
-The vocabularies are small on purpose: paths and values meet often, so that about as many pairs match as miss. They
-hold what is easy to get wrong: several values, none, values of several kinds at one path, integers that doubles
-cannot tell apart, strings that name instants, quotes, other scripts, prefixes of each other.
+The vocabularies are small on purpose, so that about half of the pairs match. They contain difficult cases: several
+values, no values, values of several kinds at one path, integers that are equal as doubles, strings that are instants,
+quotes, other scripts, prefixes of each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BETWEEN_MICROSECONDS = (
     "2004-05-31t14:30:00.0000000+02:00",
     "2004-12-31T23:59:60z",
 )
-"""What events may have and subscriptions may not: near instants that are, and that a microsecond cannot hold."""
+"""Instants between microseconds, which events may have and subscriptions may not."""
 PATTERNS = ("", "x", "y", "xy", "z", "'", "ü", "本", "2004", "x" * 10)
 
 numbers = st.sampled_from(NUMBERS) | st.integers(-3, 12)
@@ -46,11 +46,11 @@ paths = st.sampled_from(PATHS)
 
 @st.composite
 def instants(draw: st.DrawFn) -> Instant:
-    """Instants as the parser writes them: without the space some people put before the time."""
+    """Instants as the parser normalises them: with T instead of a space before the time."""
     text = draw(st.sampled_from(MOMENTS))
-    found = parse_instant(text)
-    assert found is not None
-    return replace(found, text=text.replace(" ", "T"))
+    instant = parse_instant(text)
+    assert instant is not None
+    return replace(instant, text=text.replace(" ", "T"))
 
 
 def events(
@@ -68,7 +68,7 @@ def _literals(kinds: frozenset[Kind]) -> st.SearchStrategy:
 
 @st.composite
 def comparisons(draw: st.DrawFn, paths: st.SearchStrategy[str] = paths) -> Comparison:
-    """One predicate that can be compiled without a schema."""
+    """A predicate that compiles without a schema."""
     operator = draw(st.sampled_from([each for each in OPERATORS if each.spelling != "is a"]))
     path = draw(paths)
     if operator is EXISTS:
@@ -88,7 +88,7 @@ def comparisons(draw: st.DrawFn, paths: st.SearchStrategy[str] = paths) -> Compa
 def trees(
     leaves: st.SearchStrategy[Comparison] | None = None, max_leaves: int = 6
 ) -> st.SearchStrategy[Tree]:
-    """Trees as the parser would give them: no `and` right inside an `and`, no `or` right inside an `or`."""
+    """Trees as the parser returns them: no `and` directly inside an `and`, no `or` directly inside an `or`."""
 
     def grow(parts: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         several = st.lists(parts, min_size=2, max_size=3).map(tuple)
@@ -98,7 +98,7 @@ def trees(
 
 
 def conjunctions(max_size: int = 5) -> st.SearchStrategy[Tree]:
-    """What most subscriptions are: a few predicates joined by `and`, now and then a negated one."""
+    """Typical subscriptions: a few predicates joined by `and`, some of them negated."""
     part = comparisons() | comparisons() | comparisons().map(Not)
     return st.lists(part, min_size=1, max_size=max_size).map(lambda parts: both(tuple(parts)))
 
@@ -109,7 +109,7 @@ def texts() -> st.SearchStrategy[str]:
 
 
 def untidy(text: str, seed: int) -> str:
-    """The same text as people write it: other spaces and capitals where they mean nothing."""
+    """Change spaces and capitals of a text where they have no meaning."""
     spaces = (" ", "  ", "\n", "\t ")[seed % 4]
     for word in (" and ", " or "):
         shown = word.upper() if seed % 2 else word
@@ -118,12 +118,14 @@ def untidy(text: str, seed: int) -> str:
 
 
 def subscriptions(max_size: int = 12) -> st.SearchStrategy[list[Subscription]]:
-    """Subscriptions with ids of their own; many texts, few of them alike."""
+    """Subscriptions with unique ids and mostly different texts."""
     return st.lists(texts(), max_size=max_size).map(_numbered)
 
 
-def _numbered(found: list[str]) -> list[Subscription]:
-    return [Subscription(f"s-{i}", f"someone-{i % 3}", "predicates", text) for i, text in enumerate(found)]
+def _numbered(predicates: list[str]) -> list[Subscription]:
+    return [
+        Subscription(f"s-{i}", f"someone-{i % 3}", "predicates", text) for i, text in enumerate(predicates)
+    ]
 
 
 CATEGORIES = Domain(
@@ -191,7 +193,7 @@ def schema_events() -> st.SearchStrategy[dict[str, list]]:
 
 @st.composite
 def schema_comparisons(draw: st.DrawFn) -> Comparison:
-    """Predicates over `SCHEMA`'s attributes; some of them it refuses, for order or for kind."""
+    """Predicates over the attributes of `SCHEMA`, which rejects some of them."""
     name = draw(st.sampled_from(sorted(_OF_DOMAIN)))
     operator = draw(st.sampled_from(OPERATORS))
     size = {Takes.NOTHING: 0, Takes.ONE: 1, Takes.PAIR: 2}.get(operator.takes, draw(st.integers(1, 3)))
@@ -202,7 +204,7 @@ def schema_comparisons(draw: st.DrawFn) -> Comparison:
 
 
 def schema_texts() -> st.SearchStrategy[str]:
-    """Texts about `SCHEMA`; it refuses some of them."""
+    """Texts about `SCHEMA`, which rejects some of them."""
     parts = st.lists(schema_comparisons() | schema_comparisons().map(Not), min_size=1, max_size=3)
     return (parts.map(lambda found: both(tuple(found))) | trees(schema_comparisons(), 4)).map(show_tree)
 

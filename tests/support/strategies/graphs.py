@@ -1,8 +1,7 @@
-"""Generated graphs, patterns and taxonomies, and the two ways to write a pattern.
+"""Generated graphs, patterns and taxonomies, and the two notations of patterns.
 
-Few nodes, properties and values, so that patterns are met by chance; most edges of a pattern are made from those of a
-graph by putting variables for some of their ends. Literals are in the form that pyoxigraph keeps: `5.0` comes back as
-`5`.
+There are few nodes, properties and values, so that patterns match by chance; most edges of a pattern are edges of a
+graph with variables for some ends. Literals are in the form of pyoxigraph, which returns `5.0` as `5`.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ OF_CLASSES = [
 
 @st.composite
 def taxonomies(draw: st.DrawFn) -> Taxonomy:
-    """Classes below those before them, so that there is no circle; instances; properties that imply others."""
+    """Classes below earlier ones, so that there is no cycle; instances; properties that imply others."""
     stated = []
     for below, above in draw(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=9)):
         if below > above:
@@ -101,20 +100,20 @@ def taxonomies(draw: st.DrawFn) -> Taxonomy:
 
 @st.composite
 def patterns(draw: st.DrawFn, graph: Graph, of_classes: bool = False) -> Pattern:
-    """A pattern of which each edge is one of the graph with variables put in, or any edge at all."""
+    """A pattern whose edges are edges of the graph with variables, or random edges."""
     chance = random.Random(draw(st.integers(0, 2**32)))
     names: dict[Term, str] = {}
-    found = tuple(_edge(chance, graph, names) for _ in range(draw(st.integers(1, 4))))
-    named = selected(Pattern((), found))
+    edges = tuple(_edge(chance, graph, names) for _ in range(draw(st.integers(1, 4))))
+    named = selected(Pattern((), edges))
     meant = {name: term for term, name in names.items()}
-    asked = tuple(
+    constraints = tuple(
         _constraint(chance, name := chance.choice(named), of_classes, meant.get(name))
         for _ in range(draw(st.integers(int(of_classes), 2)) if named else 0)
     )
     select = (
         tuple(chance.sample(named, chance.randint(1, len(named)))) if named and chance.random() < 0.5 else ()
     )
-    return Pattern(select, found, asked)
+    return Pattern(select, edges, constraints)
 
 
 def _edge(chance: random.Random, graph: Graph, names: dict[Term, str]) -> PatternEdge:
@@ -127,7 +126,7 @@ def _edge(chance: random.Random, graph: Graph, names: dict[Term, str]) -> Patter
 
 
 def _open(chance: random.Random, term: Term, names: dict[Term, str], how_often: float) -> Term | Variable:
-    """The term, or a variable: mostly one for each term, so that edges meet in them."""
+    """Return the term or a variable, mostly the same for a term, so that edges share variables."""
     if term.kind is not TermKind.BLANK and chance.random() > how_often:
         return term
     if term not in names or chance.random() < 0.2:
@@ -137,7 +136,7 @@ def _open(chance: random.Random, term: Term, names: dict[Term, str], how_often: 
 
 
 def _constraint(chance: random.Random, name: str, of_classes: bool, meant: Term | None) -> Constraint:
-    """Something that is asked of a variable; now and then of what it was put in the place of, so that many hold."""
+    """Return a constraint on a variable, sometimes on the term that it replaced, so that many hold."""
     if meant is not None and meant.kind is TermKind.IRI and chance.random() < (0.15 if of_classes else 0.4):
         return Constraint(name, chance.choice([ConstraintKind.IS, ConstraintKind.IN]), (meant,))
     if of_classes and chance.random() < 0.8:
@@ -160,7 +159,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 def sparql(pattern: Pattern, conditions: Sequence[str] | None = None, graph_edges: Sequence[str] = ()) -> str:
-    """A pattern as plain SPARQL; `conditions` and `graph_edges`, if given, stand for its constraints and edges."""
+    """Write a pattern as plain SPARQL; `conditions` and `graph_edges` replace its constraints and edges."""
     triples = list(graph_edges) or [
         f"{end(e.subject)} {end(e.property)} {end(e.object)} ." for e in pattern.edges
     ]
@@ -179,7 +178,7 @@ def condition(constraint: Constraint) -> str:
 
 
 def end(place: Term | Variable) -> str:
-    """An end of an edge as every spelling has it; dates in quotes."""
+    """Write an end of an edge as in all notations, with dates in quotes."""
     if isinstance(place, Variable):
         return place.name if place.name.startswith(BLANK) else f"?{place.name}"
     if place.kind is TermKind.LITERAL and place.datatype != STRING and not place.language:
@@ -188,7 +187,7 @@ def end(place: Term | Variable) -> str:
 
 
 class Writer:
-    """Writes a pattern in one of the many ways there are to write it in GQL."""
+    """A writer of patterns in one of the equivalent forms of GQL."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

@@ -1,15 +1,15 @@
 """Generated schemas, resources, documents and histories of metadata, and how rdflib writes them.
 
     schemas()                   a Schema: up to four classes, some below others, with properties of all kinds
-    resources(schema, uri)      what a document says: a tuple of resources that the schema allows
+    resources(schema, uri)      the resources of a document, which the schema allows
     documents(schema)           such a document with its URI, as `Registered`
-    histories(schema)           a list of `Registered` and `Deleted`: documents come, change a little, and go
-    state(history)              all resources that are there in the end, by URI
+    histories(schema)           a list of `Registered` and `Deleted`: documents are added, changed and deleted
+    state(history)              all resources after a history, by URI
 
     schema_graph(schema), document_graph(resources, schema)      as graphs of rdflib
 
-Few documents, few resources in each, few values: rules and references meet something by chance. References lead to
-resources of the right class, to resources of other documents of whatever class, and to nothing.
+There are few documents, resources and values, so that rules and references match by chance. References lead to
+resources of the right class, to resources of other documents of any class, and to missing resources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FRAGMENTS = ("host", "info", "r3")
 NUMBERS = (0, 1, 2, 64, 92, -3, 2.5, 2**53 + 1)
 STRINGS = ("", "a", "ab", "b", "it's", "92", "uni-passau.de", "pirates.uni-passau.de", "日本", "<&> ")
 MOMENTS = ("2004-05-31T00:00:00.000000Z", "2004-05-31T12:30:00.500000Z", "2005-01-01T00:00:00.000000Z")
-"""As they are kept: in UTC and all of one length, so that their order is that of time."""
+"""In the stored form: in UTC and of equal length, so that they sort by time."""
 
 VALUES: Mapping[Kind, st.SearchStrategy[Any]] = {
     Kind.NUMBER: st.sampled_from(NUMBERS),
@@ -70,7 +70,7 @@ Step = Registered | Deleted
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    """Classes below classes drawn before them; properties that are texts, numbers ..., or lead to classes.
+    """Classes below earlier classes; properties with texts, numbers and so on, or references to classes.
 
     Some local names come from two namespaces: their short names have a prefix.
     """
@@ -98,7 +98,7 @@ def _named(draw: st.DrawFn, locals_: Sequence[str], most: int) -> list[tuple[str
 
 @st.composite
 def _property(draw: st.DrawFn, name: str, iri: str, schema: Schema) -> tuple[Property, ...]:
-    """One for each class it is of; none of these is below another."""
+    """A property for each of its classes, none of which is below another."""
     names = sorted(schema.classes)
     drawn = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     of = [cls for cls in drawn if not (schema.at_or_above(cls) - {cls}) & set(drawn)]
@@ -113,7 +113,7 @@ def _property(draw: st.DrawFn, name: str, iri: str, schema: Schema) -> tuple[Pro
 
 @st.composite
 def resources(draw: st.DrawFn, schema: Schema, uri: str = DOCUMENTS[0]) -> tuple[Resource, ...]:
-    """A document's resources: each class is one of the schema, and values and references are as it says."""
+    """The resources of a document, whose classes, values and references conform to the schema."""
     fragments = draw(st.lists(st.sampled_from(FRAGMENTS), max_size=len(FRAGMENTS), unique=True))
     made = [draw(_resource(schema, f"{uri}#{fragment}")) for fragment in fragments]
     return _fitting(made, schema)
@@ -127,13 +127,13 @@ def _resource(draw: st.DrawFn, schema: Schema, uri: str) -> Resource:
 
 
 def properties_of(schema: Schema, cls: str) -> list[Property]:
-    """The properties that instances of a class may have, in the order of the schema."""
+    """Return the properties that instances of a class may have, in the order of the schema."""
     found = (schema.property_of(cls, name) for name in schema.properties)
     return [each for each in found if each is not None]
 
 
 def _values(property: Property) -> st.SearchStrategy[tuple[Value, ...]]:
-    """No value, one, or several where there may be several; in order."""
+    """No value, one value, or several if the property allows it, sorted."""
     target = st.sampled_from([f"{uri}#{name}" for uri in DOCUMENTS for name in (*FRAGMENTS, "nowhere")])
     one = VALUES[property.kind] if property.kind is not None else target.map(Ref)
     some = st.lists(one, max_size=3 if property.several else 1, unique=True)
@@ -141,7 +141,7 @@ def _values(property: Property) -> st.SearchStrategy[tuple[Value, ...]]:
 
 
 def _fitting(made: Iterable[Resource], schema: Schema) -> tuple[Resource, ...]:
-    """Without references inside the document that lead to a wrong class: those are refused."""
+    """Remove references inside the document to resources of a wrong class, which would be rejected."""
     there = {each.uri: each.cls for each in made}
 
     def fits(cls: str, name: str, value: Value) -> bool:
@@ -169,7 +169,7 @@ def documents(schema: Schema) -> st.SearchStrategy[Registered]:
 
 @st.composite
 def histories(draw: st.DrawFn, schema: Schema, most: int = 8) -> list[Step]:
-    """Steps that make sense one after the other: what is deleted was there; most updates change little."""
+    """Consistent steps: only existing documents are deleted, and most updates are small."""
     there: dict[str, tuple[Resource, ...]] = {}
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, most))):
@@ -192,14 +192,14 @@ def _step(draw: st.DrawFn, schema: Schema, there: Mapping[str, tuple[Resource, .
         return Deleted(uri)
     if way == "anew":
         return Registered(uri, draw(resources(schema, uri)))
-    return Registered(uri, draw(_a_little_different(schema, uri, there[uri])))
+    return Registered(uri, draw(_slightly_changed(schema, uri, there[uri])))
 
 
 @st.composite
-def _a_little_different(
+def _slightly_changed(
     draw: st.DrawFn, schema: Schema, uri: str, before: tuple[Resource, ...]
 ) -> tuple[Resource, ...]:
-    """One resource comes, goes, or has other values of one property."""
+    """A document with one resource added, removed, or changed in one property."""
     made = {each.uri: each for each in before}
     chosen = f"{uri}#{draw(st.sampled_from(FRAGMENTS))}"
     old = made.get(chosen)
@@ -217,7 +217,7 @@ def _a_little_different(
 
 
 def state(history: Iterable[Step]) -> dict[str, Resource]:
-    """All resources that are there after the steps."""
+    """Return all resources after the steps."""
     there: dict[str, tuple[Resource, ...]] = {}
     for step in history:
         there[step.uri] = step.resources if isinstance(step, Registered) else ()
@@ -225,7 +225,7 @@ def state(history: Iterable[Step]) -> dict[str, Resource]:
 
 
 def schema_graph(schema: Schema) -> rdflib.Graph:
-    """The schema as RDF Schema, with Tidings' own properties."""
+    """Write the schema as RDF Schema, with the properties of Tidings."""
     made = rdflib.Graph()
     iris = {name: rdflib.URIRef(cls.iri) for name, cls in schema.classes.items()}
     for name, cls in schema.classes.items():
@@ -247,7 +247,7 @@ def schema_graph(schema: Schema) -> rdflib.Graph:
 
 
 def document_graph(resources: Iterable[Resource], schema: Schema, typed: bool = True) -> rdflib.Graph:
-    """The resources as RDF; untyped, all values are plain texts, as in figure 1 of paper 001."""
+    """Write the resources as RDF; if untyped, all values are plain texts, as in figure 1 of paper 001."""
     made = rdflib.Graph()
     for each in resources:
         subject = rdflib.URIRef(each.uri)

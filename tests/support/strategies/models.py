@@ -1,4 +1,4 @@
-"""Models that make sense, at random, and small writers of them: PlantUML and XMI."""
+"""Generated valid models, and small writers of PlantUML and XMI."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LETTERS = "abcdefgxyzäß"
 
 @dataclass
 class _Made:
-    """A model while it is made: what later pieces may refer to."""
+    """A model under construction, to which later parts may refer."""
 
     classes: list[ModelClass]
 
@@ -39,9 +39,9 @@ class _Made:
 
 @st.composite
 def models(draw: st.DrawFn) -> Model:
-    """Up to five classes below each other, up to five associations, marks where they make sense.
+    """Up to five classes in a hierarchy, up to five associations, and valid marks.
 
-    Names are numbered, since a table by convention is the name in small letters.
+    Names are numbered, because the conventional table name is the name in lower case.
     """
     made = _Made([])
     for number in range(draw(st.integers(1, 5))):
@@ -70,10 +70,10 @@ def _classes(draw: st.DrawFn, made: _Made, number: int) -> ModelClass:
 def _associations(draw: st.DrawFn, model: Model, number: int) -> Association:
     source, target = draw(st.sampled_from(list(model.classes))), draw(st.sampled_from(list(model.classes)))
     ends = {End.SOURCE: source, End.TARGET: target}
-    told = [end for end in End if model.is_subscriber(ends[end])]
+    subscriber_ends = [end for end in End if model.is_subscriber(ends[end])]
     implicit = propagates = None
-    if told and draw(st.booleans()):
-        end = draw(st.sampled_from(told))
+    if subscriber_ends and draw(st.booleans()):
+        end = draw(st.sampled_from(subscriber_ends))
         implicit = ImplicitMark(end, draw(_limits(model, ends[end.other])))
     if draw(st.booleans()):
         end = draw(st.sampled_from(End))
@@ -84,7 +84,7 @@ def _associations(draw: st.DrawFn, model: Model, number: int) -> Association:
 
 @st.composite
 def _limits(draw: st.DrawFn, model: Model, near: str) -> MarkLimits:
-    """Mostly to attributes: in a history, few updates are of an object that something leads on from."""
+    """Limits mostly on attributes: in a history, few updates are of objects from which changes propagate."""
     kinds = draw(st.none() | st.frozensets(st.sampled_from(ChangeKind), min_size=1))
     names = [each.name for each in model.attributes_of(near)]
     if not names or draw(st.sampled_from([False, False, True])):
@@ -94,26 +94,26 @@ def _limits(draw: st.DrawFn, model: Model, near: str) -> MarkLimits:
 
 
 def tags(mark: ImplicitMark | PropagatesMark) -> dict[str, str]:
-    """The tagged values of a mark; the end is always said."""
+    """Return the tagged values of a mark, which always include the end."""
     end = {"told": mark.notified} if isinstance(mark, ImplicitMark) else {"towards": mark.towards}
-    said = {word: each.value for word, each in end.items()}
+    values_by_tag = {word: each.value for word, each in end.items()}
     if mark.limits.attributes is not None:
-        said["attributes"] = " ".join(sorted(mark.limits.attributes))
+        values_by_tag["attributes"] = " ".join(sorted(mark.limits.attributes))
     if mark.limits.kinds is not None:
-        said["kinds"] = " ".join(sorted(each.value for each in mark.limits.kinds))
-    return said
+        values_by_tag["kinds"] = " ".join(sorted(each.value for each in mark.limits.kinds))
+    return values_by_tag
 
 
 def marks(association: Association) -> dict[str, dict[str, str]]:
-    found = {"implicit": association.implicit, "propagates": association.propagates}
-    return {name: tags(mark) for name, mark in found.items() if mark is not None}
+    candidates = {"implicit": association.implicit, "propagates": association.propagates}
+    return {name: tags(mark) for name, mark in candidates.items() if mark is not None}
 
 
 def class_marks(cls: ModelClass) -> dict[str, dict[str, str]]:
-    said = {} if cls.label is None else {"label": cls.label}
+    values = {} if cls.label is None else {"label": cls.label}
     if cls.subscriber:
-        return {"subscriber": said}
-    return {"stored": said} if said else {}
+        return {"subscriber": values}
+    return {"stored": values} if values else {}
 
 
 def as_plantuml(model: Model) -> str:
@@ -129,8 +129,8 @@ def as_plantuml(model: Model) -> str:
     return "\n".join((*rows, "@enduml", ""))
 
 
-def _stereotypes(said: dict[str, dict[str, str]]) -> str:
-    return "".join(f" <<{name}{_braces(values)}>>" for name, values in said.items())
+def _stereotypes(stereotypes: dict[str, dict[str, str]]) -> str:
+    return "".join(f" <<{name}{_braces(values)}>>" for name, values in stereotypes.items())
 
 
 def _braces(values: dict[str, str]) -> str:
@@ -174,8 +174,8 @@ def _class(cls: ModelClass) -> list[str]:
 
 
 def _association(number: int, each: Association) -> list[str]:
-    said = _element("packagedElement", "Association", f"a{number}", each.name)
-    rows = [f'{said} memberEnd="a{number}.s a{number}.t">']
+    element = _element("packagedElement", "Association", f"a{number}", each.name)
+    rows = [f'{element} memberEnd="a{number}.s a{number}.t">']
     for end, cls, many in (
         ("s", each.source, each.source_cardinality),
         ("t", each.target, each.target_cardinality),
@@ -186,10 +186,10 @@ def _association(number: int, each: Association) -> list[str]:
     return [*rows, "</packagedElement>"]
 
 
-def _applied(said: dict[str, dict[str, str]], base: str, id: str) -> list[str]:
+def _applied(stereotypes: dict[str, dict[str, str]], base: str, id: str) -> list[str]:
     return [
         f"<p:{name} base_{base}={quoteattr(id)}"
         + "".join(f" {key}={quoteattr(value)}" for key, value in values.items())
         + "/>"
-        for name, values in said.items()
+        for name, values in stereotypes.items()
     ]

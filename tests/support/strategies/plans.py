@@ -1,4 +1,4 @@
-"""Plans and events for the algorithms: few paths and few values, so that predicates often meet."""
+"""Plans and events for the algorithms, with few paths and values, so that predicates often match."""
 
 from __future__ import annotations
 

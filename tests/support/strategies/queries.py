@@ -1,7 +1,7 @@
-"""Generated queries over a schema: a generated rule, what is selected of its variables, an order and a limit.
+"""Generated queries over a schema: a generated rule, selected paths, an order and a limit.
 
 queries(schema)          of any kind
-wide_queries(schema)     several variables that something is selected of, and little that makes the answer empty
+wide_queries(schema)     several variables with selected paths, and few conditions that make the result empty
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def queries(draw: st.DrawFn, schema: Schema, types: Mapping[str, str] | None = N
     rule = draw(rules(schema, types))
     classes = {each.variable: class_of(each.extension, schema, types or {}) for each in rule.searched}
     chosen = draw(st.lists(st.sampled_from([rule.register, *classes]), max_size=3))
-    return draw(_shown(schema, rule, classes, chosen))
+    return draw(_selecting(schema, rule, classes, chosen))
 
 
 @st.composite
@@ -40,15 +40,15 @@ def wide_queries(draw: st.DrawFn, schema: Schema) -> Query:
     searched = tuple(Variable(cls, variable) for variable, cls in classes.items())
     register = draw(st.sampled_from(sorted(classes)))
     return draw(
-        _shown(schema, Rule(searched, register, where), classes, draw(st.permutations(sorted(classes))))
+        _selecting(schema, Rule(searched, register, where), classes, draw(st.permutations(sorted(classes))))
     )
 
 
 @st.composite
-def _shown(
+def _selecting(
     draw: st.DrawFn, schema: Schema, rule: Rule, classes: Mapping[str, str], chosen: list[str]
 ) -> Query:
-    """A query that selects something of each of the chosen variables."""
+    """A query that selects a path of each of the chosen variables."""
 
     def path(variable: str) -> Path:
         return draw(ends(schema, variable, classes[variable], 2)).path

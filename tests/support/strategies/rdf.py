@@ -1,4 +1,4 @@
-"""Generated graphs, and what other libraries write for them: rdflib and pyoxigraph, in every syntax both know."""
+"""Generated graphs, written by rdflib and pyoxigraph in all syntaxes that both support."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TYPED = (
     ("decimal", "1.5"),
     ("date", "2024-05-01"),
 )
-"""As rdflib writes them: it makes 1 of 01, and 1.0e+00 of 1e0."""
+"""Literals in the form of rdflib, which writes 1 for 01 and 1.0e+00 for 1e0."""
 
 texts = st.text(
     st.one_of(

@@ -1,12 +1,12 @@
-"""Generated rules over a schema, which are correct: what they compare can be compared, and all variables connect.
+"""Generated valid rules over a schema: all comparisons are allowed, and all variables are connected.
 
     rules(schema)               a Rule
-    rules(schema, types)        one that may search rules with names, whose classes are `types`
-    programs(schema)            named rules, some of which search others: a dict in the order they can be added
+    rules(schema, types)        a Rule that may search named rules, whose classes are `types`
+    programs(schema)            named rules, some of which search others: a dict in the order of addition
 
-Variables join one after the other, each through comparisons with one variable that is there. Conditions with constants,
-and comparisons of what belongs to one resource, stand anywhere, joined by `and` and `or`. Some rules have comparisons
-that close circles, where these can be opened. Constants are those that generated resources have as values.
+Variables are joined one after the other, each by comparisons with an earlier variable. Conditions with constants, and
+comparisons within one resource, are combined by `and` and `or`. Some rules have comparisons that close cycles, where
+these are allowed. Constants are values of generated resources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EQUALITY = (Operator.EQUAL, Operator.UNEQUAL)
 ORDER = (Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST)
 VARIABLES = ("c", "s", "d", "x1")
 MOST_ALTERNATIVES = 64
-"""A rule of a program is refused from 257 on, and a program of that size says no more than a smaller one."""
+"""A rule of a program is rejected from 257 on, and a program of that size tests no more than a smaller one."""
 CONSTANTS = {
     Kind.NUMBER: NUMBERS,
     Kind.STRING: ("", "a", "ab", "it's", "uni-passau.de", "日本"),
@@ -51,7 +51,7 @@ URIS = [f"{uri}#{name}" for uri in DOCUMENTS[:2] for name in (*FRAGMENTS, "nowhe
 
 @dataclass(frozen=True)
 class End:
-    """A path, and what stands at its end: values of a kind, or resources of a class."""
+    """A path, and the kind of the values or the class of the resources at its end."""
 
     path: Path
     kind: Kind | None
@@ -96,16 +96,16 @@ def with_constants(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) 
 
 @st.composite
 def leaves(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comparison:
-    """A comparison that connects no variables: with a constant, or of one resource with itself."""
+    """A comparison without join: with a constant, or within one resource."""
     found = draw(within(schema, classes)) if draw(st.integers(0, 2)) == 0 else None
     return found or draw(with_constants(schema, classes))
 
 
 @st.composite
 def within(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comparison | None:
-    """Two properties of one resource, or one of it and one of what it refers to; None if nothing fits.
+    """A comparison of two properties of a resource, or of one and a property of a referenced resource, or None.
 
-    `c.info.size > c.info.used` asks one resource; with `?` it would be two, in a circle with the first.
+    `c.info.size > c.info.used` compares within one resource; with `?` it would be two, in a cycle with the first.
     """
     variable = draw(st.sampled_from(sorted(classes)))
     left = draw(ends(schema, variable, classes[variable], 2))
@@ -116,7 +116,7 @@ def within(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Compa
 
 
 def _behind(schema: Schema, path: Path, cls: str) -> list[End]:
-    """The properties of what a path of two steps goes through."""
+    """Return the properties of the resources in the middle of a path of two steps."""
     through = schema.property_of(cls, path.steps[0].property)
     assert through is not None and through.leads_to is not None
     return _near_ends(schema, Path(path.variable, path.steps[:1]), through.leads_to)[1:]
@@ -124,7 +124,7 @@ def _behind(schema: Schema, path: Path, cls: str) -> list[End]:
 
 @st.composite
 def _compared(draw: st.DrawFn, schema: Schema, left: End, rights: list[End]) -> Comparison | None:
-    """A path compared with one of some others, if one fits."""
+    """A comparison of a path with one of the others, or None."""
     fitting = [each for each in rights if each.kind is left.kind and _may_be_one(schema, left, each)]
     if not fitting:
         return None
@@ -148,7 +148,7 @@ def conditions(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str], dept
 
 
 def joined(kind: type[And | Or], parts: list[Condition]) -> Condition:
-    """Parts of the same kind are taken in, as the parser does."""
+    """Join conditions, merging parts of the same kind as the parser does."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
@@ -157,7 +157,7 @@ def joined(kind: type[And | Or], parts: list[Condition]) -> Condition:
 def joins(
     draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, cls: str, most: int
 ) -> Condition | None:
-    """Comparisons of a new variable with one that is there, or several such with `or`; None if there is no way."""
+    """Comparisons of a new variable with earlier ones, joined by `or` if several; None if there are none."""
     tried = range(draw(st.integers(1, most)))
     found = [each for _ in tried if (each := draw(_join(schema, there, new, cls)))]
     return joined(Or, list(found)) if found else None
@@ -180,18 +180,18 @@ def _join(draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, c
 
 
 _HOW_MANY = st.sampled_from((0, 0, 1, 2))
-"""How often two variables are compared beyond the first time."""
+"""Numbers of further comparisons of two variables after the first one."""
 
 
 def _beside(schema: Schema, path: Path, cls: str) -> list[End]:
-    """What else may be compared with the same variable: of the resource whose property was compared first."""
+    """Return further ends to compare with the same variable, of the resource that was compared first."""
     if len(path.steps) < 2:
         return _near_ends(schema, Path(path.variable), cls)
     return [] if path.steps[0].any else _behind(schema, path, cls)
 
 
 def _near_ends(schema: Schema, path: Path, cls: str) -> list[End]:
-    """What a path leads to, and its properties."""
+    """Return the end of a path, and the properties of its resources."""
     found = properties_of(schema, cls)
     paths = [Path(path.variable, (*path.steps, Step(each.name, each.several))) for each in found]
     reached = [End(path, each.kind, each.leads_to) for path, each in zip(paths, found, strict=True)]
@@ -202,7 +202,7 @@ def _near_ends(schema: Schema, path: Path, cls: str) -> list[End]:
 def rules(
     draw: st.DrawFn, schema: Schema, types: Mapping[str, str] | None = None, most: int = 3, depth: int = 2
 ) -> Rule:
-    """`depth` is that of `and` and `or`; without it, there is no `or` at all."""
+    """A rule; `depth` is the depth of `and` and `or`, and with 0 there is no `or`."""
     known = {name: name for name in schema.classes} | dict(types or {})
     classes: dict[str, str] = {}
     searched: list[Variable] = []
@@ -220,21 +220,21 @@ def rules(
     parts += draw(st.lists(conditions(schema, classes, depth), max_size=2))
     where = joined(And, draw(st.permutations(parts))) if parts else None
     rule = Rule(tuple(draw(st.permutations(searched))), draw(st.sampled_from(sorted(classes))), where)
-    return draw(with_circles(schema, classes, rule, dict(types or {})))
+    return draw(with_cycles(schema, classes, rule, dict(types or {})))
 
 
 @st.composite
-def with_circles(
+def with_cycles(
     draw: st.DrawFn, schema: Schema, classes: Mapping[str, str], rule: Rule, types: Mapping[str, str]
 ) -> Rule:
-    """The rule with comparisons of whatever its variables lead to, each taken if it is not refused."""
+    """A rule with further comparisons between its variables, if the rule remains valid."""
     for _ in range(draw(_HOW_MANY)):
         more = draw(_across(schema, classes))
         if more is None:
             continue
         parts = [more] if rule.where is None else [rule.where, more]
         closed = Rule(rule.searched, rule.register, joined(And, parts))
-        rule = closed if _is_taken(closed, schema, types) else rule
+        rule = closed if _is_valid(closed, schema, types) else rule
     return rule
 
 
@@ -246,7 +246,7 @@ def _across(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comp
     return draw(_compared(schema, left, rights))
 
 
-def _is_taken(rule: Rule, schema: Schema, types: Mapping[str, str]) -> bool:
+def _is_valid(rule: Rule, schema: Schema, types: Mapping[str, str]) -> bool:
     try:
         check_rule(rule, schema, types)
     except SubscriptionError:
@@ -256,14 +256,14 @@ def _is_taken(rule: Rule, schema: Schema, types: Mapping[str, str]) -> bool:
 
 @st.composite
 def programs(draw: st.DrawFn, schema: Schema, most: int = 3) -> dict[str, Rule]:
-    """Rules with names. Each may search those before it; `or` is in the first only, since it multiplies."""
+    """Named rules. Each may search earlier ones; only the first has `or`, because alternatives multiply."""
     found: dict[str, Rule] = {}
     types: dict[str, str] = {}
     alternatives: dict[str, int] = {}
     for name in ("First", "Second", "Third")[: draw(st.integers(1, most))]:
         rule = draw(rules(schema, types, 2, depth=0 if found else 1))
         alternatives[name] = _alternatives(rule, alternatives)
-        if alternatives[name] > MOST_ALTERNATIVES:  # whoever searches one of sixteen twice has 256
+        if alternatives[name] > MOST_ALTERNATIVES:  # searching a rule of sixteen alternatives twice gives 256
             break
         extension = next(each.extension for each in rule.searched if each.variable == rule.register)
         found[name], types[name] = rule, types.get(extension, extension)
@@ -271,7 +271,7 @@ def programs(draw: st.DrawFn, schema: Schema, most: int = 3) -> dict[str, Rule]:
 
 
 def _alternatives(rule: Rule, known: Mapping[str, int]) -> int:
-    """Into how many rules without `or` it would be split up."""
+    """Return the number of rules without `or` into which a rule is split."""
     searched = prod(known.get(each.extension, 1) for each in rule.searched)
     return searched * (_alternatives_of(rule.where) if rule.where else 1)
 

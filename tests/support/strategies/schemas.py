@@ -34,14 +34,14 @@ MOMENTS = ("2026-01-31", "2026-01-31T12:30:00Z", "2026-01-31T12:30:00.5+02:00")
 
 
 def names(prefix: str) -> st.SearchStrategy[str]:
-    """Names of a kind of thing: mostly plain, some that YAML or SQL could mistake for something else."""
+    """Names, mostly plain, some of which YAML or SQL could misinterpret."""
     plain = [f"{prefix}{number}" for number in range(8)]
     return st.sampled_from([*plain, *(f"{odd}{prefix}" for odd in ODD), *(f"{prefix}.{odd}" for odd in ODD)])
 
 
 @st.composite
 def orders(draw: st.DrawFn, ordered: bool = True) -> dict[str, tuple[str, ...]]:
-    """A DAG: each value may stand below values drawn before it."""
+    """A DAG in which each value may be below earlier values."""
     values = draw(st.lists(odd_names, min_size=1, max_size=8, unique=True))
     below: dict[str, tuple[str, ...]] = {}
     for value in values:
@@ -63,7 +63,7 @@ def domains(draw: st.DrawFn, name: st.SearchStrategy[str]) -> Domain:
 
 @st.composite
 def parts(draw: st.DrawFn, base: SchemaParts, prefix: str) -> SchemaParts:
-    """New domains, attributes and event types that may lean on the base's."""
+    """New domains, attributes and event types, which may use those of the base."""
     free = names(prefix)
     new_domains = draw(st.lists(domains(free.filter(lambda n: n not in base.domains)), max_size=3))
     known = [*BUILT_IN, *base.domains, *(domain.name for domain in new_domains)]
@@ -91,7 +91,7 @@ def schemas(draw: st.DrawFn) -> EventSchema:
 
 @st.composite
 def additions(draw: st.DrawFn, schema: EventSchema) -> SchemaParts:
-    """An extension of the schema by all four rules, which states some of what is there again."""
+    """An extension of the schema by all four rules, which repeats some existing declarations."""
     made = draw(parts(schema, "b"))
     attributes = [*schema.attributes, *made.attributes]
     types = dict(made.event_types)
@@ -108,7 +108,7 @@ def additions(draw: st.DrawFn, schema: EventSchema) -> SchemaParts:
 
 
 def values(domain: Domain) -> st.SearchStrategy[Any]:
-    """Values the domain accepts."""
+    """Values that the domain accepts."""
     if domain.kind in LISTED:
         return st.sampled_from(domain.values)
     if domain.kind is DomainKind.NUMERIC:
@@ -122,7 +122,7 @@ def values(domain: Domain) -> st.SearchStrategy[Any]:
 
 @st.composite
 def instances(draw: st.DrawFn, schema: EventSchema, unnamed: bool = False) -> dict[str, list[Any]]:
-    """An event of some of the schema's types; `unnamed` adds what only open types allow."""
+    """An event of some of the schema's types; `unnamed` adds an attribute that only open types allow."""
     types = draw(st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1, unique=True))
     view = schema.view(types)
     event: dict[str, list[Any]] = {"event_type": types}

@@ -1,7 +1,7 @@
-"""Generated XML documents, as text: well-formed for the most part, with all that is easy to get wrong in them.
+"""Generated XML documents as text, mostly well-formed, with many difficult cases.
 
-Prefixes are declared, redeclared and undeclared on the way down; texts are put together from references, CDATA, line
-ends of all kinds and what merely looks like markup.
+Prefixes are declared, redeclared and undeclared in nested elements; texts consist of references, CDATA, line ends of
+all kinds and text that only looks like markup.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ TOKENS = (
 
 @st.composite
 def broken(draw: st.DrawFn) -> bytes:
-    """A document with something cut, put in or doubled, or with a character that XML does not have."""
+    """A document with bytes removed, inserted or doubled, or with a character that XML does not allow."""
     body = bytearray(draw(documents()).encode())
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(body)))

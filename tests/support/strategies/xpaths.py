@@ -1,8 +1,8 @@
-"""Generated documents and XPath subscriptions as texts: what the parsers and the engines of others are asked, too.
+"""Generated documents and XPath subscriptions as texts, also for comparisons with other parsers and engines.
 
-The alphabets are tiny on purpose: names repeat and nest in themselves, paths lead somewhere, values meet literals. They
-hold what is easy to get wrong: comments, processing instructions and CDATA between texts, blanks, strings that are
-almost numbers, quotes, other scripts, names in and out of namespaces.
+The alphabets are tiny on purpose: names repeat and nest, paths select nodes, values equal literals. They contain
+difficult cases: comments, processing instructions and CDATA between texts, blanks, strings that are almost numbers,
+quotes, other scripts, names in and out of namespaces.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ VALUES = (
     *("6.25", "-0", "--5", "- 5", "5 6", "5,0", "1_0", "0x5", "٣", "-", "NaN", " ", "it's", '"v"', "<&>]]>"),
     *("ü", "日本", "\U0001f600"),
 )
-"""Strings on whose number all engines agree, also when they stand behind each other in an element. Where they do not is
-a test of its own: `test_others_disagree`."""
+"""Strings on whose number all engines agree, also when concatenated in an element. The other ones are tested by
+`test_matches_known_disagreements_of_other_engines`."""
 NUMBERS = (5.0, 5.0, 6.0, -5.0, 0.0, 0.5, 6.25, 100.0)
 PIECES = ("v", "w", "vw", "5", " ", "'", '"', "ü", "本")
 
@@ -49,31 +49,31 @@ _VALUES, _ELEMENTS, _ATTRIBUTES, _BETWEEN = map(st.sampled_from, (VALUES, ELEMEN
 _DICE = {sides: st.integers(1, sides) for sides in (1, 2, 3, 4, 5, 10)}
 
 
-def _rolled(draw: st.DrawFn, sides: int) -> int:
-    """Strategies that are made once are much faster than ones that are made for each draw."""
+def _roll(draw: st.DrawFn, sides: int) -> int:
+    """Draw a number. Strategies that are created once are much faster than those created for each draw."""
     return draw(_DICE[sides])
 
 
 @st.composite
 def documents(draw: st.DrawFn, depth: int = 3) -> str:
-    """A document as text; its element declares the prefix p."""
-    before = "<!--5--><?v?>" if _rolled(draw, 5) == 5 else ""
+    """A document as text, whose root element declares the prefix p."""
+    before = "<!--5--><?v?>" if _roll(draw, 5) == 5 else ""
     return before + _element(draw, depth, f' xmlns:p="{P}"')
 
 
 def _element(draw: st.DrawFn, depth: int, declared: str = "") -> str:
     name = draw(_ELEMENTS)
-    attributes = {draw(_ATTRIBUTES): draw(_VALUES) for _ in range(_rolled(draw, 3) - 1)}
-    if _rolled(draw, 10) == 10:
-        declared += f' xmlns="{D if _rolled(draw, 3) < 3 else ""}"'
+    attributes = {draw(_ATTRIBUTES): draw(_VALUES) for _ in range(_roll(draw, 3) - 1)}
+    if _roll(draw, 10) == 10:
+        declared += f' xmlns="{D if _roll(draw, 3) < 3 else ""}"'
     written = "".join(f" {key}={_attribute(value)}" for key, value in attributes.items())
-    size = 1 + _rolled(draw, 2) if depth > 1 else _rolled(draw, 3) - 1
+    size = 1 + _roll(draw, 2) if depth > 1 else _roll(draw, 3) - 1
     content = "".join(_content(draw, depth) for _ in range(size))
     return f"<{name}{declared}{written}>{content}</{name}>"
 
 
 def _content(draw: st.DrawFn, depth: int) -> str:
-    rolled = _rolled(draw, 10)
+    rolled = _roll(draw, 10)
     if depth and rolled < 7:
         return _element(draw, depth - 1)
     return draw(_BETWEEN) if rolled == 10 else escape(draw(_VALUES))
@@ -96,22 +96,22 @@ _NUMBERS, _PIECES = st.sampled_from(NUMBERS), st.sampled_from(PIECES)
 
 @st.composite
 def expressions(draw: st.DrawFn, depth: int = 3) -> Expression:
-    """A tree as the parser gives it: no `and` right inside an `and`, outside of predicates only absolute paths."""
+    """A tree as the parser returns it: no `and` directly inside an `and`, only absolute paths outside of predicates."""
     return _expression(draw, depth, inside=False)
 
 
 def _expression(draw: st.DrawFn, depth: int, inside: bool) -> Expression:
-    shape = _rolled(draw, 10) if depth else 1
+    shape = _roll(draw, 10) if depth else 1
     if shape < 7:
-        return _found(draw, depth, inside)
+        return _path_test(draw, depth, inside)
     if shape == 7:
         return Not(_expression(draw, depth - 1, inside))
-    parts = [_expression(draw, depth - 1, inside) for _ in range(1 + _rolled(draw, 2))]
+    parts = [_expression(draw, depth - 1, inside) for _ in range(1 + _roll(draw, 2))]
     join = And if shape < 10 else Or
     return join(tuple(each for part in parts for each in (part.parts if isinstance(part, join) else (part,))))
 
 
-def _found(draw: st.DrawFn, depth: int, inside: bool) -> PathTest:
+def _path_test(draw: st.DrawFn, depth: int, inside: bool) -> PathTest:
     path, operator = _path(draw, depth, inside), draw(_OPERATORS)
     if operator is None:
         return PathTest(path)
@@ -119,30 +119,30 @@ def _found(draw: st.DrawFn, depth: int, inside: bool) -> PathTest:
         return PathTest(path, operator, draw(_NUMBERS))
     if operator in _INSIDES:
         return PathTest(path, operator, draw(_PIECES))
-    return PathTest(path, operator, draw(_NUMBERS) if _rolled(draw, 2) == 2 else draw(_VALUES))
+    return PathTest(path, operator, draw(_NUMBERS) if _roll(draw, 2) == 2 else draw(_VALUES))
 
 
 def _path(draw: st.DrawFn, depth: int, inside: bool) -> Path:
-    absolute = not inside or _rolled(draw, 10) == 10
-    size = _rolled(draw, 3) - (0 if absolute else 1)
+    absolute = not inside or _roll(draw, 10) == 10
+    size = _roll(draw, 3) - (0 if absolute else 1)
     kinds = [NodeKind.ELEMENT] * (size - 1) + ([draw(_KINDS)] if size else [])
     steps = [_step(draw, kind, depth, begins=absolute and not place) for place, kind in enumerate(kinds)]
     return Path(absolute, tuple(steps))
 
 
 def _step(draw: st.DrawFn, kind: NodeKind, depth: int, begins: bool) -> Step:
-    """Most documents do not begin with a given element: a path's first step leads anywhere more often."""
+    """Return a step. The first step of a path is mostly a descendant step, because root elements differ."""
     name = "" if kind is NodeKind.TEXT else draw(_NAMES if kind is NodeKind.ELEMENT else _ATTRIBUTE_NAMES)
-    axis = Axis.DESCENDANT if _rolled(draw, 3) < (3 if begins else 2) else Axis.CHILD
-    if not depth or _rolled(draw, 4) < 4:
+    axis = Axis.DESCENDANT if _roll(draw, 3) < (3 if begins else 2) else Axis.CHILD
+    if not depth or _roll(draw, 4) < 4:
         return Step(axis, kind, name)
-    held = _expression(draw, depth - 1, inside=True)
-    return Step(axis, kind, name, held.parts if isinstance(held, And) else (held,))
+    predicate = _expression(draw, depth - 1, inside=True)
+    return Step(axis, kind, name, predicate.parts if isinstance(predicate, And) else (predicate,))
 
 
 @st.composite
 def branching(draw: st.DrawFn, depth: int = 2) -> Expression:
-    """As most subscriptions are: one path with predicates, compared with literals, and `and` between them. Small."""
+    """A small typical subscription: one path with predicates, which are comparisons joined by `and`."""
     return _branch(draw, depth, absolute=True)
 
 
@@ -154,11 +154,11 @@ def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> PathTest:
     kind = draw(_KINDS)
     if kind is not NodeKind.ELEMENT:
         steps.append(Step(_axis(draw), kind, "" if kind is NodeKind.TEXT else draw(_PLAIN_NAMES)))
-    path = Path(absolute, tuple(steps[_rolled(draw, len(steps)) - 1 :]))
+    path = Path(absolute, tuple(steps[_roll(draw, len(steps)) - 1 :]))
     operator = draw(_COMPARED)
     if operator is None:
         return PathTest(path)
-    if operator in _ORDERS or _rolled(draw, 2) == 2:
+    if operator in _ORDERS or _roll(draw, 2) == 2:
         return PathTest(path, operator, draw(_NUMBERS))
     return PathTest(path, operator, draw(_VALUES.filter(bool)))
 
@@ -166,15 +166,15 @@ def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> PathTest:
 def _branches(draw: st.DrawFn, depth: int) -> tuple[Expression, ...]:
     if not depth:
         return ()
-    return tuple(_branch(draw, depth - 1, absolute=False) for _ in range(_rolled(draw, 3) - 1))
+    return tuple(_branch(draw, depth - 1, absolute=False) for _ in range(_roll(draw, 3) - 1))
 
 
 def _axis(draw: st.DrawFn) -> Axis:
-    return Axis.DESCENDANT if _rolled(draw, 3) == 3 else Axis.CHILD
+    return Axis.DESCENDANT if _roll(draw, 3) == 3 else Axis.CHILD
 
 
 class Writer:
-    """Writes a tree as people might: long axes, literals on the left, predicates apart, needless parentheses.
+    """A writer of trees in equivalent forms: long axes, literals on the left, separate predicates, parentheses.
 
     The prefixes are those of PREFIXES; the text is XPath 1.0, without declarations.
     """
@@ -184,7 +184,7 @@ class Writer:
 
     def write(self, expression: Expression) -> str:
         if isinstance(expression, PathTest):
-            return self._parenthesised(self._found(expression))
+            return self._parenthesised(self._path_test(expression))
         if isinstance(expression, Not):
             return f"not{self._space()}({self.write(expression.part)})"
         word = "and" if isinstance(expression, And) else "or"
@@ -196,11 +196,11 @@ class Writer:
     def _parenthesised(self, text: str) -> str:
         return f"({self._space()}{text})" if self._sometimes() else text
 
-    def _found(self, found: PathTest) -> str:
-        path, operator = self._path(found.path), found.operator
+    def _path_test(self, test: PathTest) -> str:
+        path, operator = self._path(test.path), test.operator
         if operator is None:
             return path
-        literal = self._literal(found)
+        literal = self._literal(test)
         if operator in _INSIDES:
             return f"{operator.value}({path},{self._space()}{literal})"
         if self._sometimes():
@@ -208,12 +208,12 @@ class Writer:
             return f"{literal} {flipped}{self._space()}{path}"
         return f"{path}{self._space()} {operator.value} {literal}"
 
-    def _literal(self, found: PathTest) -> str:
-        if isinstance(found.literal, str):
-            return show_string(found.literal)
-        assert found.literal is not None
-        written = show_number(found.literal)
-        return f'"{written}"' if found.operator in _ORDERS and self._sometimes() else written
+    def _literal(self, test: PathTest) -> str:
+        if isinstance(test.literal, str):
+            return show_string(test.literal)
+        assert test.literal is not None
+        written = show_number(test.literal)
+        return f'"{written}"' if test.operator in _ORDERS and self._sometimes() else written
 
     def _path(self, path: Path) -> str:
         written = "".join(self._step(step) for step in path.steps)

@@ -1,8 +1,8 @@
-// A driver of quamina, asked as ../../java/Driver.java says: columns from files, commands from standard input.
+// A driver of quamina with the protocol of ../../java/Driver.java: columns from files, commands from standard input.
 //
-// Quamina has no numeric ranges. Its patterns are the clauses' equalities, and a clause that it finds is checked here
-// for its ranges. Events are given as JSON, with the attributes that are compared by equality; no flattening by hand,
-// because the interface for that is another one in every version.
+// Quamina has no numeric ranges. Its patterns are the clauses' equalities, and the ranges of each clause that it finds are
+// checked here. Events are JSON with the attributes that are compared by equality. They are not flattened by hand, because
+// the interface for that changes with every version.
 package main
 
 import (
@@ -19,15 +19,15 @@ import (
 	"quamina.net/go/quamina"
 )
 
-const rusageThread = 1 // Linux has it, Go's syscall package does not name it
+const rusageThread = 1 // missing in Go's syscall package
 
 type columns map[string][]int64
 
 func main() {
 	runtime.LockOSThread() // matching is timed by its thread
-	found, err := quamina.New()
+	matcher, err := quamina.New()
 	must(err)
-	driver := &driver{quamina: found, columns: columns{}}
+	driver := &driver{quamina: matcher, columns: columns{}}
 	input, output := bufio.NewReader(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		line, err := input.ReadString('\n')

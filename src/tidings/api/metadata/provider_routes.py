@@ -32,7 +32,7 @@ from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
 from tidings.api.routes import ProblemRoute
 from tidings.api.write_limiter import WriteLimiter
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.graphs.rdf.media_types import SYNTAXES
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.provider.log_applier import DEAD_LETTER_SOURCE
@@ -145,7 +145,7 @@ class ProviderEndpoints:
         """Return the schema as it was loaded."""
         file = self._store.metadata.schema()
         if file is None:
-            raise Absent("there is no metadata schema yet", hint="PUT /metadata/schema")
+            raise NotFound("there is no metadata schema yet", hint="PUT /metadata/schema")
         return Response(file.body, media_type=file.media_type, headers={"ETag": f'"{file.version}"'})
 
     def documents(self) -> list[dict[str, Any]]:

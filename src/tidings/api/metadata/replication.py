@@ -26,7 +26,7 @@ from tidings.api.parameters import AfterNumber
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body
 from tidings.api.write_limiter import WriteLimiter
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.metadata.change_sets import changes_to_json, state_to_json
 from tidings.metadata.log import page_to_json
 from tidings.metadata.provider.provider import Provider
@@ -106,7 +106,7 @@ class RepositoryEndpoints:
         self._provider.set_rules({}, id, repository_scope(id))
         notifications = self._repositories.forget(id)
         if not rules and not notifications:
-            raise Absent("there is no such repository", received=id)
+            raise NotFound("there is no such repository", received=id)
         return {"rules": len(rules), "notifications": notifications}
 
 

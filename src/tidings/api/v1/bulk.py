@@ -19,18 +19,19 @@ from starlette.routing import Match
 
 from tidings.api import problem_details
 from tidings.api.authentication import SubscribeCaller, get_authenticator
-from tidings.api.limits import CHARGED_TEXT, Limits, charge_requests
+from tidings.api.limits import Limits
 from tidings.api.problem_details import HttpError
+from tidings.api.rate_limiter import CHARGED_TEXT, charge_requests
 from tidings.api.v1.route_classes import VersionedRoute, encode_json_line, v1_status_of
 from tidings.api.write_limiter import run_write
 from tidings.core import suggest
-from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
+from tidings.errors import InputError, LimitExceeded, NotAllowed, TidingsError, pointing
 from tidings.graphs.rdf.media_types import plain
+from tidings.ingest.publisher import unread_item_error
+from tidings.ingest.submission import JSON_LINES_TYPES, check_item_count
 from tidings.parsers.strict_json import has_more_values, values_problem
 from tidings.service.authorization import Caller, Scope
 from tidings.service.bulk_subscribe import BulkItem, BulkSubscriber, BulkWarnings
-from tidings.service.ingest import unread_item_error
-from tidings.service.submission import JSON_LINES_TYPES, check_item_count
 from tidings.service.subscription_lines import parse_subscription_line
 from tidings.service.subscriptions import build_wanted
 from tidings.service.tidings import Tidings
@@ -42,7 +43,7 @@ IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 
 LINES = "application/x-ndjson"
-"""Media type of responses as lines; those of requests are in `service.submission`."""
+"""Media type of responses as lines; those of requests are in `ingest.submission`."""
 
 
 def wants_lines(request: Request) -> bool:
@@ -134,7 +135,7 @@ class BulkSubscribe:
             caller = await get_authenticator(request).allowed(request, Scope.SUBSCRIBE)
             try:
                 check_item_count(body.count(b"\n"), self._limits.bulk)
-            except OverLimit as problem:
+            except LimitExceeded as problem:
                 raise HttpError(413, problem) from problem
             return await run_write(partial(self._subscribe, request, caller, body, wants_lines(request)))
 

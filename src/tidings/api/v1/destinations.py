@@ -26,7 +26,7 @@ from tidings.api.write_limiter import WriteLimiter
 from tidings.client.records import DeadLetter, DeliveryHealth, DestinationTest
 from tidings.delivery.destinations import Destinations
 from tidings.delivery.sql.destination_store import Destination, Health
-from tidings.errors import Absent
+from tidings.errors import NotFound
 from tidings.service.authorization import Caller
 
 
@@ -186,14 +186,14 @@ class DestinationEndpoints:
         self._find_own(caller, id)
         found = self._store.dead_deliveries.list(id, number - 1, 1)
         if not found or found[0].number != number:
-            raise Absent("there is no such dead letter", received=str(number))
+            raise NotFound("there is no such dead letter", received=str(number))
         return ReplayResult(replayed=self._store.dead_deliveries.replay(id, number))
 
     def _find_own(self, caller: Caller, id: str) -> Destination:
         """Return a destination of the caller's; those of others do not exist for them."""
         found = self._store.destinations.find(id) if id.isprintable() else None
         if found is None:
-            raise Absent("there is no such destination")
+            raise NotFound("there is no such destination")
         require_owner(caller, found.subscriber, "destination")
         return found
 

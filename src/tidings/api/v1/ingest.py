@@ -20,21 +20,18 @@ from starlette.datastructures import Headers
 
 from tidings.api.authentication import get_authenticator, require_scope
 from tidings.api.group_commit import Batcher
-from tidings.api.limits import CHARGED_PARTS, Limits, charge_requests
+from tidings.api.limits import Limits
 from tidings.api.problem_details import HttpError
+from tidings.api.rate_limiter import CHARGED_PARTS, charge_requests
 from tidings.api.request_body import hint_json_lines
 from tidings.api.request_log import note_request_ids
 from tidings.api.v1.bulk import SpooledResponse, bulk_status, problem_outcome, wants_lines
 from tidings.api.write_limiter import run_write
 from tidings.core import suggest
-from tidings.errors import DecodeProblem, InputError, OverLimit
+from tidings.errors import DecodeProblem, InputError, LimitExceeded
 from tidings.graphs.rdf.media_types import JSON_LD, plain
-from tidings.kinds import JSON, find_kind
-from tidings.model import Publication
-from tidings.service.authorization import Caller, Scope
-from tidings.service.ingest import append, validate
-from tidings.service.reference_data import SchemaSnapshot
-from tidings.service.submission import (
+from tidings.ingest.publisher import append, validate
+from tidings.ingest.submission import (
     CLOUD_EVENT_BATCH,
     Submission,
     SubmissionItem,
@@ -44,6 +41,10 @@ from tidings.service.submission import (
     number_lines,
     parse_submission,
 )
+from tidings.kinds import JSON, find_kind
+from tidings.model import Publication
+from tidings.service.authorization import Caller, Scope
+from tidings.service.reference_data import SchemaSnapshot
 from tidings.service.tidings import Tidings
 from tidings.store.journal import AppendBatch, AppendOutcome, AppendResult, add_trace
 
@@ -230,7 +231,7 @@ class IngestEndpoint:
 def _explain(problem: InputError, sent: Submission) -> Exception:
     """Return the problem of a request with its status, and a hint about mistakes that HTTP clients make."""
     media_type = plain(sent.media_type)
-    if isinstance(problem, OverLimit):
+    if isinstance(problem, LimitExceeded):
         return HttpError(413, problem)
     if isinstance(problem, UnknownMediaType):
         hint = hint_json_lines(sent.body) or CONTENT_TYPE_HINT if media_type in UNSPECIFIED_TYPES else None

@@ -23,7 +23,7 @@ from tidings.api.v1.schemas import Acknowledgement, CloudEvent, Introduction, Pr
 from tidings.core.arguments import TEXT_PATTERN
 from tidings.events.json_decoder import REQUIRED
 from tidings.events.kind import CLOUD_EVENT
-from tidings.service.submission import CLOUD_EVENT_BATCH
+from tidings.ingest.submission import CLOUD_EVENT_BATCH
 
 # Schemas of bodies that can be published, for generators of clients.
 #

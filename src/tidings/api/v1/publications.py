@@ -22,9 +22,9 @@ from tidings.api.v1.openapi import request_content
 from tidings.api.v1.route_classes import FastRoute, VersionedRoute
 from tidings.cloud_events import LARGEST, carried
 from tidings.core.arguments import LARGEST_INTEGER
-from tidings.errors import Absent
+from tidings.errors import NotFound
+from tidings.ingest.submission import accepted_media_types
 from tidings.service.authorization import Caller
-from tidings.service.submission import accepted_media_types
 from tidings.service.tidings import Tidings
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry
@@ -62,7 +62,7 @@ class PublicationEndpoints:
         """Read a publication."""
         entry = self._tidings.store.journal.entry(id, LARGEST)
         if entry is None or not filter_visible(self._tidings.store, caller, [entry]):
-            raise Absent("there is no such publication", received=repr(id)[:200])
+            raise NotFound("there is no such publication", received=repr(id)[:200])
         return build_publication(entry)
 
 

@@ -14,11 +14,11 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from tidings.api import problem_details, routes, write_limiter
-from tidings.api.authentication import SAFE_METHODS
+from tidings.api.csrf import SAFE_METHODS
 from tidings.api.parameters import refuse_repeated_parameters
 from tidings.api.routes import Handler
 from tidings.api.v1.schemas import Problem
-from tidings.errors import IdTaken, TidingsError
+from tidings.errors import IdConflict, TidingsError
 
 STATUS_DESCRIPTIONS = {
     400: "Malformed request",
@@ -102,7 +102,7 @@ class ActionRoute(VersionedRoute):
 
 def v1_status_of(problem: TidingsError) -> int:
     """Return the HTTP status of an error below `/v1`."""
-    return 409 if isinstance(problem, IdTaken) else routes.status_of(problem)
+    return 409 if isinstance(problem, IdConflict) else routes.status_of(problem)
 
 
 def problem_descriptions(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -29,7 +29,7 @@ from tidings.api.v1.schemas import StrictModel, copy_fields
 from tidings.client.records import Feed
 from tidings.delivery.quiet_hours import format_quiet_hours, parse_quiet_hours
 from tidings.delivery.sql.destination_store import QuietHours
-from tidings.errors import Absent, pointing
+from tidings.errors import NotFound, pointing
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds, locate_feed, page_locations, renew_location
 from tidings.store.store import Store
 
@@ -128,7 +128,7 @@ class FeedAddressEndpoints:
 def _check_id(id: str) -> str:
     """Refuse ids that cannot exist, before the store is read."""
     if not id.isprintable():
-        raise Absent("there is no such subscription", received=ascii(id)[:200])
+        raise NotFound("there is no such subscription", received=ascii(id)[:200])
     return id
 
 
@@ -200,7 +200,7 @@ def audiences_router_for(store: Store) -> APIRouter:
         """Revoke a grant. Earlier notifications about such publications are withheld from now on."""
         is_printable = label.isprintable() and subscriber.isprintable()
         if not is_printable or not audiences.revoke(caller.resolve_subscriber(subscriber), label):
-            raise Absent("there is no such grant")
+            raise NotFound("there is no such grant")
         return Response(status_code=204)
 
     return router

@@ -33,12 +33,12 @@ from tidings.api.v1.route_classes import ActionRoute, VersionedRoute, problem_de
 from tidings.api.write_limiter import WriteLimiter
 from tidings.client.records import Health
 from tidings.core import durations
-from tidings.errors import Absent, OverLimit, pointing
+from tidings.errors import LimitExceeded, NotFound, pointing
+from tidings.ingest.submission import JSON_LINES_TYPES
 from tidings.model import Subscription
 from tidings.notification_text import list_reasons
 from tidings.service.authorization import Caller
 from tidings.service.preview import PreviewBounds, PreviewMatch, preview_subscription
-from tidings.service.submission import JSON_LINES_TYPES
 from tidings.service.subscriptions import (
     AcceptedSubscription,
     SubscriptionHealth,
@@ -139,7 +139,7 @@ class SubscriptionEndpoints:
         """Delete a subscription. Its notifications stay."""
         self._subscribing.find(id, _own(caller))
         if not self._subscribing.remove([id], _own(caller)):
-            raise Absent("there is no such subscription", received=repr(id)[:200])
+            raise NotFound("there is no such subscription", received=repr(id)[:200])
         return Response(status_code=204)
 
     def _read_accepted(self, caller: Caller, accepted: AcceptedSubscription) -> schemas.Subscription:
@@ -211,7 +211,7 @@ class PreviewEndpoints:
         """Find which of the latest publications a text would have matched, newest first, and why."""
         last = asked.last or min(DEFAULT_LAST, self._limits.preview)
         if last > self._limits.preview:
-            problem = OverLimit("too many publications", accepted=f"{self._limits.preview:,}")
+            problem = LimitExceeded("too many publications", accepted=f"{self._limits.preview:,}")
             problem.pointer = "/last"
             raise problem
         return await self._limiter.run(partial(self._run_preview, caller, asked, last))

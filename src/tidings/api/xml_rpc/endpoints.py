@@ -19,8 +19,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from tidings.api.authentication import TrustPolicy
-from tidings.api.limits import RateLimiter
 from tidings.api.parameters import media_type_of
+from tidings.api.rate_limiter import RateLimiter
 from tidings.api.request_body import read_body
 from tidings.api.routes import PlainTextRoute
 from tidings.api.xml_rpc import service_methods

@@ -23,7 +23,7 @@ from xmlrpc.client import Binary, Fault, dumps
 from tidings.api.limits import load_limits
 from tidings.api.xml_rpc.xml_rpc_call import read_call
 from tidings.core.arguments import check_number, check_text
-from tidings.errors import DecodeProblem, IdTaken, InputError, TextWarning
+from tidings.errors import DecodeProblem, IdConflict, InputError, TextWarning
 from tidings.feeds.inbound.items import publication_id
 from tidings.feeds.outbound.addresses import FeedUrls
 from tidings.feeds.outbound.entries import build_entry, urn
@@ -36,7 +36,7 @@ from tidings.graphs.syndication.feed_parser import Item, items_of
 from tidings.graphs.syndication.item_graph import DC, RSS1
 from tidings.model import Notification, Subscription
 from tidings.objects.watches import SubscriberNames
-from tidings.parsers.parser_pool import Lane, isolated, isolated_for
+from tidings.parsers.parser_pool import Lane, run_isolated, run_isolated_for
 from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
@@ -54,7 +54,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def parse_call(body: bytes, media_type: str, lane: Lane = Lane.CALLERS) -> tuple[str, tuple[Any, ...]]:
     """Return the method and the parameters of a call, or raise a fault."""
     try:
-        method, parameters = isolated_for(lane, read_call, body, media_type)
+        method, parameters = run_isolated_for(lane, read_call, body, media_type)
     except DecodeProblem as problem:
         raise Fault(NOT_XML_RPC, str(problem).split("\n")[0]) from problem
     if not method:
@@ -124,7 +124,7 @@ class XmlRpcService:
     def publish(self, *arguments: Any, subscribes: bool = True) -> dict[str, Any]:
         """Publish the items of a feed; an item that was published before is not published again."""
         [feed] = _check_arguments("tidings.publish(feed)", arguments, 1, 1)
-        facts, items = isolated(items_of, feed.encode("utf-8", "surrogatepass"), "")
+        facts, items = run_isolated(items_of, feed.encode("utf-8", "surrogatepass"), "")
         outcome: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": [], "warnings": []}
         for item in items:
             try:
@@ -148,7 +148,7 @@ class XmlRpcService:
         id = publication_id(facts.self_link or facts.link or "", item)
         try:
             return self._tidings.publish(n_triples(item.graph), id, N_TRIPLES).id
-        except IdTaken:  # the id is a hash of the content: only volatile parts differ, such as the date
+        except IdConflict:  # the id is a hash of the content: only volatile parts differ, such as the date
             return id
 
     def _subscribe_item(self, item: Item, id: str) -> tuple[TextWarning, ...]:
@@ -164,7 +164,9 @@ class XmlRpcService:
         existing = status.subscription
         if existing.subscriber != subscriber:
             what = f"this item is already a subscription of {existing.subscriber}"
-            raise IdTaken(what, received=subscriber, hint="give the item another guid, or unsubscribe first")
+            raise IdConflict(
+                what, received=subscriber, hint="give the item another guid, or unsubscribe first"
+            )
         if existing.text == query:
             return ()
         return self._subscribing.change(id, query, existing.within, subscriber).warnings

@@ -14,7 +14,7 @@ from tidings.errors import DecodeProblem
 from tidings.graphs.rdf.rdf_errors import Limits
 from tidings.graphs.rdf.rdf_xml import parse_rdf_xml
 from tidings.graphs.syndication.markup import feed_text
-from tidings.parsers.xml_parser import serialised
+from tidings.parsers.xml_parser import serialise
 
 DEPTH = 40
 _LIMITS = Limits(depth=DEPTH, namespaces=20)
@@ -24,7 +24,7 @@ def read_call(body: bytes, media_type: str) -> tuple[str | None, tuple[Any, ...]
     """Return the method and the parameters of a call."""
     root = parse_rdf_xml(feed_text(body, media_type), _LIMITS)
     try:
-        parameters, method = loads(serialised(root), use_builtin_types=True)
+        parameters, method = loads(serialise(root), use_builtin_types=True)
     except (
         Error,
         ExpatError,

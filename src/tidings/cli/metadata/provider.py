@@ -20,7 +20,7 @@ from tidings.cli.metadata.replication import (
     status,
     trim,
 )
-from tidings.cli.metadata.rules import forget, print_result_changes, results, rule, rules
+from tidings.cli.metadata.rules import print_result_changes, remove_rule, results, rule, rules
 from tidings.cli.options import Home
 from tidings.cli.output import Output, View
 from tidings.core.text import plural
@@ -162,7 +162,7 @@ app = make_group(
         "pick": pick,
         "rule": rule,
         "rules": rules,
-        "forget": forget,
+        "remove-rule": remove_rule,
         "results": results,
         "follow": follow,
         "lead": lead,

@@ -301,7 +301,7 @@ def _print_view(view: ResourceView, out: Output) -> None:
 def _print_links(arrow: str, links: tuple[Link, ...]) -> None:
     for link in links:
         cls = link.cls or "not there"
-        mismatch = [("leads nowhere: another class", "yellow")] if link.cls and not link.leads else []
+        mismatch = [("invalid target: another class", "yellow")] if link.cls and not link.leads else []
         strength = (link.reference.value, "bold" if link.reference.value == "strong" else "dim")
         cells = f"  {link.property}", strength, arrow, (link.uri, "cyan"), (cls, "dim")
         output.print_line(*cells, *mismatch)

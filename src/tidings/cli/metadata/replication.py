@@ -178,8 +178,8 @@ FollowOption = Annotated[
 LogOption = Annotated[
     str | None,
     typer.Option(
-        "--log",
-        envvar="TIDINGS_LOG",
+        "--metadata-log",
+        envvar="TIDINGS_METADATA_LOG",
         metavar="URL",
         help="A store or a Kafka topic that several providers share as their log; each accepts registrations.",
     ),
@@ -196,7 +196,7 @@ def follow(
     once: Annotated[
         bool, typer.Option("--once", help="Apply the present entries, and end; otherwise until Ctrl-C.")
     ] = False,
-    log: LogOption = None,
+    metadata_log: LogOption = None,
 ) -> None:
     """Follow another provider: replicate its metadata by applying its log in order.
 
@@ -211,10 +211,10 @@ def follow(
 
     with at.open() as tidings:
         if once:
-            _catch_up_with_leader(tidings.store, url, log, out)
+            _catch_up_with_leader(tidings.store, url, metadata_log, out)
             return
         _check_acyclic(tidings.store, url)
-        worker = create_follow_worker(tidings.store, url, log)
+        worker = create_follow_worker(tidings.store, url, metadata_log)
         if worker is None:
             raise _no_leader_error()
         with worker, stop_on_signals() as stop:

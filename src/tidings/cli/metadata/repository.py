@@ -46,17 +46,17 @@ class RepositoryReporter:
             self._status.stop()
 
     def print_start(self, name: str, rules: int) -> None:
-        record = {"news": "begins", "name": name, "rules": rules}
+        record = {"event": "begins", "name": name, "rules": rules}
         self._out.print_record(record, ("repository", "bold"), (name, "cyan"), plural(rules, "rule"))
 
     def print_address(self, address: str) -> None:
-        record = {"news": "answers", "address": address}
+        record = {"event": "answers", "address": address}
         self._out.print_record(record, ("answers", "bold"), f"at {address}")
 
     def __call__(self, news: SyncEvent) -> None:
         kind = type(news).__name__.lower()
         if self._out.as_json:
-            output.print_json({"news": kind, **asdict(news)})
+            output.print_json({"event": kind, **asdict(news)})
         else:
             getattr(self, f"_{kind}")(news)
 

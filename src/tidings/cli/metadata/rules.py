@@ -1,4 +1,4 @@
-"""`provider rule`, `rules`, `forget`, `results` and `rules graph`: the rules over metadata."""
+"""`provider rule`, `rules`, `remove-rule`, `results` and `rules graph`: the rules over metadata."""
 
 from __future__ import annotations
 
@@ -179,11 +179,11 @@ def _read_rule_file(file: Path, at: Home) -> dict[str, str]:
     return rules.texts
 
 
-def forget(at: Home, out: Output, name: RuleName) -> None:
+def remove_rule(at: Home, out: Output, name: RuleName) -> None:
     """Remove a rule.
 
     Example:
-      tidings provider forget large
+      tidings provider remove-rule large
     """
     with at.open_provider() as provider:
         removed = provider.remove_rules([name])

@@ -1,4 +1,4 @@
-"""`model tell` and `model changes`: notifications about changes of objects, from outboxes or from a log on Spark."""
+"""`model notify` and `model changes`: notifications about changes of objects, from outboxes or from a log on Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidings.service.tidings import Tidings
 
 
-def tell(
+def notify(
     at: Home,
     out: Output,
     model: Annotated[
@@ -62,8 +62,8 @@ def tell(
             help="How many changes are processed in one transaction.",
         ),
     ] = 1_000,
-    tell_author: Annotated[
-        bool, typer.Option("--tell-author", help="Notify the authors of the changes as well.")
+    notify_author: Annotated[
+        bool, typer.Option("--notify-author", help="Notify the authors of the changes as well.")
     ] = False,
     publish: Annotated[
         bool,
@@ -77,9 +77,9 @@ def tell(
     """Turn the changes that triggers have recorded in a database into notifications, and empty its outbox.
 
     Examples:
-      tidings model tell
-      tidings model tell --source university --follow
-      tidings model tell university.puml --from sqlite:///university.db
+      tidings model notify
+      tidings model notify --source university --follow
+      tidings model notify university.puml --from sqlite:///university.db
 
     Each change is processed once, in order, even if the command is killed or runs twice at the same time.
     """
@@ -87,7 +87,7 @@ def tell(
 
     with at.open() as tidings:
         sources = _choose_sources(tidings, model, database, source)
-        options = OutboxOptions(batch, tell_author, publish)
+        options = OutboxOptions(batch, notify_author, publish)
         if follow:
             _follow_outboxes(tidings, sources, options, out)
             return
@@ -105,7 +105,7 @@ def _choose_sources(
         return [build_unregistered_source(model, database, name)]
     if model is not None or database is not None:
         accepted = "MODEL --from URL, or neither: tidings objects add stores them"
-        raise InputError("a model and a database belong together", where="model tell", accepted=accepted)
+        raise InputError("a model and a database belong together", where="model notify", accepted=accepted)
     registry = SourceRegistry(tidings.store)
     return [registry.select(name)] if name is not None else (registry.list_sources() or [registry.select()])
 
@@ -135,7 +135,7 @@ def _print_event(event: OutboxEvent, out: Output) -> None:
     from tidings.service.outbox_worker import SourceRecovered, SourceUnreachable
 
     if out.as_json:
-        record = {"news": event.label, **asdict(event)}
+        record = {"event": event.label, **asdict(event)}
         problem = {"problem": event.problem.facts()} if isinstance(event, SourceUnreachable) else {}
         output.print_json(record | problem)
     elif isinstance(event, SourceUnreachable):
@@ -201,30 +201,30 @@ def changes(
     folder: Annotated[
         str | None, typer.Option("--out", metavar="FOLDER", help="Write the notifications there, as Parquet.")
     ] = None,
-    tell: Annotated[bool, typer.Option("--tell", help="Write the notifications to the store.")] = False,
+    to_store: Annotated[bool, typer.Option("--notify", help="Write the notifications to the store.")] = False,
     source: Annotated[
         str | None, typer.Option(metavar="NAME", help="A name for the source; by default, that of the log.")
     ] = None,
     master: MasterOption = None,
 ) -> None:
-    """Determine on Spark whom the changes in a log concern, and why: for change data capture and nightly loads.
+    """Find on Spark the subscribers of the changes in a log, with reasons: for change data capture and nightly loads.
 
     Examples:
       tidings model changes university.puml --from cdc/ --base attends=attends.parquet
       tidings model changes university.puml --from cdc/ --out told.parquet
-      tidings model changes university.puml --from cdc/ --tell
+      tidings model changes university.puml --from cdc/ --notify
 
-    Without `--out` and `--tell` the notifications are printed. The exit code is 3 if some entries of the log could not
-    be used.
+    Without `--out` and `--notify` the notifications are printed. The exit code is 3 if some entries of the log could
+    not be used.
     """
     check_master(master)
     mapped, tables = read_model(model), _parse_tables(base or (), watches)
-    _check_paths(log, folder, tell, tables)
+    _check_paths(log, folder, to_store, tables)
     with open_spark(master, "starting Spark ...") as session:
         with output.show_spinner("following the changes ..."):
             results = _derive(session, mapped, log, tables, limits.build())
         name = source or Path(log).stem
-        if tell:
+        if to_store:
             _write_notifications(results, name, at, out)
         else:
             _write_results(results, name, folder, out)
@@ -243,13 +243,13 @@ def _parse_tables(base: Sequence[str], watches: str | None) -> dict[str, str]:
     return paths
 
 
-def _check_paths(log: str, folder: str | None, tell: bool, tables: dict[str, str]) -> None:
+def _check_paths(log: str, folder: str | None, to_store: bool, tables: dict[str, str]) -> None:
     """Refuse obvious mistakes before Spark is started, which takes seconds."""
     from tidings.spark.batch.output import check_separate, check_target_free
     from tidings.spark.sources.files import Location, list_publications
 
-    if folder is not None and tell:
-        accepted = "one of --out and --tell"
+    if folder is not None and to_store:
+        accepted = "one of --out and --notify"
         raise InputError("these exclude each other", where="model changes", accepted=accepted)
     list_publications(log)
     for table, path in tables.items():
@@ -267,7 +267,7 @@ def _derive(session: Any, mapped: Any, log: str, tables: dict[str, str], limits:
     entries = read_log(session, log)
     base = {name: read_table(session, path) for name, path in tables.items()}
     results = derive_object_changes(session, mapped, entries.changes, LOG_ORDER, base, limits)
-    return results.refusing(entries.rejects)
+    return results.with_rejects(entries.rejects)
 
 
 def _write_results(results: ChangeResults, source: str, folder: str | None, out: Output) -> None:
@@ -292,12 +292,12 @@ def _write_results(results: ChangeResults, source: str, folder: str | None, out:
 def _print_counts(results: ChangeResults, count: int, out: Output) -> None:
     changes = results.changes.count()
     line = f"{plural(changes, 'change')} of objects: {plural(count, 'notification')}"
-    out.print_record({"changes": changes, "told": count}, line)
+    out.print_record({"changes": changes, "notifications": count}, line)
 
 
 def _write_notifications(results: ChangeResults, source: str, at: Home, out: Output) -> None:
     """Write notifications in batches. Those that exist are skipped, so an interrupted run can be repeated."""
-    labelled, new = results.labelled(), 0
+    labelled, new = results.labelled_changes(), 0
     with at.open() as tidings:
         while batch := list(islice(labelled, BATCH_SIZE)):
             labels = {key: label for _, named in batch for key, label in named.items()}
@@ -318,13 +318,13 @@ def _print_rejects(results: ChangeResults) -> int:
 
 
 app = make_group(
-    "Data models that define whom a change concerns: as PlantUML, as XMI, or as SQLAlchemy classes.",
+    "Data models that define who is notified of a change: as PlantUML, as XMI, or as SQLAlchemy classes.",
     {
         "check": check,
         "show": show,
         "diagram": diagram,
         "triggers": triggers,
-        "tell": tell,
+        "notify": notify,
         "changes": changes,
     },
 )

@@ -1,4 +1,4 @@
-"""`model check`, `show`, `diagram` and `triggers`: data models that define whom a change concerns."""
+"""`model check`, `show`, `diagram` and `triggers`: data models that define who is notified of a change."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ ModelArgument = Annotated[
 class PropagationLimits:
     """How far a change is followed, and how many subscribers it concerns at most."""
 
-    most_steps: Annotated[
+    max_steps: Annotated[
         int | None,
         typer.Option(
             min=0, metavar="N", help="Follow a change for at most N steps.", show_default="no limit"
         ),
     ] = None
-    most_told: Annotated[
+    max_subscribers: Annotated[
         int | None,
         typer.Option(
             min=1,
@@ -65,7 +65,7 @@ class PropagationLimits:
         """Return the limits as the propagation takes them."""
         from tidings.objects.propagation import Limits
 
-        return Limits(self.most_steps, self.most_told)
+        return Limits(self.max_steps, self.max_subscribers)
 
 
 def read_model(source: str) -> MappedModel:
@@ -114,7 +114,7 @@ def show(out: Output, model: ModelArgument) -> None:
     output.print_table(("class", "", "attributes", "table"), list_class_rows(mapped))
     if mapped.model.associations:
         output.print_line("")
-        output.print_table(("association", "", "", "lies in"), list_association_rows(mapped))
+        output.print_table(("association", "", "", "stored in"), list_association_rows(mapped))
 
 
 def diagram(
@@ -183,13 +183,13 @@ def triggers(
         typer.Option(metavar="URL", help="Remove everything that was installed there, including watches."),
     ] = None,
 ) -> None:
-    """Write or install triggers with which a database itself determines whom a change concerns.
+    """Write or install triggers with which a database itself finds the subscribers of a change.
 
     Examples:
       tidings model triggers university.puml --dialect postgresql --out triggers.sql
       tidings model triggers university.puml --install sqlite:///university.db
       tidings model triggers university.puml --diff postgresql://localhost/university
-      tidings model triggers university.puml --install sqlite:///university.db --most-steps 5 --most-told 10000
+      tidings model triggers university.puml --install sqlite:///university.db --max-steps 5 --max-subscribers 10000
 
     They write the change, the subscribers to notify and the reasons into tables of the same database, in the
     transaction of the change. All their names begin with `tidings_`; nothing else is touched.

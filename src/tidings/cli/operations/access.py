@@ -36,7 +36,7 @@ def make(
     subscriber: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="The subscriber it is for.")
     ] = None,
-    lasting: Annotated[
+    expires_in: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="How long it is valid: `30 days`. By default without limit."),
     ] = None,
@@ -45,7 +45,7 @@ def make(
 
     Examples:
       tidings token make "ana's phone" --as ana
-      tidings token make shop --scope publish --lasting "365 days"
+      tidings token make shop --scope publish --expires-in "365 days"
       tidings token make operations --scope administer
 
     A token with the scope `subscribe` gives access to the subscriptions and notifications of one subscriber only.
@@ -54,7 +54,7 @@ def make(
 
     with at.open() as tidings:
         owner = subscriber and resolve_subscriber(tidings.store, subscriber, out)
-        created = Access(tidings.store).make(name, scope or ["subscribe"], owner, lasting)
+        created = Access(tidings.store).make(name, scope or ["subscribe"], owner, expires_in)
     record = _to_record(created.token) | {"token": created.secret}
     out.print_record(record, (created.token.id, "bold cyan"), _format_scopes(created.token))
     if not out.as_json:

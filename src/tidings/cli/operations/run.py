@@ -1,4 +1,4 @@
-"""`run`: the stream."""
+"""`run`: the stream of the journal, or of another source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.status import Status
 
 from tidings.cli import output
 from tidings.cli.command import StopSignal, stop_on_signals
-from tidings.cli.options import DEFAULT_HOME, Home, MasterOption, check_master, open_spark
+from tidings.cli.match import TableOptions
+from tidings.cli.options import DEFAULT_HOME, Home, SparkOptions
 from tidings.cli.output import Output
 from tidings.core.text import plural
 from tidings.errors import InputError, SetupError
@@ -25,6 +26,7 @@ from tidings.spark.stream.progress import (
     StreamProgress,
     StreamRepair,
     StreamStart,
+    TableProgress,
 )
 
 MAX_METADATA_BATCH = 100_000
@@ -34,6 +36,31 @@ MAX_METADATA_BATCH = 100_000
 def run(
     at: Home,
     out: Output,
+    tables: TableOptions,
+    spark: SparkOptions,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Read this instead of the journal: `kafka://HOST:PORT/TOPIC`, `table:NAME`, or a folder of JSON "
+            "Lines, Parquet, CSV ...",
+        ),
+    ] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SINK",
+            help="With --source: write the matches there, `kafka://HOST:PORT/TOPIC`, `table:NAME` or a folder, "
+            "instead of publishing into the journal.",
+        ),
+    ] = None,
+    segments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="With --sink: a location that all executors can read, for the index; by default, in the home folder.",
+        ),
+    ] = None,
     folder: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Read files that appear in this folder instead of the journal."),
@@ -41,7 +68,9 @@ def run(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="FIELD", help="With --folder: the field that contains the id of an event (`id`)."
+            "--id",
+            metavar="FIELD",
+            help="With --folder or --source: the field or column that contains the id of an event (`id`).",
         ),
     ] = None,
     metadata_batch: Annotated[
@@ -55,7 +84,6 @@ def run(
         ),
     ] = 1_000,
     once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
-    master: MasterOption = None,
 ) -> None:
     """Run the stream until Ctrl-C: read publications, match them, write notifications.
 
@@ -63,15 +91,32 @@ def run(
       tidings run
       tidings run --folder incoming/
       tidings run --once
+      tidings run --source kafka://broker:9092/orders --sink kafka://broker:9092/matches
+      tidings run --source incoming/ --format csv --sink table:shop.matches --explain --keep region
+      tidings run --source kafka://broker:9092/orders
 
     Subscriptions that are added or removed meanwhile take effect with the next batch. You can kill the stream at any
     moment and start it again: no event is lost, and no notification is written twice. Metadata that was registered with
     `--later` is applied as well.
+
+    With `--source` the stream reads any table, topic or folder that Spark reads. It matches its rows and writes the
+    matches to `--sink`; rows that are rejected become dead letters (`tidings rejects`). Without `--sink` it publishes
+    the rows into the journal, and another `tidings run` or `tidings serve` notifies the subscribers.
     """
+    from tidings.cli.operations.run_source import SourceRequest, refuse_options_of_source, run_source
     from tidings.operations.settings_sources import load_settings
     from tidings.spark.stream import runner
     from tidings.spark.stream.budget import Budget
 
+    if source is not None:
+        if folder is not None:
+            raise InputError(
+                "a stream has one source", received="--source and --folder", accepted="one of them"
+            )
+        request = SourceRequest(source, sink, id or "id", segments, once)
+        run_source(at, out, tables, request, spark)
+        return
+    refuse_options_of_source(tables, sink, segments)
     limits = load_settings({} if at.home == DEFAULT_HOME else {"home": at.home}).settings.stream
     if id is not None and folder is None:
         raise InputError(
@@ -80,13 +125,13 @@ def run(
         )
     if folder is not None:
         _check_folder(folder)
-    check_master(master)
+    spark.check()
     with at.open() as tidings:
         tidings.schema()  # refuse a store that cannot be used before Spark is started
     with StreamReporter(out.as_json) as reporter:
         reporter.show("starting Spark ...")
         with (
-            open_spark(master, log=at.home / "spark.log") as session,
+            spark.open(log=at.home / "spark.log") as session,
             stop_on_signals() as stop,
             ignore_errors_after_stop(stop, reporter),
         ):
@@ -104,6 +149,7 @@ def run(
                 listener=reporter,
             )
     if not out.as_json:
+        assert isinstance(reporter.last, StreamProgress)
         output.print_line(describe_end(reporter.last))
         if reporter.metadata:
             output.print_line(describe_metadata_end(reporter.metadata))
@@ -141,7 +187,7 @@ class StreamReporter:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.last = StreamProgress()
+        self.last: StreamProgress | TableProgress = StreamProgress()
         self.metadata: MetadataProgress | None = None
         console = output.make_console(stderr=True)
         self.status = Status("", console=console) if console.is_terminal and not as_json else None
@@ -174,6 +220,9 @@ class StreamReporter:
         elif isinstance(news, MetadataProgress):
             self.metadata = news
             self._progress({"metadata": asdict(news)}, describe_metadata_progress(news), news.entries)
+        elif isinstance(news, TableProgress):
+            self.last = news
+            self._progress(asdict(news), describe_table_progress(news), news.publications)
         else:
             self.last = news
             self._progress(asdict(news), describe_progress(news), news.events)
@@ -193,7 +242,8 @@ class StreamReporter:
 
     def _activity(self, news: Activity) -> None:
         """Keep the progress of the last batch while nothing happens."""
-        if news.doing is not ActivityKind.WAITING or not self.last.total_events:
+        has_begun = isinstance(self.last, StreamProgress) and self.last.total_events
+        if news.doing is not ActivityKind.WAITING or not has_begun:
             self.show(show_activity(news))
 
 
@@ -214,7 +264,7 @@ def describe_progress(now: StreamProgress) -> str:
 
 
 def _describe_deferred(now: StreamProgress) -> str:
-    return f", {now.total_held:,} deferred" if now.total_held else ""
+    return f", {now.total_deferred:,} deferred" if now.total_deferred else ""
 
 
 def describe_end(done: StreamProgress) -> str:
@@ -223,6 +273,24 @@ def describe_end(done: StreamProgress) -> str:
         f"{plural(done.total_events, 'publication')}, "
         f"{plural(done.total_notifications, 'notification')}{_describe_deferred(done)}{dead}"
     )
+
+
+def describe_table_progress(now: TableProgress) -> str:
+    lag = "" if now.lag is None else f"lag {now.lag:,}   "
+    index = f"   {plural(now.subscriptions, 'subscription')} in {plural(now.segments, 'segment')}"
+    return f"{lag}{_describe_table_counts(now, has_sink=now.version > 0)}{index if now.version else ''}"
+
+
+def describe_table_end(done: TableProgress, *, has_sink: bool) -> str:
+    listed = "; tidings rejects lists what was rejected" if done.total_rejects else ""
+    return _describe_table_counts(done, has_sink) + listed
+
+
+def _describe_table_counts(now: TableProgress, has_sink: bool) -> str:
+    if not has_sink:
+        return f"{plural(now.total_publications, 'publication')} offered to the journal"
+    rejects = f", {plural(now.total_rejects, 'reject')}" if now.total_rejects else ""
+    return f"{plural(now.total_publications, 'publication')}, {plural(now.total_matches, 'match')}{rejects}"
 
 
 def describe_metadata_progress(now: MetadataProgress) -> str:

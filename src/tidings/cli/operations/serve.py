@@ -66,7 +66,7 @@ def serve(
         ),
     ] = False,
     follow: FollowOption = None,
-    log: LogOption = None,
+    metadata_log: LogOption = None,
     master: MasterOption = None,
     config: ConfigOption = None,
     home: HomeOption = DEFAULT_HOME,

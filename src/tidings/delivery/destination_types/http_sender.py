@@ -113,7 +113,9 @@ class HttpSender(ABC):
             problem += f": {body}"
         can_wait = response.status in RETRY_AFTER_STATUSES
         after = (parse_retry_after(response.headers, self._clock()) or 0) if can_wait else 0
-        return Refusal(problem, response.status, min(after, self._policy.patience), response.status == GONE)
+        return Refusal(
+            problem, response.status, min(after, self._policy.max_retry_after), response.status == GONE
+        )
 
 
 def _summarize(problem: FetchProblem) -> str:

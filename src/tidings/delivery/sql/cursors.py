@@ -26,23 +26,23 @@ from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
 from tidings.delivery.sql.destination_store import ACTIVE
 from tidings.delivery.sql.leases import CursorKey, CursorLease
 from tidings.delivery.sql.scheduler import BEHIND, MAX_WOKEN_SUBSCRIBERS, wake_cursors
-from tidings.delivery.sql.tables import delivery_lanes, destinations
+from tidings.delivery.sql.tables import delivery_cursors, destinations
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, escape_unstorable, format_instant
-from tidings.store.tables import subscription_entries
+from tidings.store.tables import numbered_notifications
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Outcome of a run: the entries up to `told` are done, and `delivered` of them were accepted.
+    """Outcome of a run: the entries up to `position` are done, and `delivered` of them were accepted.
 
     `problem` is why the next message was not accepted. It is retried after `wait` seconds, or given up as a dead
     `letter`. With `gone` the destination is disabled, for that reason.
     """
 
-    told: int
+    position: int
     delivered: int
     problem: str | None = None
     wait: float = 0.0
@@ -50,16 +50,16 @@ class RunOutcome:
     gone: str | None = None
 
 
-_reached = json_rows("to", "what", "who", numbers=("told",))
+_reached = json_rows("to", "what", "who", numbers=("position",))
 _newest = (
-    select(func.max(subscription_entries.c.number))
+    select(func.max(numbered_notifications.c.number))
     .where(
-        subscription_entries.c.subscriber == _reached.c.who,
-        subscription_entries.c.subscription == _reached.c.what,
+        numbered_notifications.c.subscriber == _reached.c.who,
+        numbered_notifications.c.subscription == _reached.c.what,
     )
     .scalar_subquery()
 )
-_MORE = select(_reached.c.to, _reached.c.what).where(_newest > _reached.c.told)
+_MORE = select(_reached.c.to, _reached.c.what).where(_newest > _reached.c.position)
 
 
 def commit_runs(
@@ -74,7 +74,7 @@ def commit_runs(
     destination_store.lock_destinations(connection, gone)
     rows = leases.lock_leased(connection, [lease for lease, _ in runs])
     valid = [(lease, outcome) for lease, outcome in runs if lease.key in rows]
-    reached = [(*lease.key, lease.subscriber, outcome.told) for lease, outcome in valid]
+    reached = [(*lease.key, lease.subscriber, outcome.position) for lease, outcome in valid]
     more: set[CursorKey] = {
         (destination, subscription)
         for destination, subscription in connection.execute(_MORE, json_rows_parameter(reached))
@@ -97,13 +97,13 @@ def _progress_columns(
 ) -> dict[str, Any]:
     due = format_instant(moment + timedelta(seconds=outcome.wait)) if more else None
     values = {
-        "told": outcome.told,
+        "position": outcome.position,
         "delivered": row.delivered + outcome.delivered,
         "due": due,
         "since": format_instant(moment),
-        "busy": 0,
-        "gathered": row.gathered if outcome.told == lease.told else None,
-        "gathers": row.gathers if more else 0,
+        "leased": 0,
+        "digest_end": row.digest_end if outcome.position == lease.position else None,
+        "next_is_digest": row.next_is_digest if more else 0,
     }
     return values | _health_columns(row, lease, outcome, format_instant(moment))
 
@@ -116,7 +116,7 @@ def _health_columns(
     if outcome.delivered:
         values |= {"last_success": now, "failures": 0}
     if outcome.problem is not None:
-        advanced = outcome.told > lease.told
+        advanced = outcome.position > lease.position
         values |= {"failures": values["failures"] + 1, "last_failure": now}
         values |= {"last_error": escape_unstorable(outcome.problem)}
         values["attempts"] = 0 if outcome.letter else 1 if advanced else lease.attempts + 1
@@ -168,9 +168,9 @@ class DeliveryCursors:
         values = {
             lease.key: {
                 "due": format_instant(until),
-                "busy": 0,
+                "leased": 0,
                 "attempts": lease.attempts,
-                "gathers": 1,
+                "next_is_digest": 1,
                 "since": now,
             }
             for lease, until in deferred
@@ -190,20 +190,20 @@ class DeliveryCursors:
 
     def rouse(self, subscriber: str) -> None:
         """Make cursors due that wait for the end of quiet hours, because these have changed."""
-        c = delivery_lanes.c
-        waiting = c.subscriber == subscriber, c.gathers == 1, c.busy == 0, c.due.is_not(None)
-        woken = update(delivery_lanes).where(*waiting).values(due=format_instant(self.now()))
+        c = delivery_cursors.c
+        waiting = c.subscriber == subscriber, c.next_is_digest == 1, c.leased == 0, c.due.is_not(None)
+        woken = update(delivery_cursors).where(*waiting).values(due=format_instant(self.now()))
         self._database.transact(lambda connection: connection.execute(woken))
 
 
-_ANY_DUE = select(delivery_lanes.c.due).where(delivery_lanes.c.due <= bindparam("now")).limit(1)
+_ANY_DUE = select(delivery_cursors.c.due).where(delivery_cursors.c.due <= bindparam("now")).limit(1)
 _DUE = (
     select(*leases.LEASE_COLUMNS)
     .where(
-        delivery_lanes.c.due <= bindparam("now"),
-        delivery_lanes.c.place.not_in(bindparam("full", expanding=True)),
+        delivery_cursors.c.due <= bindparam("now"),
+        delivery_cursors.c.host.not_in(bindparam("full", expanding=True)),
     )
-    .order_by(delivery_lanes.c.due)
+    .order_by(delivery_cursors.c.due)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
 )
@@ -228,8 +228,8 @@ def _take(
         due = connection.execute(_DUE, {"now": now, "full": full, "most": most - len(leased)}).all()
         new = []
         for row in due:
-            if running[row.place] < per_host:
-                running[row.place] += 1
+            if running[row.host] < per_host:
+                running[row.host] += 1
                 new.append(replace(CursorLease(*row), ticket=row.ticket + 1))
         leases.update_cursors(connection, {lease.key: _lease_columns(lease, now, until) for lease in new})
         leased += new
@@ -239,17 +239,17 @@ def _take(
 
 
 def _lease_columns(lease: CursorLease, now: str, until: str) -> dict[str, int | str]:
-    return {"busy": 1, "ticket": lease.ticket, "attempts": lease.attempts + 1, "due": until, "since": now}
+    return {"leased": 1, "ticket": lease.ticket, "attempts": lease.attempts + 1, "due": until, "since": now}
 
 
 _started = json_rows("to", "what", "who")
 _NEWEST = select(
     _started.c.to,
     _started.c.what,
-    select(func.max(subscription_entries.c.number))
+    select(func.max(numbered_notifications.c.number))
     .where(
-        subscription_entries.c.subscriber == _started.c.who,
-        subscription_entries.c.subscription == _started.c.what,
+        numbered_notifications.c.subscriber == _started.c.who,
+        numbered_notifications.c.subscription == _started.c.what,
     )
     .scalar_subquery(),
 )
@@ -264,12 +264,12 @@ def _gather(connection: Connection, held: Sequence[CursorLease], most: int) -> l
         for destination, subscription, number in connection.execute(_NEWEST, keys)
     }
     started = [_start_digest(lease, newest[lease.key], most) for lease in valid]
-    leases.update_cursors(connection, {lease.key: {"gathered": lease.gathered} for lease in started})
+    leases.update_cursors(connection, {lease.key: {"digest_end": lease.digest_end} for lease in started})
     return started
 
 
 def _start_digest(lease: CursorLease, newest: int, most: int) -> CursorLease:
-    return replace(lease, gathered=min(newest, lease.told + most)) if newest > lease.told else lease
+    return replace(lease, digest_end=min(newest, lease.position + most)) if newest > lease.position else lease
 
 
 def _update_leased(
@@ -288,7 +288,7 @@ def _release(connection: Connection, held: Sequence[CursorLease], now: str) -> i
     values = {
         lease.key: {
             "due": now if lease.destination in active else None,
-            "busy": 0,
+            "leased": 0,
             "attempts": lease.attempts,
         }
         for lease in held

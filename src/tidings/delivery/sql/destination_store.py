@@ -14,11 +14,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from tidings.delivery.sql.tables import (
-    delivery_lanes,
-    delivery_owners,
+    dead_deliveries,
+    delivery_cursors,
     destinations,
     quiet_hours,
-    undelivered,
+    scheduling_cursors,
 )
 from tidings.store import bulk, names
 from tidings.store.database import Database
@@ -32,9 +32,10 @@ HUB = "hub"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A destination at the host `place`. Target and secrets have no repr: a target may contain a password.
+    """A destination at `host`. Target and secrets have no repr: a target may contain a password.
 
-    `reason` says why it was disabled; `since` is the last sequence number of the subscriber when it was created.
+    `reason` says why it was disabled; `start_sequence` is the last sequence number of the
+    subscriber when it was created.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Destination:
     subscription: str | None
     kind: str
     target: str = field(repr=False)
-    place: str
+    host: str
     name: str = ""
     secret: str | None = field(default=None, repr=False)
     old_secret: str | None = field(default=None, repr=False)
@@ -50,7 +51,7 @@ class Destination:
     state: str = ACTIVE
     reason: str | None = None
     made: str = ""
-    since: int = 0
+    start_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +135,18 @@ class DestinationStore:
 
     def health(self, subscriber: str, subscriptions: Collection[str] | None = None) -> dict[str, Health]:
         """Return the health of deliveries by subscription, of all or some subscriptions of a subscriber."""
-        query = _select_health(delivery_lanes.c.subscription).where(
-            delivery_lanes.c.subscriber == subscriber,
-            delivery_lanes.c.destination.in_(select(destinations.c.id).where(_VISIBLE)),
+        query = _select_health(delivery_cursors.c.subscription).where(
+            delivery_cursors.c.subscriber == subscriber,
+            delivery_cursors.c.destination.in_(select(destinations.c.id).where(_VISIBLE)),
         )
         if subscriptions is not None:
-            query = query.where(delivery_lanes.c.subscription.in_(subscriptions))
+            query = query.where(delivery_cursors.c.subscription.in_(subscriptions))
         return self._sum_health(query)
 
     def health_of(self, ids: Collection[str]) -> dict[str, Health]:
         """Return the health of deliveries by destination; one without deliveries is left out."""
         return self._sum_health(
-            _select_health(delivery_lanes.c.destination).where(delivery_lanes.c.destination.in_(ids))
+            _select_health(delivery_cursors.c.destination).where(delivery_cursors.c.destination.in_(ids))
         )
 
     def _sum_health(self, query: Select[*tuple[Any, ...]]) -> dict[str, Health]:
@@ -162,7 +163,7 @@ _DESTINATIONS = select(*(destinations.c[name] for name in Destination.__dataclas
 
 
 def _select_health(key: Any) -> Select[*tuple[Any, ...]]:
-    c = delivery_lanes.c
+    c = delivery_cursors.c
     return select(key, c.delivered, c.last_success, c.failures, c.last_failure, c.last_error)
 
 
@@ -189,11 +190,11 @@ def add_destination(connection: Connection, wanted: Destination, made: str) -> D
     _check_texts({"name": wanted.name, "target": wanted.target})
     query = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == wanted.subscriber)
     last = int(connection.execute(query).scalar() or 0)
-    bulk.insert_missing(connection, delivery_owners, [{"subscriber": wanted.subscriber, "seen": last}])
+    bulk.insert_missing(connection, scheduling_cursors, [{"subscriber": wanted.subscriber, "sequence": last}])
     id = names.new_id("d")
     while find_destinations(connection, [id]):
         id = names.new_id("d", 16)
-    destination = replace(wanted, id=id, made=made, since=last)
+    destination = replace(wanted, id=id, made=made, start_sequence=last)
     row = {name: getattr(destination, name) for name in Destination.__dataclass_fields__}
     connection.execute(insert(destinations), row)
     return destination
@@ -207,15 +208,15 @@ def _check_texts(values: Mapping[str, Any]) -> None:
 def remove_destination(connection: Connection, id: str) -> bool:
     """Remove a destination with its cursors and dead letters; return false if there is none."""
     removed = connection.execute(delete(destinations).where(destinations.c.id == id)).rowcount
-    for table in (delivery_lanes, undelivered):
+    for table in (delivery_cursors, dead_deliveries):
         connection.execute(delete(table).where(table.c.destination == id))
     return bool(removed)
 
 
 def _idle(id: str, now: str) -> Any:
     """Return the condition for cursors of a destination without a valid lease."""
-    c = delivery_lanes.c
-    return (c.destination == id) & or_(c.busy == 0, c.due <= now)
+    c = delivery_cursors.c
+    return (c.destination == id) & or_(c.leased == 0, c.due <= now)
 
 
 def _change(connection: Connection, id: str, values: dict[str, Any], now: str) -> bool:
@@ -224,14 +225,14 @@ def _change(connection: Connection, id: str, values: dict[str, Any], now: str) -
     changed = update(destinations).where(destinations.c.id == id).values(values)
     if not connection.execute(changed).rowcount:
         return False
-    place = {"place": values["place"]} if "place" in values else {}
-    if place:
-        for table in (delivery_lanes, undelivered):
-            connection.execute(update(table).where(table.c.destination == id).values(place))
+    host = {"host": values["host"]} if "host" in values else {}
+    if host:
+        for table in (delivery_cursors, dead_deliveries):
+            connection.execute(update(table).where(table.c.destination == id).values(host))
     state = connection.execute(select(destinations.c.state).where(destinations.c.id == id)).scalar_one()
     if state == ACTIVE:
-        woken = update(delivery_lanes).where(_idle(id, now))
-        connection.execute(woken.values(due=now, attempts=0, busy=0))
+        woken = update(delivery_cursors).where(_idle(id, now))
+        connection.execute(woken.values(due=now, attempts=0, leased=0))
     return True
 
 
@@ -248,8 +249,8 @@ def stop_destination(connection: Connection, id: str, state: str, reason: str | 
     """Set the state to paused or disabled; nothing is due any more."""
     values = {"state": state, "reason": None if reason is None else escape_unstorable(reason)}
     stopped = connection.execute(update(destinations).where(destinations.c.id == id).values(values))
-    idle = (delivery_lanes.c.destination == id) & (delivery_lanes.c.busy == 0)
-    connection.execute(update(delivery_lanes).where(idle).values(due=None))
+    idle = (delivery_cursors.c.destination == id) & (delivery_cursors.c.leased == 0)
+    connection.execute(update(delivery_cursors).where(idle).values(due=None))
     return bool(stopped.rowcount)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Text, Update, select, update
 
-from tidings.delivery.sql.tables import delivery_lanes
+from tidings.delivery.sql.tables import delivery_cursors
 from tidings.store.bulk import json_rows, json_rows_parameter
 
 CursorKey = tuple[str, str]
@@ -30,21 +30,21 @@ class EntryRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CursorLease:
-    """A leased cursor: entries after `told` are to be delivered to the destination, which is at the host `place`.
+    """A leased cursor: entries after `position` are to be delivered to the destination, which is at `host`.
 
-    `attempts` counts earlier attempts for the first of these entries. `gathered` is the last entry of a digest that was
-    started, `gathers` whether the next message is to be a digest.
+    `attempts` counts earlier attempts for the first of these entries. `digest_end` is the last entry of a digest that
+    was started, `next_is_digest` whether the next message is to be a digest.
     """
 
     destination: str
     subscription: str
     subscriber: str
-    place: str
-    told: int
+    host: str
+    position: int
     ticket: int
     attempts: int
-    gathered: int | None
-    gathers: int
+    digest_end: int | None
+    next_is_digest: int
 
     @property
     def key(self) -> CursorKey:
@@ -52,28 +52,28 @@ class CursorLease:
 
     @property
     def is_digest(self) -> bool:
-        return bool(self.gathers) or self.gathered is not None
+        return bool(self.next_is_digest) or self.digest_end is not None
 
     def next(self, run: int) -> EntryRange:
         """Return the next entries: those of the digest that was started, or up to `run` of them."""
-        last = (self.gathered or self.told) if self.is_digest else self.told + run
-        return EntryRange(self.subscriber, self.subscription, self.told + 1, last)
+        last = (self.digest_end or self.position) if self.is_digest else self.position + run
+        return EntryRange(self.subscriber, self.subscription, self.position + 1, last)
 
 
-LEASE_COLUMNS = tuple(delivery_lanes.c[name] for name in CursorLease.__dataclass_fields__)
+LEASE_COLUMNS = tuple(delivery_cursors.c[name] for name in CursorLease.__dataclass_fields__)
 
 _tickets = json_rows("to", "what", numbers=("ticket",))
 _STILL_LEASED = (
-    select(*delivery_lanes.c)
+    select(*delivery_cursors.c)
     .join_from(
         _tickets,
-        delivery_lanes,
-        (delivery_lanes.c.destination == _tickets.c.to)
-        & (delivery_lanes.c.subscription == _tickets.c.what)
-        & (delivery_lanes.c.ticket == _tickets.c.ticket),
+        delivery_cursors,
+        (delivery_cursors.c.destination == _tickets.c.to)
+        & (delivery_cursors.c.subscription == _tickets.c.what)
+        & (delivery_cursors.c.ticket == _tickets.c.ticket),
     )
-    .order_by(delivery_lanes.c.destination, delivery_lanes.c.subscription)
-    .with_for_update(of=delivery_lanes)
+    .order_by(delivery_cursors.c.destination, delivery_cursors.c.subscription)
+    .with_for_update(of=delivery_cursors)
 )
 
 
@@ -94,7 +94,7 @@ def update_cursors(connection: Connection, values: Mapping[CursorKey, Mapping[st
 
 
 def _is_number(name: str) -> bool:
-    return not isinstance(delivery_lanes.c[name].type, Text)
+    return not isinstance(delivery_cursors.c[name].type, Text)
 
 
 @lru_cache(maxsize=100)
@@ -103,5 +103,5 @@ def _update_statement(names: tuple[str, ...]) -> Update:
         *("to", "what", *(f"new_{name}" for name in names if not _is_number(name))),
         numbers=[f"new_{name}" for name in names if _is_number(name)],
     )
-    here = delivery_lanes.c.destination == new.c.to, delivery_lanes.c.subscription == new.c.what
-    return update(delivery_lanes).where(*here).values({name: new.c[f"new_{name}"] for name in names})
+    here = delivery_cursors.c.destination == new.c.to, delivery_cursors.c.subscription == new.c.what
+    return update(delivery_cursors).where(*here).values({name: new.c[f"new_{name}"] for name in names})

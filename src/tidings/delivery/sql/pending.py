@@ -17,7 +17,7 @@ from tidings.store.database import Database
 from tidings.store.journal import find_publications
 from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
 from tidings.store.numbered_notifications import ENTRY_NOTIFICATION, NumberedNotification
-from tidings.store.tables import journal, notifications, subscription_entries
+from tidings.store.tables import journal, notifications, numbered_notifications
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +86,20 @@ _ENTRIES = (
     select(
         _wanted.c.turn,
         func.coalesce(_size, 0),
-        subscription_entries.c.number,
-        subscription_entries.c.time,
+        numbered_notifications.c.number,
+        numbered_notifications.c.time,
         *NOTIFICATION_COLUMNS,
     )
     .join_from(
         _wanted,
-        subscription_entries,
-        (subscription_entries.c.subscriber == _wanted.c.who)
-        & (subscription_entries.c.subscription == _wanted.c.what)
-        & (subscription_entries.c.number >= _wanted.c.low)
-        & (subscription_entries.c.number <= _wanted.c.high),
+        numbered_notifications,
+        (numbered_notifications.c.subscriber == _wanted.c.who)
+        & (numbered_notifications.c.subscription == _wanted.c.what)
+        & (numbered_notifications.c.number >= _wanted.c.low)
+        & (numbered_notifications.c.number <= _wanted.c.high),
     )
     .join(notifications, ENTRY_NOTIFICATION)
-    .order_by(_wanted.c.turn, subscription_entries.c.number)
+    .order_by(_wanted.c.turn, numbered_notifications.c.number)
 )
 
 

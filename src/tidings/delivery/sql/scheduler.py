@@ -16,15 +16,15 @@ from tidings.delivery.sql import leases
 from tidings.delivery.sql.destination_store import ACTIVE, HUB
 from tidings.delivery.sql.leases import CursorKey
 from tidings.delivery.sql.tables import (
-    delivery_gathered,
-    delivery_lanes,
-    delivery_owners,
+    delivery_cursors,
     destinations,
+    pending_digests,
+    scheduling_cursors,
 )
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.numbered_notifications import number_notifications
-from tidings.store.tables import notifications, subscribers, subscription_entries
+from tidings.store.tables import notifications, numbered_notifications, subscribers
 
 MAX_WOKEN_SUBSCRIBERS = 250
 """How many subscribers have their cursors woken in one transaction, so that other writers do not wait long."""
@@ -32,61 +32,67 @@ MAX_NEW_NOTIFICATIONS = 5_000
 """How many notifications of a subscriber are scheduled in one transaction."""
 
 BEHIND = (
-    select(delivery_owners.c.subscriber)
-    .join_from(delivery_owners, subscribers, subscribers.c.subscriber == delivery_owners.c.subscriber)
-    .where(subscribers.c.last_sequence > delivery_owners.c.seen)
-    .order_by(delivery_owners.c.subscriber)
+    select(scheduling_cursors.c.subscriber)
+    .join_from(scheduling_cursors, subscribers, subscribers.c.subscriber == scheduling_cursors.c.subscriber)
+    .where(subscribers.c.last_sequence > scheduling_cursors.c.sequence)
+    .order_by(scheduling_cursors.c.subscriber)
     .limit(bindparam("most"))
 )
 """Subscribers with destinations and notifications that are not scheduled yet."""
 
-_OWNERS = select(*delivery_owners.c).order_by(delivery_owners.c.subscriber).with_for_update()
+_SCHEDULED = select(*scheduling_cursors.c).order_by(scheduling_cursors.c.subscriber).with_for_update()
 _DESTINATIONS = select(*destinations.c).order_by(destinations.c.id).with_for_update(read=True)
 
-_new = json_rows("who", numbers=("seen", "upto"))
+_new = json_rows("who", numbers=("start", "upto"))
 _SUBSCRIPTIONS = (
     select(notifications.c.subscriber, notifications.c.subscription)
     .join_from(_new, notifications, notifications.c.subscriber == _new.c.who)
-    .where(notifications.c.sequence > _new.c.seen, notifications.c.sequence <= _new.c.upto)
+    .where(notifications.c.sequence > _new.c.start, notifications.c.sequence <= _new.c.upto)
     .distinct()
 )
-_known = (delivery_gathered.c.subscriber == _new.c.who) & (delivery_gathered.c.upto <= _new.c.upto)
+_known = (pending_digests.c.subscriber == _new.c.who) & (pending_digests.c.sequence <= _new.c.upto)
 _GATHERED = (
-    select(delivery_gathered.c.subscriber, delivery_gathered.c.subscription)
-    .join_from(_new, delivery_gathered, _known)
+    select(pending_digests.c.subscriber, pending_digests.c.subscription)
+    .join_from(_new, pending_digests, _known)
     .distinct()
 )
-_FORGET = delete(delivery_gathered).where(exists().where(_known).correlate(delivery_gathered))
+_FORGET = delete(pending_digests).where(exists().where(_known).correlate(pending_digests))
 _keys = json_rows("to", "what")
-_SAME_KEY = (delivery_lanes.c.destination == _keys.c.to) & (delivery_lanes.c.subscription == _keys.c.what)
+_SAME_KEY = (delivery_cursors.c.destination == _keys.c.to) & (delivery_cursors.c.subscription == _keys.c.what)
 _CURSORS = (
-    select(delivery_lanes.c.destination, delivery_lanes.c.subscription, delivery_lanes.c.due)
-    .join_from(_keys, delivery_lanes, _SAME_KEY)
-    .order_by(delivery_lanes.c.destination, delivery_lanes.c.subscription)
-    .with_for_update(of=delivery_lanes)
+    select(delivery_cursors.c.destination, delivery_cursors.c.subscription, delivery_cursors.c.due)
+    .join_from(_keys, delivery_cursors, _SAME_KEY)
+    .order_by(delivery_cursors.c.destination, delivery_cursors.c.subscription)
+    .with_for_update(of=delivery_cursors)
 )
 _new_cursors = json_rows("who", "what", numbers=("since",))
 _LAST_BEFORE = select(
     _new_cursors.c.who,
     _new_cursors.c.what,
     _new_cursors.c.since,
-    select(func.max(subscription_entries.c.number))
+    select(func.max(numbered_notifications.c.number))
     .where(
-        subscription_entries.c.subscriber == _new_cursors.c.who,
-        subscription_entries.c.subscription == _new_cursors.c.what,
-        subscription_entries.c.sequence <= _new_cursors.c.since,
+        numbered_notifications.c.subscriber == _new_cursors.c.who,
+        numbered_notifications.c.subscription == _new_cursors.c.what,
+        numbered_notifications.c.sequence <= _new_cursors.c.since,
     )
     .scalar_subquery(),
 )
-_SEEN = update(delivery_owners).where(delivery_owners.c.subscriber == _new.c.who).values(seen=_new.c.upto)
+_ADVANCE = (
+    update(scheduling_cursors)
+    .where(scheduling_cursors.c.subscriber == _new.c.who)
+    .values(sequence=_new.c.upto)
+)
 
 
 def wake_cursors(connection: Connection, names: Sequence[str], now: str) -> None:
     """Number the new notifications of subscribers, some thousands for each, and make their cursors due."""
     numbered = number_notifications(connection, names, now)
-    owners = bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, names)
-    ranges = [(name, seen, min(numbered.get(name, 0), seen + MAX_NEW_NOTIFICATIONS)) for name, seen in owners]
-    new = json_rows_parameter((name, seen, end) for name, seen, end in ranges if end > seen)
+    scheduled = bulk.select_among(connection, _SCHEDULED, scheduling_cursors.c.subscriber, names)
+    ranges = [
+        (name, start, min(numbered.get(name, 0), start + MAX_NEW_NOTIFICATIONS)) for name, start in scheduled
+    ]
+    new = json_rows_parameter((name, start, end) for name, start, end in ranges if end > start)
     by_subscriber: dict[str, list[Any]] = defaultdict(list)
     for row in bulk.select_among(connection, _DESTINATIONS, destinations.c.subscriber, names):
         by_subscriber[row.subscriber].append(row)
@@ -97,7 +103,7 @@ def wake_cursors(connection: Connection, names: Sequence[str], now: str) -> None
         if destination.subscription in (None, subscription)
     }
     _make_due(connection, wanted, _pop_gathered(connection, new), now)
-    connection.execute(_SEEN, new)
+    connection.execute(_ADVANCE, new)
 
 
 def _pop_gathered(connection: Connection, new: dict[str, str]) -> set[tuple[str, str]]:
@@ -124,7 +130,7 @@ def _make_due(
     }
     idle = [key for key, due in existing.items() if due is None and wanted[key].state == ACTIVE]
     leases.update_cursors(connection, {key: {"due": now} for key in idle})
-    leases.update_cursors(connection, {key: {"gathers": 1} for key in existing if key in digests})
+    leases.update_cursors(connection, {key: {"next_is_digest": 1} for key in existing if key in digests})
     missing = {key: destination for key, destination in wanted.items() if key not in existing}
     _create_cursors(connection, missing, digests, now)
 
@@ -139,22 +145,23 @@ def _create_cursors(
     if not missing:
         return
     starts = {
-        key: (destination.subscriber, key[1], destination.since) for key, destination in missing.items()
+        key: (destination.subscriber, key[1], destination.start_sequence)
+        for key, destination in missing.items()
     }
     found = connection.execute(_LAST_BEFORE, json_rows_parameter(starts.values()))
     numbers = {(subscriber, subscription, since): number for subscriber, subscription, since, number in found}
-    columns = [column.name for column in delivery_lanes.columns]
+    columns = [column.name for column in delivery_cursors.columns]
     rows = []
     for key, destination in sorted(missing.items(), key=lambda item: item[0]):
-        row: dict[str, Any] = dict.fromkeys(("busy", "ticket", "attempts", "delivered", "failures"), 0)
+        row: dict[str, Any] = dict.fromkeys(("leased", "ticket", "attempts", "delivered", "failures"), 0)
         row |= {
             "destination": destination.id,
             "subscription": key[1],
             "subscriber": destination.subscriber,
-            "place": destination.place,
-            "told": numbers[starts[key]] or 0,
+            "host": destination.host,
+            "position": numbers[starts[key]] or 0,
             "due": now if destination.state == ACTIVE else None,
-            "gathers": int(key in digests),
+            "next_is_digest": int(key in digests),
         }
         rows.append(tuple(row.get(name) for name in columns))
-    bulk.insert_rows(connection, delivery_lanes, rows)
+    bulk.insert_rows(connection, delivery_cursors, rows)

@@ -6,9 +6,9 @@ from sqlalchemy import Column, Connection, Index, Integer, Table, Text, text
 
 from tidings.store.tables import Name, Whole, metadata
 
-# A destination without a subscription is for all subscriptions of the subscriber. `since` is the subscriber's last
-# sequence number when it was created: earlier notifications are not delivered. `place` is the host. Messages are signed
-# with the old secret, too, until `old_until`.
+# A destination without a subscription is for all subscriptions of the subscriber. `start_sequence` is the subscriber's
+# last sequence number when it was created: earlier notifications are not delivered. Messages are signed with the old
+# secret, too, until `old_until`.
 destinations = Table(
     "destinations",
     metadata,
@@ -17,7 +17,7 @@ destinations = Table(
     Column("subscription", Name, nullable=True),
     Column("kind", Text, nullable=False),
     Column("target", Text, nullable=False),
-    Column("place", Name, nullable=False),
+    Column("host", Name, nullable=False),
     Column("name", Text, nullable=False),
     Column("secret", Text, nullable=True),
     Column("old_secret", Text, nullable=True),
@@ -25,49 +25,49 @@ destinations = Table(
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=True),
     Column("made", Name, nullable=False),
-    Column("since", Whole, nullable=False),
+    Column("start_sequence", Whole, nullable=False),
     sqlite_with_rowid=False,
 )
 
 # The sequence number up to which the notifications of a subscriber are scheduled for delivery.
-delivery_owners = Table(
-    "delivery_owners",
+scheduling_cursors = Table(
+    "scheduling_cursors",
     metadata,
     Column("subscriber", Name, primary_key=True),
-    Column("seen", Whole, nullable=False),
+    Column("sequence", Whole, nullable=False),
     sqlite_with_rowid=False,
 )
 
-# Subscriptions with an accepted delay whose notifications were handed over together, until that is scheduled for
-# delivery; `upto` is the last sequence number of the subscriber after that.
-delivery_gathered = Table(
-    "delivery_gathered",
+# Subscriptions with an accepted delay whose notifications were released together, until they are scheduled for delivery
+# as a digest; `sequence` is the last sequence number of the subscriber after the release.
+pending_digests = Table(
+    "pending_digests",
     metadata,
     Column("subscriber", Name, primary_key=True),
     Column("subscription", Name, primary_key=True),
-    Column("upto", Whole, primary_key=True, autoincrement=False),
+    Column("sequence", Whole, primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
 
-# Delivery cursors, of a destination and a subscription: entries after `told` are to be delivered, in order. Without a
-# `due` time there is nothing to do. `busy` is 1 while a worker holds the lease, which ends at `due`. `ticket` counts
-# the leases: an older one is not valid any more. `since` is when a `due` time in the future was written: see
-# `clock_recovery`. `gathered` is the last entry of a digest that was started, `gathers` whether the next message is a
-# digest: after quiet hours, or because of an accepted delay.
-delivery_lanes = Table(
-    "delivery_lanes",
+# Delivery cursors, of a destination and a subscription: entries after `position` are to be delivered, in order. Without
+# a `due` time there is nothing to do. `leased` is 1 while a worker holds the lease, which ends at `due`. `ticket`
+# counts the leases: an older one is not valid any more. `since` is when a `due` time in the future was written: see
+# `clock_recovery`. `digest_end` is the last entry of a digest that was started, `next_is_digest` whether the next
+# message is a digest: after quiet hours, or because of an accepted delay.
+delivery_cursors = Table(
+    "delivery_cursors",
     metadata,
     Column("destination", Name, primary_key=True),
     Column("subscription", Name, primary_key=True),
     Column("subscriber", Name, nullable=False, index=True),
-    Column("place", Name, nullable=False),
-    Column("told", Whole, nullable=False),
+    Column("host", Name, nullable=False),
+    Column("position", Whole, nullable=False),
     Column("due", Name, nullable=True),
-    Column("busy", Integer, nullable=False),
+    Column("leased", Integer, nullable=False),
     Column("ticket", Whole, nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("gathered", Whole, nullable=True),
-    Column("gathers", Integer, nullable=False),
+    Column("digest_end", Whole, nullable=True),
+    Column("next_is_digest", Integer, nullable=False),
     Column("delivered", Whole, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("last_success", Name, nullable=True),
@@ -76,19 +76,19 @@ delivery_lanes = Table(
     Column("since", Name, nullable=True),
     sqlite_with_rowid=False,
 )
-_works = delivery_lanes.c.due.is_not(None)
-Index("delivery_lanes_due", delivery_lanes.c.due, sqlite_where=_works, postgresql_where=_works)
+_works = delivery_cursors.c.due.is_not(None)
+Index("delivery_cursors_due", delivery_cursors.c.due, sqlite_where=_works, postgresql_where=_works)
 
 # Dead letters: the entries `first` to `last`, several if they were a digest. A letter with a `due` time is retried.
 # `message` is the id of the message that the receiver got.
-undelivered = Table(
-    "undelivered",
+dead_deliveries = Table(
+    "dead_deliveries",
     metadata,
     Column("number", Whole, primary_key=True, autoincrement=False),
     Column("destination", Name, nullable=False),
     Column("subscription", Name, nullable=False),
     Column("subscriber", Name, nullable=False),
-    Column("place", Name, nullable=False),
+    Column("host", Name, nullable=False),
     Column("first", Whole, nullable=False),
     Column("last", Whole, nullable=False),
     Column("digest", Integer, nullable=False),
@@ -97,12 +97,12 @@ undelivered = Table(
     Column("attempts", Integer, nullable=False),
     Column("time", Name, nullable=False, index=True),
     Column("due", Name, nullable=True),
-    Column("tries", Integer, nullable=False),
+    Column("attempts_since_replay", Integer, nullable=False),
     Column("since", Name, nullable=True),
 )
-_again = undelivered.c.due.is_not(None)
-Index("undelivered_again", undelivered.c.due, sqlite_where=_again, postgresql_where=_again)
-Index("undelivered_of", undelivered.c.destination, undelivered.c.number)
+_again = dead_deliveries.c.due.is_not(None)
+Index("dead_deliveries_again", dead_deliveries.c.due, sqlite_where=_again, postgresql_where=_again)
+Index("dead_deliveries_of", dead_deliveries.c.destination, dead_deliveries.c.number)
 
 # Minutes of the day in the time zone; quiet hours that span midnight end with the smaller one.
 quiet_hours = Table(
@@ -115,7 +115,7 @@ quiet_hours = Table(
     sqlite_with_rowid=False,
 )
 
-ALL = (destinations, delivery_owners, delivery_lanes, undelivered, quiet_hours)
+ALL = (destinations, scheduling_cursors, delivery_cursors, dead_deliveries, quiet_hours)
 
 
 def gather_delayed(connection: Connection) -> None:
@@ -127,7 +127,7 @@ def gather_delayed(connection: Connection) -> None:
 
 
 _GATHER = text(
-    "UPDATE delivery_lanes SET gathers = 1 WHERE due IS NOT NULL AND (subscription IN"
+    "UPDATE delivery_cursors SET next_is_digest = 1 WHERE due IS NOT NULL AND (subscription IN"
     " (SELECT id FROM subscriptions WHERE within IS NOT NULL AND removed IS NULL) OR subscription IN"
     " (SELECT name FROM metadata_rules WHERE within IS NOT NULL))"
 )

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import limits_from
+from tidings.core.source_text import refuse_unreadable
 from tidings.documents.model import xpath_number
 from tidings.documents.xpath import xpath_errors as errors
 from tidings.documents.xpath.xpath_paths import Limits, PathReader
@@ -35,6 +35,7 @@ from tidings.documents.xpath.xpath_tree import (
     make_path_test,
     show,
 )
+from tidings.language_hints import hints_elsewhere
 
 __all__ = ["DEFAULT", "Limits", "parse", "show"]
 

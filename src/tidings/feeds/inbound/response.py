@@ -17,7 +17,7 @@ from tidings.graphs.syndication.feed_parser import read_feed
 from tidings.operations.egress_policy import FetchProblem, is_web_address, split_host
 from tidings.operations.http_client import HttpResponse, origin_of
 from tidings.operations.retry_after import parse_retry_after
-from tidings.parsers.parser_pool import Lane, isolated_for
+from tidings.parsers.parser_pool import Lane, run_isolated_for
 from tidings.store.encoding import format_instant
 
 FEEDS = (ATOM, RSS, JSON_FEED, RDF_XML)
@@ -56,7 +56,7 @@ MAX_STORED_URL = 500
 
 def inside_host(feed: PolledFeed) -> str | None:
     """Return the host that may be in a private network, because the owner has typed it."""
-    return host_name(feed.url) if feed.inside else None
+    return host_name(feed.url) if feed.in_private_network else None
 
 
 def conditional_headers(feed: PolledFeed) -> dict[str, str]:
@@ -83,7 +83,9 @@ def parse_response(answer: HttpResponse) -> tuple[Feed, ItemsByKey]:
     """Parse a feed and its items, rejected ones included."""
     media_type = answer.headers.get("content-type", "")
     try:
-        facts, items, refused = isolated_for(Lane.STRANGERS, read_feed, answer.body, media_type, answer.url)
+        facts, items, refused = run_isolated_for(
+            Lane.STRANGERS, read_feed, answer.body, media_type, answer.url
+        )
     except DecodeProblem as problem:
         links = discover_feeds(answer.body, answer.url)
         if not links:
@@ -106,9 +108,9 @@ def location_columns(feed: PolledFeed, answer: HttpResponse) -> dict[str, object
     """
     if answer.moved is None or len(answer.moved) > MAX_STORED_URL:
         return {}
-    inside = int(feed.inside and host_name(answer.moved) == host_name(feed.url))
+    in_private_network = int(feed.in_private_network and host_name(answer.moved) == host_name(feed.url))
     login = feed.login if origin_of(answer.moved) == origin_of(feed.url) else None
-    return {"url": answer.moved, "inside": inside, "login": login}
+    return {"url": answer.moved, "in_private_network": in_private_network, "login": login}
 
 
 def host_name(url: str) -> str:

@@ -17,13 +17,14 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from tidings.core.text import escape_html
-from tidings.errors import Absent
+from tidings.errors import NotFound
 from tidings.feeds.outbound.addresses import ALL_FEEDS, FeedTokens, FeedUrls
 from tidings.feeds.outbound.entries import build_entry, urn
 from tidings.feeds.outbound.feed import Feed, Links
 from tidings.feeds.outbound.formats import FORMATS, Format, render_opml
 from tidings.feeds.outbound.sanitize import SUMMARY, to_line
 from tidings.feeds.sql.feed_addresses import FeedAddress
+from tidings.language_hints import find_guide
 from tidings.model import Subscription
 from tidings.store.store import Store
 from tidings.store.subscriptions.view import RULES
@@ -34,7 +35,6 @@ LARGEST = 500_000
 KNOWN_TAGS = 1_000
 OBJECTS = "objects"
 """The language of feeds about objects, which have no subscription text."""
-_PREFIXES = re.compile(r"\bPREFIX\s+[^\s<>]*\s*<[^<>]*>\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +244,10 @@ def _source(wanted: Subscription) -> str:
 
 
 def feed_title(one: Subscription) -> str:
-    """Return the text of a subscription without prefixes, which are long and say little."""
-    text = _PREFIXES.sub("", one.text) if one.language == "gql" else one.text
+    """Return the text of a subscription without its prologue, such as prefixes, which are long and say little."""
+    guide = find_guide(one.language)
+    prologue = guide.prologue if guide else None
+    text = re.sub(prologue, "", one.text, flags=re.IGNORECASE) if prologue else one.text
     return to_line(escape_html(text), 100) or to_line(escape_html(one.id), 100)
 
 
@@ -286,7 +288,7 @@ def _known(feeds: PersonalFeeds, subscriber: str, id: str | None) -> str:
     if id is None:
         return ALL_FEEDS
     if feeds.find(subscriber, id) is None:
-        raise Absent(f"{subscriber} has no subscription '{id[:200]}' with a feed")
+        raise NotFound(f"{subscriber} has no subscription '{id[:200]}' with a feed")
     return id
 
 

@@ -21,7 +21,7 @@ from tidings.delivery.sql.destination_store import (
     add_destination,
     remove_destination,
 )
-from tidings.delivery.sql.tables import delivery_lanes, delivery_owners, destinations
+from tidings.delivery.sql.tables import delivery_cursors, destinations, scheduling_cursors
 from tidings.feeds.sql.tables import feed_addresses, hub_intents, hub_subscriptions
 from tidings.operations.egress_policy import split_host
 from tidings.store.database import Database
@@ -280,20 +280,20 @@ def deliver_by_destinations(connection: Connection) -> None:
             "destination": made.id,
             "subscription": row.subscription,
             "subscriber": row.subscriber,
-            "place": made.place,
-            "told": row.told,
+            "host": made.host,
+            "position": row.told,
             "due": row.due or now,
             "attempts": row.attempts or 0,
-            "gathered": row.last,
-            "gathers": 1,
+            "digest_end": row.last,
+            "next_is_digest": 1,
         }
-        cursor |= dict.fromkeys(("busy", "ticket", "delivered", "failures"), 0)
-        connection.execute(insert(delivery_lanes), cursor)
+        cursor |= dict.fromkeys(("leased", "ticket", "delivered", "failures"), 0)
+        connection.execute(insert(delivery_cursors), cursor)
         kept = {name: getattr(row, name) for name in ("address", "format", "callback", "lease_end")}
         connection.execute(insert(hub_subscriptions), kept | {"destination": made.id})
     # Notifications may not be numbered yet: the delivery worker looks at the last one again.
-    seen = delivery_owners.c.seen
-    connection.execute(update(delivery_owners).where(seen > 0).values(seen=seen - 1))
+    sequence = scheduling_cursors.c.sequence
+    connection.execute(update(scheduling_cursors).where(sequence > 0).values(sequence=sequence - 1))
 
 
 _OLD_SUBSCRIPTIONS = text(

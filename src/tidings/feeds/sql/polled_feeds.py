@@ -28,16 +28,16 @@ Changes = Mapping[str, object]
 class PolledFeed:
     """A polled feed. Times are formatted instants; `ttl` is in minutes.
 
-    `inside`: the owner has typed a URL in a private network. `site`: the web page of the feed. `asked`: the time of the
-    last ping. `next_poll`: None if it is not polled any more. `push`: state of the hub, `asked`, `verified` until the
-    lease ends, or `denied`. `skips`: hours and days without polls. `login`: name and password for its server.
+    `in_private_network`: the owner has typed a URL in one. `site`: the web page of the feed. `last_ping`: the time of
+    the last ping. `next_poll`: None if it is not polled any more. `push`: state of the hub, `asked`, `verified` until
+    the lease ends, or `denied`. `skips`: hours and days without polls. `login`: name and password for its server.
     `left_out`: elements of the last items that their graphs do not have, with counts.
     """
 
     number: int
     url: str
     added: str
-    inside: bool = False
+    in_private_network: bool = False
     title: str | None = None
     site: str | None = None
     etag: str | None = None
@@ -45,7 +45,7 @@ class PolledFeed:
     ttl: int | None = None
     polled: str | None = None
     next_poll: str | None = None
-    asked: str | None = None
+    last_ping: str | None = None
     failures: int = 0
     problem: str | None = None
     hub: str | None = None
@@ -106,7 +106,7 @@ class PolledFeeds:
         self,
         url: str,
         moment: datetime,
-        inside: bool,
+        in_private_network: bool,
         until: datetime | None = None,
         login: str | None = None,
     ) -> PolledFeed:
@@ -114,7 +114,12 @@ class PolledFeeds:
         names.check("a feed's address", url)
         login = None if login is None else escape_unstorable(login)
         new = PolledFeed(
-            0, url, format_instant(moment), inside, next_poll=format_instant(until or moment), login=login
+            0,
+            url,
+            format_instant(moment),
+            in_private_network,
+            next_poll=format_instant(until or moment),
+            login=login,
         )
         return self._database.transact(lambda connection: _add(connection, new))
 
@@ -154,7 +159,7 @@ class PolledFeeds:
         def each_sooner(connection: Connection) -> None:
             for number, at in due.items():
                 this = update(polled_feeds).where(polled_feeds.c.number == number)
-                connection.execute(this.values(asked=format_instant(moment)))
+                connection.execute(this.values(last_ping=format_instant(moment)))
                 connection.execute(this.where(polled_feeds.c.next_poll > at).values(next_poll=at))
 
         self._database.transact(each_sooner)
@@ -197,7 +202,7 @@ def _locked(connection: Connection, number: int) -> PolledFeed | None:
 
 
 def _feed(row: Row[*tuple[Any, ...]]) -> PolledFeed:
-    return replace(PolledFeed(*row), inside=bool(row.inside))
+    return replace(PolledFeed(*row), in_private_network=bool(row.in_private_network))
 
 
 def _add(connection: Connection, new: PolledFeed) -> PolledFeed:
@@ -205,11 +210,15 @@ def _add(connection: Connection, new: PolledFeed) -> PolledFeed:
     found = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == new.url)).scalar()
     if found is None:
         made = replace(new, number=number)
-        connection.execute(insert(polled_feeds), asdict(made) | {"inside": int(new.inside)})
+        connection.execute(
+            insert(polled_feeds), asdict(made) | {"in_private_network": int(new.in_private_network)}
+        )
         return made
     again = update(polled_feeds).where(polled_feeds.c.number == found)
     login = {} if new.login is None else {"login": new.login}
-    connection.execute(again.values(next_poll=new.next_poll, inside=int(new.inside), **login))
+    connection.execute(
+        again.values(next_poll=new.next_poll, in_private_network=int(new.in_private_network), **login)
+    )
     there = _locked(connection, found)
     assert there is not None, "it was found in this transaction"
     return there
@@ -231,7 +240,7 @@ def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> Polle
     values = {
         name: escape_unstorable(value) if isinstance(value, str) else value for name, value in changes.items()
     }
-    if _asked_since(feed, now) and values.get("next_poll") and now.next_poll:
+    if _pinged_since(feed, now) and values.get("next_poll") and now.next_poll:
         values["next_poll"] = min(str(values["next_poll"]), now.next_poll)
     if values:
         connection.execute(update(polled_feeds).where(polled_feeds.c.number == feed.number).values(values))
@@ -246,6 +255,6 @@ def _ends(connection: Connection, feed: PolledFeed, changes: Changes) -> bool:
     return found and _remove(connection, polled_feeds.c.number == feed.number)
 
 
-def _asked_since(feed: PolledFeed, now: PolledFeed) -> bool:
+def _pinged_since(feed: PolledFeed, now: PolledFeed) -> bool:
     """Return whether a ping came during the poll: the fetched content may be older than the ping."""
-    return now.asked is not None and now.asked != feed.asked
+    return now.last_ping is not None and now.last_ping != feed.last_ping

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import limits_from
+from tidings.core.source_text import refuse_unreadable
 from tidings.errors import SubscriptionError
 from tidings.graphs.patterns import pattern_errors as refusals
 from tidings.graphs.patterns.pattern_reader import Limits, Operand, Reader
@@ -36,6 +36,7 @@ from tidings.graphs.patterns.pattern_tree import (
     variables,
 )
 from tidings.graphs.patterns.sparql import read_group
+from tidings.language_hints import hints_elsewhere
 
 __all__ = ["DEFAULT", "PREFIXES", "Limits", "parse", "read_on", "show"]
 

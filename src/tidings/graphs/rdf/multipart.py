@@ -14,7 +14,7 @@ from tidings.graphs.model import STRING, Graph, Term, TermKind
 from tidings.graphs.rdf.media_types import FEEDS, JSON_LD, plain
 from tidings.graphs.rdf.rdf_decoder import check_base, decode, decode_graphs
 from tidings.graphs.syndication.feed_parser import items_of
-from tidings.parsers.parser_pool import isolated
+from tidings.parsers.parser_pool import run_isolated
 
 N_TRIPLES = "application/n-triples"
 SEVERAL = frozenset({"application/trig", "application/n-quads", *FEEDS})
@@ -28,20 +28,20 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 def holds_several(body: bytes, media_type: str, base: str | None = None) -> bool:
     """Return whether a publication is split: always for SEVERAL, JSON-LD if it has several graphs."""
     if plain(media_type) == JSON_LD:
-        return isolated(count_graphs, body, media_type, base) > 1
+        return run_isolated(count_graphs, body, media_type, base) > 1
     return plain(media_type) in SEVERAL
 
 
 def resolved(body: bytes, media_type: str, base: str) -> bytes:
     """Write one graph as N-Triples with its relative IRIs resolved; later readers have no base."""
-    return isolated(write_graph, body, media_type, base)
+    return run_isolated(write_graph, body, media_type, base)
 
 
 def parts_of(body: bytes, media_type: str, base: str | None = None) -> Iterator[bytes]:
     """Yield the graphs of a publication, each as N-Triples."""
     if base is not None:
         check_base(base)
-    yield from isolated(write_parts, body, media_type, base)
+    yield from run_isolated(write_parts, body, media_type, base)
 
 
 def count_graphs(body: bytes, media_type: str, base: str | None) -> int:

@@ -10,7 +10,7 @@ from tidings.core.limits import check_limits, limits_from, over_limit
 from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem
 from tidings.graphs.rdf.media_types import Syntax
-from tidings.parsers.xml_bytes import problem_at
+from tidings.parsers.xml_bytes import build_problem_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,10 @@ def syntax_problem(error: SyntaxError, text: bytes, syntax: Syntax) -> DecodePro
     end = _offset(text, error.end_lineno or error.lineno, error.end_offset or error.offset)
     if "No scheme found" in message:
         received = printable(text[start:end].decode(errors="replace"))
-        return problem_at(RELATIVE, text, start, end, received=received, accepted=ACCEPTED)
-    return problem_at(f"invalid {syntax.value}: {printable(message, 200)}", text, start, max(start + 1, end))
+        return build_problem_at(RELATIVE, text, start, end, received=received, accepted=ACCEPTED)
+    return build_problem_at(
+        f"invalid {syntax.value}: {printable(message, 200)}", text, start, max(start + 1, end)
+    )
 
 
 def _offset(text: bytes, line: int, column: int) -> int:

@@ -16,8 +16,8 @@ from tidings.core.suggest import printable
 from tidings.errors import DecodeProblem
 from tidings.graphs.model import RDF
 from tidings.graphs.rdf.rdf_errors import Limits, at_most, beyond, parser_message
-from tidings.parsers.xml_bytes import as_utf8
-from tidings.parsers.xml_parser import DeclarationGuard, Element, make_parser, parse, parse_tree, serialised
+from tidings.parsers.xml_bytes import convert_to_utf8
+from tidings.parsers.xml_parser import DeclarationGuard, Element, make_parser, parse, parse_tree, serialise
 
 _UNQUALIFIED = ("about", "ID", "resource", "parseType", "type", "nodeID", "datatype")
 """Attributes that old RDF/XML writes without rdf:, including the RSS 1.0 of many sites and of paper 002 (figure 13)."""
@@ -32,7 +32,7 @@ _BARE = etree.XPath("//*[namespace-uri() = ''] | //*[@*[namespace-uri() = '']]")
 
 def prepared(body: bytes, limits: Limits) -> bytes:
     """Return the publication as the RDF parser may see it."""
-    return serialise_rdf(parse_rdf_xml(as_utf8(body), limits))
+    return serialise_rdf(parse_rdf_xml(convert_to_utf8(body), limits))
 
 
 def parse_rdf_xml(text: bytes, limits: Limits) -> Element:
@@ -124,14 +124,14 @@ def serialise_rdf(root: Element) -> bytes:
             what, where = "an attribute appears both with and without rdf:", f"line {element.sourceline}"
             raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of the two")
         element.set(f"{{{RDF}}}{value.attrname}", element.attrib.pop(value.attrname))
-    return serialised(root)
+    return serialise(root)
 
 
 def xml_problem(error: SyntaxError, body: bytes, limits: Limits) -> DecodeProblem:
     """Locate an error of the RDF parser in the publication; its own positions are in the serialised text."""
     message = parser_message(error)
     if "namespaces are required" in message:
-        bare: Any = _BARE(parse_rdf_xml(as_utf8(body), limits))
+        bare: Any = _BARE(parse_rdf_xml(convert_to_utf8(body), limits))
         if bare:
             return _without_namespace(bare[0])
     return DecodeProblem(f"invalid RDF/XML: {message}")

@@ -10,7 +10,7 @@ import codecs
 import re
 
 from tidings.graphs.rdf.rdf_errors import Limits, beyond
-from tidings.parsers.xml_bytes import place_in, problem_at
+from tidings.parsers.xml_bytes import build_problem_at, describe_place
 
 # One match skips everything up to the next bracket. Strings, IRIs and comments may contain brackets; a backslash
 # escapes the next character (`ex:a\#b` is a name, not a comment). Of an unterminated string one character is skipped:
@@ -46,11 +46,11 @@ def prepared(body: bytes, limits: Limits) -> bytes:
         step = _step(text, at)
         depth, opened = depth + step, opened + max(0, step)
         if depth < 0:
-            raise problem_at("a closing bracket without an opening one", text, at)
+            raise build_problem_at("a closing bracket without an opening one", text, at)
         if depth > limits.depth:
-            raise beyond("depth", limits, where=place_in(text, at))
+            raise beyond("depth", limits, where=describe_place(text, at))
         if opened > limits.edges:  # each bracket is at least one edge
-            raise beyond("edges", limits, where=place_in(text, at))
+            raise beyond("edges", limits, where=describe_place(text, at))
         at = _skip(text, at + 1)
     return text
 
@@ -60,7 +60,7 @@ def _refuse_other_encodings(text: bytes) -> None:
         text.decode()
     except UnicodeDecodeError as error:
         received = f"byte 0x{text[error.start]:02x} at offset {error.start}"
-        raise problem_at(
+        raise build_problem_at(
             "the body is not UTF-8", text, error.start, received=received, accepted="UTF-8"
         ) from None
 
@@ -74,5 +74,5 @@ def _step(text: bytes, at: int) -> int:
     for sign, what in _RDF_12.items():
         if text.startswith(sign, at):
             accepted, end = "IRIs, blank nodes and literals", at + len(sign)
-            raise problem_at(what, text, at, end, received=sign.decode(), accepted=accepted)
+            raise build_problem_at(what, text, at, end, received=sign.decode(), accepted=accepted)
     return 1 if text[at : at + 1] in b"[({" else -1

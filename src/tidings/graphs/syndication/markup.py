@@ -15,7 +15,7 @@ from html.entities import html5
 import nh3
 from lxml import etree
 
-from tidings.parsers.xml_bytes import as_utf8
+from tidings.parsers.xml_bytes import convert_to_utf8
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 
@@ -108,7 +108,7 @@ def feed_text(body: bytes, media_type: str) -> bytes:
     charset = _CHARSET.search(media_type)
     if charset and stripped.startswith(b"<") and not stripped.startswith((b"<?xml", b"<\0")):
         stripped = f'<?xml version="1.0" encoding="{charset[1]}"?>'.encode() + stripped
-    text = as_utf8(stripped).lstrip()
+    text = convert_to_utf8(stripped).lstrip()
     declaration = _DECLARATION.match(text)
     return text[declaration.end() :].lstrip() if declaration else text
 

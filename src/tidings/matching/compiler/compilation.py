@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from tidings.atoms import AtomShape, Column
 from tidings.core.arguments import accepts, wrong_type
-from tidings.core.language_hints import hint_to_name
 from tidings.errors import SubscriptionError
 from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
@@ -24,6 +23,7 @@ from tidings.graphs.keys import ANY
 from tidings.graphs.model import iri
 from tidings.graphs.patterns.pattern_tree import show_term
 from tidings.kinds import LANGUAGES
+from tidings.language_hints import hint_to_name
 from tidings.matching.compiler.blocks import join_irregular, merge, to_irregular
 from tidings.matching.compiler.language import DEFAULT_LIMIT, Context, Language
 from tidings.matching.compiler.plan import (

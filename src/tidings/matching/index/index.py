@@ -208,6 +208,14 @@ class Index:
         parts = [segment.ids for segment, _ in self._now.opened]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
+    @property
+    def subscribers(self) -> pa.Array:
+        """The subscribers of all subscriptions, in the order of `ids`."""
+        columns = [segment.subscriptions["subscriber"].cast(pa.string()) for segment, _ in self._now.opened]
+        return pa.concat_arrays(
+            [chunk for column in columns for chunk in column.chunks] or [pa.array([], pa.string())]
+        )
+
     @accepts(_ADD, compiled=Compiled)
     def add(self, compiled: Compiled) -> int:
         """Add subscriptions as one new segment, replacing those with the same ids; return the new version."""

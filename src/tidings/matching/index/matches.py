@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.matching.index.segment import Segment
+from tidings.matching.kernels.rows import order_by_publication
 from tidings.model import Subscription
 
+COLUMNS = ("id", "subscriber", "language", "text")
 SegmentPairs = tuple[Segment, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+
+
+class PairOrder(NamedTuple):
+    """Pairs in the order of publications: `order` has their numbers; those of publication i start at `starts[i]`."""
+
+    order: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+
+    @property
+    def matched(self) -> npt.NDArray[np.int64]:
+        """The publications with a match."""
+        return np.flatnonzero(self.starts[1:] > self.starts[:-1])
+
+    @property
+    def publications(self) -> npt.NDArray[np.int64]:
+        """The publication of each pair, in this order."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 class Matches:
@@ -72,10 +92,28 @@ class Matches:
         parts = [segment.ids.take(pa.array(rows)) for segment, _, rows in self._pairs]
         return parts[0] if len(parts) == 1 else pa.concat_arrays([*parts, pa.array([], pa.string())])
 
-    def table(self) -> pa.Table:
-        """Return the subscription of each pair: id, subscriber, language, text."""
-        parts = [segment.subscriptions.take(pa.array(rows)) for segment, _, rows in self._pairs]
-        names = ("id", "subscriber", "language", "text")
+    def order(self, publications: int) -> PairOrder:
+        """Return the order of the pairs by publication, of which the batch has so many.
+
+        A counting sort: NumPy's stable sort took a third of the time of a task with 18 matches for each publication.
+        """
+        order = np.empty(len(self), np.int32)
+        starts = np.zeros(publications + 1, np.int64)
+        order_by_publication(self.publication, starts, order)
+        return PairOrder(order, starts)
+
+    def table(self, columns: Sequence[str] = COLUMNS, order: npt.NDArray[np.int32] | None = None) -> pa.Table:
+        """Return the subscription of each pair: id, subscriber, language, text, or some of these columns.
+
+        With an order, the rows are in that order.
+        """
+        names = list(columns)
+        if order is not None:
+            if len(self._pairs) == 1:
+                segment, _, rows = self._pairs[0]
+                return segment.subscriptions.select(names).take(pa.array(rows[order]))
+            return self.table(columns).take(pa.array(order))
+        parts = [segment.subscriptions.select(names).take(pa.array(rows)) for segment, _, rows in self._pairs]
         return (
             pa.concat_tables(parts)
             if parts

@@ -1,4 +1,4 @@
-"""Rows of a segment: lookup by id, and removal of dead rows from matches."""
+"""Rows of a segment: lookup by id, removal of dead rows from matches, order of matches."""
 
 from __future__ import annotations
 
@@ -76,3 +76,26 @@ def mark_dead(dead: Any, rows: Any) -> int:
             rows[new] = row
             new += 1
     return new
+
+
+@kernel
+def order_by_publication(publication: Any, starts: Any, order: Any) -> None:
+    """Write the stable order of pairs by publication, and where each publication's pairs start (counting sort).
+
+    `starts` is zero and has an entry more than there are publications.
+    """
+    last = len(starts) - 1
+    for i in range(len(publication)):
+        starts[publication[i]] += 1
+    end = 0
+    for place in range(len(starts)):
+        count = starts[place]
+        starts[place] = end
+        end += count
+    for i in range(len(publication)):
+        place = publication[i]
+        order[starts[place]] = i
+        starts[place] += 1
+    for place in range(last, 0, -1):
+        starts[place] = starts[place - 1]
+    starts[0] = 0

@@ -46,14 +46,18 @@ class DocumentChanges:
 def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> DocumentChanges:
     """Compare two versions, in the order of their resources."""
     old, new = ({each.uri: each for each in version} for version in (before, after))
-    both = [(old[uri], each) for uri, each in new.items() if uri in old]
+    in_both = [(old[uri], each) for uri, each in new.items() if uri in old]
     return DocumentChanges(
         new=tuple(each for uri, each in new.items() if uri not in old),
         changed=tuple(
-            ChangedResource(one, other, _different(one, other)) for one, other in both if one != other
+            ChangedResource(before_version, after_version, _different(before_version, after_version))
+            for before_version, after_version in in_both
+            if before_version != after_version
         ),
         deleted=tuple(each for uri, each in old.items() if uri not in new),
-        unchanged=tuple(other for one, other in both if one == other),
+        unchanged=tuple(
+            after_version for before_version, after_version in in_both if before_version == after_version
+        ),
     )
 
 
@@ -93,7 +97,7 @@ class TouchedResources:
             touched.deleted |= {resource.uri: resource for resource in each.deleted}
         return touched
 
-    def was(self, uri: str) -> str | None:
+    def class_before(self, uri: str) -> str | None:
         """Return the class that a changed or deleted resource had before."""
         before = self.changed[uri].before if uri in self.changed else self.deleted.get(uri)
         return before.cls if before else None
@@ -110,19 +114,19 @@ class TouchedResources:
 
 def explain_change(uri: str, touched: TouchedResources, strong: StrongReferences) -> list[Reason]:
     """Return the reasons for a change, the nearest first."""
-    found = list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MAX_REASONS))
-    return found or [Reason("it, or something that it refers to, is different", None, uri)]
+    reasons = list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MAX_REASONS))
+    return reasons or [Reason("the resource, or one that it refers to, has changed", None, uri)]
 
 
 def _reasons(uri: str, touched: TouchedResources, strong: StrongReferences) -> Iterator[Iterator[Reason]]:
-    seen, waiting = {uri}, deque([(uri, "")])
-    while waiting and len(seen) <= MAX_VISITED:
-        at, path = waiting.popleft()
-        yield touched.reasons(at, path)
-        for name, target in strong.get(at, ()):
-            if target not in seen:
-                seen.add(target)
-                waiting.append((target, f"{path}{format_name(name)}."))
+    visited, queue = {uri}, deque([(uri, "")])
+    while queue and len(visited) <= MAX_VISITED:
+        current, path = queue.popleft()
+        yield touched.reasons(current, path)
+        for name, target in strong.get(current, ()):
+            if target not in visited:
+                visited.add(target)
+                queue.append((target, f"{path}{format_name(name)}."))
 
 
 def _differences(changed: ChangedResource, path: str) -> Iterator[Reason]:
@@ -132,10 +136,10 @@ def _differences(changed: ChangedResource, path: str) -> Iterator[Reason]:
             yield Reason(f"{path}class was {format_name(before.cls)}", after.cls, uri)
             continue
         old, new = before.values.get(name, ()), after.values.get(name, ())
-        gone, came = [each for each in old if each not in new], [each for each in new if each not in old]
-        called = f"{path}{format_name(name)}"
+        removed, added = [each for each in old if each not in new], [each for each in new if each not in old]
+        label = f"{path}{format_name(name)}"
         if len(old) == len(new) == 1:
-            yield Reason(f"{called} was {display_value(gone[0])}", to_scalar(came[0]), uri)
+            yield Reason(f"{label} was {display_value(removed[0])}", to_scalar(added[0]), uri)
             continue
-        yield from (Reason(f"{called} is new", to_scalar(value), uri) for value in came)
-        yield from (Reason(f"{called} is no more", to_scalar(value), uri) for value in gone)
+        yield from (Reason(f"{label} is new", to_scalar(value), uri) for value in added)
+        yield from (Reason(f"{label} is no longer set", to_scalar(value), uri) for value in removed)

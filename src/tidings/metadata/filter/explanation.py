@@ -55,82 +55,96 @@ class JoinPair:
     condition: JoinCondition
     own: Resource
     uri: str
-    there: Resource | None
+    partner: Resource | None
     path: str
     find: ResourceLookup
 
-    def look(self) -> None:
+    def request_values(self) -> None:
         """Look up all compared resources."""
-        for predicate in self.condition.oriented if self.there is not None else ():
-            self._mine(predicate)
-            self._others(predicate)
+        for predicate in self.condition.oriented if self.partner is not None else ():
+            self._locate_own(predicate)
+            self._locate_others(predicate)
 
-    def held(self) -> list[Reason] | None:
+    def list_relations(self) -> list[Reason] | None:
         """Return the relations between the two; None if a predicate does not hold."""
-        found: list[Reason] = []
-        for asked in self._further():
-            pairs = product(self._mine(asked), self._others(asked))
-            met = next((own for own, (theirs, _) in pairs if _meet(asked, own[0], theirs)), None)
-            if met is None:
+        reasons: list[Reason] = []
+        for predicate in self._list_checked_predicates():
+            pairs = product(self._locate_own(predicate), self._locate_others(predicate))
+            match = next(
+                (value for value, (other, _) in pairs if _predicate_holds(predicate, value[0], other)), None
+            )
+            if match is None:
                 return None
-            found.append(_compared(asked, self._theirs(asked), met, self.path))
-        return found
+            reasons.append(_format_comparison(predicate, self._describe_other(predicate), match, self.path))
+        return reasons
 
-    def unheld(self) -> Iterator[Reason]:
+    def list_mismatches(self) -> Iterator[Reason]:
         """Return the predicates that do not hold. References without a target are reported elsewhere."""
-        for asked in self._further() if self.there is not None else ():
-            mine, theirs = self._mine(asked), self._theirs(asked)
-            if not mine:
-                yield Reason(f"{display_name(asked.left, self.path)} is missing", None, self.own.uri)
-            elif not self._others(asked):
-                yield Reason(f"{theirs} is missing", None, self.uri)
+        for predicate in self._list_checked_predicates() if self.partner is not None else ():
+            own_values, other_description = self._locate_own(predicate), self._describe_other(predicate)
+            if not own_values:
+                yield Reason(f"{display_name(predicate.left, self.path)} is missing", None, self.own.uri)
+            elif not self._locate_others(predicate):
+                yield Reason(f"{other_description} is missing", None, self.uri)
             elif not any(
-                _meet(asked, own, other) for (own, _), (other, _) in product(mine, self._others(asked))
+                _predicate_holds(predicate, own, other)
+                for (own, _), (other, _) in product(own_values, self._locate_others(predicate))
             ):
-                yield _compared(asked, theirs, mine[0], self.path, is_so=False)
+                yield _format_comparison(predicate, other_description, own_values[0], self.path, is_so=False)
 
-    def _further(self) -> tuple[JoinPredicate, ...]:
+    def _list_checked_predicates(self) -> tuple[JoinPredicate, ...]:
         """Return the predicates that the path to the partner does not imply; a reference implies the first."""
         return self.condition.oriented[int(is_along_reference(self.condition)) :]
 
-    def _mine(self, asked: JoinPredicate) -> tuple[LocatedValue, ...]:
-        return locate_values(asked.left, self.own, self.find)
+    def _locate_own(self, predicate: JoinPredicate) -> tuple[LocatedValue, ...]:
+        return locate_values(predicate.left, self.own, self.find)
 
-    def _others(self, asked: JoinPredicate) -> tuple[LocatedValue, ...]:
-        return locate_values(asked.right, self.there, self.find) if self.there is not None else ()
+    def _locate_others(self, predicate: JoinPredicate) -> tuple[LocatedValue, ...]:
+        return locate_values(predicate.right, self.partner, self.find) if self.partner is not None else ()
 
-    def _theirs(self, asked: JoinPredicate) -> str:
+    def _describe_other(self, predicate: JoinPredicate) -> str:
         if is_along_reference(self.condition):
-            return display_name(asked.right, reference_path(self.condition, self.uri, self.path))
-        right = asked.right
+            return display_name(predicate.right, reference_path(self.condition, self.uri, self.path))
+        right = predicate.right
         return f"<{self.uri}>" if right in (None, SUBJECT) else f"<{self.uri}>.{format_property(right)}"
 
 
 def describe_missing_partner(
     condition: JoinCondition, resource: Resource, path: str, find: ResourceLookup
 ) -> Reason:
-    """Describe a missing partner: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
-    first, *also = condition.oriented
+    """Describe a missing partner: `serverPort 7 is not = any DataProvider.serverPort with synthValue < its memory`."""
+    first, *others = condition.oriented
     own = next(iter(locate_values(first.left, resource, find)), None)
     if own is None or is_along_reference(condition):
         return Reason(f"{display_name(first.left, path)} is missing", None, resource.uri)
     name = "" if first.right in (None, SUBJECT) else f".{format_property(first.right)}"
-    told = _compared(first, f"that of no {format_name(condition.sides[1].cls)}{name}", own, path)
-    with_ = (_compared(each, _its(each.right), own, path).predicate for each in also)
-    return replace(told, predicate=" with ".join((told.predicate, *with_)))
+    quantifier = "no" if first.swapped else "any"
+    other = f"{quantifier} {format_name(condition.sides[1].cls)}{name}"
+    reason = _format_comparison(first, other, own, path, is_so=first.swapped)
+    further_conditions = (
+        _format_comparison(further, _describe_own_property(further.right), own, path).predicate
+        for further in others
+    )
+    return replace(reason, predicate=" with ".join((reason.predicate, *further_conditions)))
 
 
-def _its(name: str | None) -> str:
+def _describe_own_property(name: str | None) -> str:
     return "itself" if name in (None, SUBJECT) else f"its {format_property(name)}"
 
 
-def _compared(asked: JoinPredicate, other: str, found: LocatedValue, path: str, is_so: bool = True) -> Reason:
+def _format_comparison(
+    predicate: JoinPredicate, other: str, located: LocatedValue, path: str, is_so: bool = True
+) -> Reason:
     """Format a comparison with the registered side on the left; `contains` has no mirrored operator."""
-    value, at = found
-    own, says = display_name(asked.left, path), describe_join(asked.operator, is_so)
-    if asked.swapped:
-        return Reason(f"{other} {says} {own}", None, at)
-    return Reason(f"{own} {says} {other}", None if asked.left in (None, SUBJECT) else to_scalar(value), at)
+    value, uri = located
+    own_name, operator_text = display_name(predicate.left, path), describe_join(predicate.operator, is_so)
+    if predicate.swapped:
+        return Reason(f"{other} {operator_text} {own_name}", None, uri)
+    return Reason(
+        f"{own_name} {operator_text} {other}",
+        None if predicate.left in (None, SUBJECT) else to_scalar(value),
+        uri,
+    )
 
 
 def describe_join(operator: Operator, is_so: bool) -> str:
@@ -139,9 +153,9 @@ def describe_join(operator: Operator, is_so: bool) -> str:
     return "does not contain" if operator is Operator.CONTAINS else f"is not {operator.value}"
 
 
-def _meet(asked: JoinPredicate, own: Value, other: Value) -> bool:
-    left, right = (other, own) if asked.swapped else (own, other)
-    return comparison_holds(left, asked.operator, right)
+def _predicate_holds(predicate: JoinPredicate, own: Value, other: Value) -> bool:
+    left, right = (other, own) if predicate.swapped else (own, other)
+    return comparison_holds(left, predicate.operator, right)
 
 
 def compared_values(name: str | None, resource: Resource, find: ResourceLookup) -> tuple[Value, ...]:
@@ -152,12 +166,14 @@ def locate_values(name: str | None, resource: Resource, find: ResourceLookup) ->
     """Return the compared values of a resource with their resources. Paths pass through resources of any class."""
     if name is None or name == SUBJECT:
         return ((Ref(resource.uri), resource.uri),)
-    first, _, further = name.partition(".")
-    found = resource.values.get(first, ())
-    if not further:
-        return tuple((value, resource.uri) for value in found)
-    there = [find(value.uri) for value in found if isinstance(value, Ref)]
-    return tuple(each for one in there if one is not None for each in locate_values(further, one, find))
+    first, _, rest = name.partition(".")
+    values = resource.values.get(first, ())
+    if not rest:
+        return tuple((value, resource.uri) for value in values)
+    targets = [find(value.uri) for value in values if isinstance(value, Ref)]
+    return tuple(
+        located for target in targets if target is not None for located in locate_values(rest, target, find)
+    )
 
 
 def display_name(name: str | None, path: str) -> str:
@@ -174,14 +190,14 @@ MAX_REASONS = 20
 
 @dataclass(frozen=True, slots=True)
 class RuleTree:
-    """An atomic rule with its inputs. In a join, `kept` is the registered input and `other` its partner's.
+    """An atomic rule with its inputs. In a join, `registered` is the registered input and `other` its partner's.
 
     `group` is the number of the rule group.
     """
 
     number: int
-    asks: TriggeringRule | JoinCondition
-    kept: RuleTree | None = None
+    condition: TriggeringRule | JoinCondition
+    registered: RuleTree | None = None
     other: RuleTree | None = None
     group: int = 0
 
@@ -195,140 +211,152 @@ class ExplanationContext:
 
     schema: Schema
     resources: dict[str, Resource | None] = field(default_factory=dict)
-    met: dict[tuple[int, str], str | None] = field(default_factory=dict)
-    unknown: set[str] = field(default_factory=set)
-    unmet: set[tuple[int, str]] = field(default_factory=set)
+    partners: dict[tuple[int, str], str | None] = field(default_factory=dict)
+    unknown_resources: set[str] = field(default_factory=set)
+    unknown_partners: set[tuple[int, str]] = field(default_factory=set)
 
     def find(self, uri: str) -> Resource | None:
         if uri not in self.resources:
-            self.unknown.add(uri)
+            self.unknown_resources.add(uri)
         return self.resources.get(uri)
 
-    def meets(self, tree: RuleTree, uri: str) -> str | None:
-        if (tree.number, uri) not in self.met:
-            self.unmet.add((tree.number, uri))
-        return self.met.get((tree.number, uri))
+    def find_partner(self, tree: RuleTree, uri: str) -> str | None:
+        if (tree.number, uri) not in self.partners:
+            self.unknown_partners.add((tree.number, uri))
+        return self.partners.get((tree.number, uri))
 
 
-def request_facts(tree: RuleTree, uri: str, world: ExplanationContext) -> None:
+def request_facts(tree: RuleTree, uri: str, context: ExplanationContext) -> None:
     """Request everything needed to explain a rule; what depends on it is requested in the next round."""
-    resource = world.find(uri)
-    if tree.kept is None or tree.other is None:
+    resource = context.find(uri)
+    if tree.registered is None or tree.other is None:
         return
-    request_facts(tree.kept, uri, world)
-    other = _other(tree, resource, world) if resource is not None else None
+    request_facts(tree.registered, uri, context)
+    other = _find_other(tree, resource, context) if resource is not None else None
     if resource is None or other is None:
         return
-    request_facts(tree.other, other, world)
-    assert isinstance(tree.asks, JoinCondition)
-    JoinPair(tree.asks, resource, other, world.find(other), "", world.find).look()
+    request_facts(tree.other, other, context)
+    assert isinstance(tree.condition, JoinCondition)
+    JoinPair(tree.condition, resource, other, context.find(other), "", context.find).request_values()
 
 
-def explain_match(tree: RuleTree, uri: str, world: ExplanationContext) -> list[Reason]:
+def explain_match(tree: RuleTree, uri: str, context: ExplanationContext) -> list[Reason]:
     """Return the comparisons that hold, or the class if there are none."""
-    found = list(dict.fromkeys(_proof(tree, uri, "", world) or ()))
-    return ([each for each in found if not each.predicate.startswith(_CLASS)] or found[:1])[:MAX_REASONS]
+    reasons = list(dict.fromkeys(_prove_match(tree, uri, "", context) or ()))
+    return ([each for each in reasons if not each.predicate.startswith(_CLASS)] or reasons[:1])[:MAX_REASONS]
 
 
-def explain_mismatch(tree: RuleTree, uri: str, world: ExplanationContext) -> list[Reason]:
+def explain_mismatch(tree: RuleTree, uri: str, context: ExplanationContext) -> list[Reason]:
     """Return the comparisons that do not hold, with current values."""
-    if world.find(uri) is None:
+    if context.find(uri) is None:
         return [Reason("removed", None, uri)]
-    return list(dict.fromkeys(_lacking(tree, uri, "", world)))[:MAX_REASONS]
+    return list(dict.fromkeys(_list_missing(tree, uri, "", context)))[:MAX_REASONS]
 
 
 _CLASS = "is a "
 
 
-def _other(tree: RuleTree, resource: Resource, world: ExplanationContext) -> str | None:
+def _find_other(tree: RuleTree, resource: Resource, context: ExplanationContext) -> str | None:
     """Return the join partner, or if there is none, a possible one.
 
     Of several targets, the actual partner is requested. Trying all of them, and all of their targets along a path,
     would enumerate all paths of a graph.
     """
-    assert isinstance(tree.asks, JoinCondition)
-    if not is_along_reference(tree.asks):
-        return world.meets(tree, resource.uri)
-    name = tree.asks.sides[0].property
+    assert isinstance(tree.condition, JoinCondition)
+    if not is_along_reference(tree.condition):
+        return context.find_partner(tree, resource.uri)
+    name = tree.condition.sides[0].property
     if name in (None, SUBJECT):
         return resource.uri
-    named = [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
-    met = world.meets(tree, resource.uri) if len(named) > 1 else None
-    return met or next(iter(named), None)
+    targets = [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
+    partner = context.find_partner(tree, resource.uri) if len(targets) > 1 else None
+    return partner or next(iter(targets), None)
 
 
-def _proof(tree: RuleTree, uri: str, path: str, world: ExplanationContext) -> list[Reason] | None:
+def _prove_match(tree: RuleTree, uri: str, path: str, context: ExplanationContext) -> list[Reason] | None:
     """Return the reasons why a resource is a result; None if it is not."""
-    resource = world.find(uri)
+    resource = context.find(uri)
     if resource is None:
         return None
-    if isinstance(tree.asks, TriggeringRule):
-        return _held(tree.asks, resource, path, world)
-    assert tree.kept is not None and tree.other is not None
-    own, other = _proof(tree.kept, uri, path, world), _other(tree, resource, world)
+    if isinstance(tree.condition, TriggeringRule):
+        return _explain_trigger(tree.condition, resource, path, context)
+    assert tree.registered is not None and tree.other is not None
+    own, other = _prove_match(tree.registered, uri, path, context), _find_other(tree, resource, context)
     if own is None or other is None:
         return None
-    between = JoinPair(tree.asks, resource, other, world.find(other), path, world.find).held()
-    found = _proof(tree.other, other, reference_path(tree.asks, other, path), world)
-    return None if between is None or found is None else [*own, *between, *found]
+    relations = JoinPair(
+        tree.condition, resource, other, context.find(other), path, context.find
+    ).list_relations()
+    other_reasons = _prove_match(tree.other, other, reference_path(tree.condition, other, path), context)
+    return None if relations is None or other_reasons is None else [*own, *relations, *other_reasons]
 
 
-def _held(
-    asks: TriggeringRule, resource: Resource, path: str, world: ExplanationContext
+def _explain_trigger(
+    condition: TriggeringRule, resource: Resource, path: str, context: ExplanationContext
 ) -> list[Reason] | None:
-    if asks.cls not in world.schema.at_or_above(resource.cls):
+    if condition.cls not in context.schema.at_or_above(resource.cls):
         return None
-    constant = _constant(asks)
-    if asks.operator is None or constant is None:
-        return [Reason(f"{_CLASS}{format_name(asks.cls)}", None, resource.uri)]
-    for value in compared_values(asks.property, resource, world.find):
-        if comparison_holds(value, asks.operator, constant):
-            predicate = f"{display_name(asks.property, path)} {asks.operator.value} {display_value(constant)}"
+    constant = _get_constant(condition)
+    if condition.operator is None or constant is None:
+        return [Reason(f"{_CLASS}{format_name(condition.cls)}", None, resource.uri)]
+    for value in compared_values(condition.property, resource, context.find):
+        if comparison_holds(value, condition.operator, constant):
+            predicate = f"{display_name(condition.property, path)} {condition.operator.value} {display_value(constant)}"
             return [Reason(predicate, to_scalar(value), resource.uri)]
     return None
 
 
-def _lacking(tree: RuleTree, uri: str, path: str, world: ExplanationContext) -> list[Reason]:
+def _list_missing(tree: RuleTree, uri: str, path: str, context: ExplanationContext) -> list[Reason]:
     """Return the reasons why a resource is not a result; empty if it is."""
-    resource = world.find(uri)
+    resource = context.find(uri)
     if resource is None:
-        return [Reason(f"{path[:-1]} leads nowhere", None, uri)]
-    if isinstance(tree.asks, TriggeringRule):
-        return list(_unheld(tree.asks, resource, path, world))
-    assert tree.kept is not None and tree.other is not None
-    own = _lacking(tree.kept, uri, path, world)
-    other = _other(tree, resource, world)
+        return [Reason(f"{path[:-1]} has no target", None, uri)]
+    if isinstance(tree.condition, TriggeringRule):
+        return list(_explain_missing_trigger(tree.condition, resource, path, context))
+    assert tree.registered is not None and tree.other is not None
+    own = _list_missing(tree.registered, uri, path, context)
+    other = _find_other(tree, resource, context)
     if other is None:
-        return [*own, describe_missing_partner(tree.asks, resource, path, world.find)]
-    between = JoinPair(tree.asks, resource, other, world.find(other), path, world.find).unheld()
-    return [*own, *between, *_lacking(tree.other, other, reference_path(tree.asks, other, path), world)]
+        return [*own, describe_missing_partner(tree.condition, resource, path, context.find)]
+    mismatches = JoinPair(
+        tree.condition, resource, other, context.find(other), path, context.find
+    ).list_mismatches()
+    return [
+        *own,
+        *mismatches,
+        *_list_missing(tree.other, other, reference_path(tree.condition, other, path), context),
+    ]
 
 
-def _unheld(
-    asks: TriggeringRule, resource: Resource, path: str, world: ExplanationContext
+def _explain_missing_trigger(
+    condition: TriggeringRule, resource: Resource, path: str, context: ExplanationContext
 ) -> Iterator[Reason]:
-    constant, name = _constant(asks), display_name(asks.property, path)
-    found = compared_values(asks.property, resource, world.find)
-    if asks.cls not in world.schema.at_or_above(resource.cls):
-        yield Reason(f"{path[:-1]} is no {format_name(asks.cls)}".lstrip(), None, resource.uri)
-    elif asks.operator is None or constant is None:
+    constant, name = _get_constant(condition), display_name(condition.property, path)
+    values = compared_values(condition.property, resource, context.find)
+    if condition.cls not in context.schema.at_or_above(resource.cls):
+        yield Reason(f"{path[:-1]} is not a {format_name(condition.cls)}".lstrip(), None, resource.uri)
+    elif condition.operator is None or constant is None:
         return
-    elif not found:
+    elif not values:
         yield Reason(f"{name} is missing", None, resource.uri)
-    elif not any(comparison_holds(value, asks.operator, constant) for value in found):
-        predicate = f"{name} {describe_join(asks.operator, is_so=False)} {display_value(constant)}"
-        for value in found[:_VALUES]:
+    elif not any(comparison_holds(value, condition.operator, constant) for value in values):
+        predicate = f"{name} {describe_join(condition.operator, is_so=False)} {display_value(constant)}"
+        for value in values[:MAX_MISMATCHED_VALUES]:
             yield Reason(predicate, to_scalar(value), resource.uri)
 
 
-_VALUES = 3
+MAX_MISMATCHED_VALUES = 3
 """How many values of a property are reported that do not satisfy a comparison."""
 
 
-def _constant(asks: TriggeringRule) -> Value | None:
-    if asks.constant is None:
+def _get_constant(condition: TriggeringRule) -> Value | None:
+    if condition.constant is None:
         return None
-    return Ref(str(asks.constant)) if asks.is_resource or asks.property == SUBJECT else asks.constant
+    return (
+        Ref(str(condition.constant))
+        if condition.is_resource or condition.property == SUBJECT
+        else condition.constant
+    )
 
 
 def display_value(value: Value) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tidings.core.drawing.picture import Box, Edge, Picture
 from tidings.core.text import plural
-from tidings.errors import Absent
+from tidings.errors import NotFound
 from tidings.metadata.resources import SUBJECT
 from tidings.metadata.rules.atomic import JoinCondition, TriggeringRule
 from tidings.metadata.rules.normal_form import JoinPredicate
@@ -35,10 +35,10 @@ NAMED_LEVEL = -1
 """The level of named rules."""
 
 
-def draw_rule_kinds(kinds: RuleKindGraph, most: int) -> Picture:
+def draw_rule_kinds(kinds: RuleKindGraph, max_boxes: int) -> Picture:
     """Draw one box for all rules of a kind; if there are still too many, merge kinds."""
     together = next(
-        (each for each in _COARSER if len({each(kind) for kind in kinds.counts}) <= most), _COARSER[-1]
+        (each for each in _COARSER if len({each(kind) for kind in kinds.counts}) <= max_boxes), _COARSER[-1]
     )
     counts: dict[RuleKind, RuleKindCount] = defaultdict(lambda: RuleKindCount(0, 0))
     for kind, counted in kinds.counts.items():
@@ -65,11 +65,11 @@ def _picture(
     groups: Mapping[int, JoinCondition],
 ) -> Picture:
     top = 1 + max(kind.level for kind in counts)
-    rules = sum(counted.rules for kind, counted in counts.items() if kind.level == NAMED_LEVEL)
-    atomic = sum(counted.rules for kind, counted in counts.items() if kind.level != NAMED_LEVEL)
+    rules = sum(count.rules for kind, count in counts.items() if kind.level == NAMED_LEVEL)
+    atomic = sum(count.rules for kind, count in counts.items() if kind.level != NAMED_LEVEL)
     notes = (
-        f"{plural(rules, 'rule')}, {plural(atomic, 'atomic rule')}: too many to draw each. A box is all of one kind.",
-        "Numbers at lines are how often one is an input. For a few rules alone: tidings rules graph --rule NAME",
+        f"{plural(rules, 'rule')}, {plural(atomic, 'atomic rule')}: too many to draw. A box has all rules of a kind.",
+        "Numbers at lines count inputs. To draw a few rules only: tidings rules graph --rule NAME",
     )
     ordered = sorted(counts, key=lambda kind: tuple(str(part) for part in kind))
     boxes = tuple(_box(kind, counts[kind], top, groups) for kind in ordered)
@@ -77,31 +77,35 @@ def _picture(
         Edge(_key(source), _key(target), f"{number:,}")
         for (source, target), number in sorted(inputs.items(), key=lambda each: tuple(map(_key, each[0])))
     )
-    said = (f"{box.title}, {box.text}: {box.count}." for box in reversed(boxes))
-    return Picture(RULE_PICTURE_TITLE, " ".join((*notes, *said)), name_layers(top), boxes, edges, notes)
+    descriptions = (f"{box.title}, {box.text}: {box.count}." for box in reversed(boxes))
+    return Picture(
+        RULE_PICTURE_TITLE, " ".join((*notes, *descriptions)), name_layers(top), boxes, edges, notes
+    )
 
 
 def _key(kind: RuleKind) -> str:
     return " ".join("-" if part is None else str(part) for part in kind)
 
 
-def _box(kind: RuleKind, counted: RuleKindCount, top: int, groups: Mapping[int, JoinCondition]) -> Box:
-    count = plural(counted.results, "result")
+def _box(kind: RuleKind, counts: RuleKindCount, top: int, groups: Mapping[int, JoinCondition]) -> Box:
+    count = plural(counts.results, "result")
     if kind.level == NAMED_LEVEL:
         text = "of all owners" if kind.owner is None else f"of {kind.owner}"
-        return Box(_key(kind), top, "named", plural(counted.rules, "rule"), text, count)
+        return Box(_key(kind), top, "named", plural(counts.rules, "rule"), text, count)
     if kind.level == 0:
-        return Box(_key(kind), 0, "triggering", plural(counted.rules, "triggering rule"), _asks(kind), count)
+        return Box(
+            _key(kind), 0, "triggering", plural(counts.rules, "triggering rule"), _describe_kind(kind), count
+        )
     group = None if kind.group is None else f"group {kind.group}"
     text = "of all groups"
     if kind.group is not None:
         condition = groups[kind.group]
         names = format_name(condition.left.cls), format_name(condition.right.cls)
         text = describe_join_condition(condition, *names)
-    return Box(_key(kind), kind.level, "join", plural(counted.rules, "join rule"), text, count, group)
+    return Box(_key(kind), kind.level, "join", plural(counts.rules, "join rule"), text, count, group)
 
 
-def _asks(kind: RuleKind) -> str:
+def _describe_kind(kind: RuleKind) -> str:
     if kind.cls is None:
         return "of all classes"
     if kind.operator is None:
@@ -116,9 +120,13 @@ def describe_join_condition(condition: JoinCondition, left: str, right: str) -> 
     return " and ".join(_describe_predicate(registered, each, other) for each in condition.oriented)
 
 
-def _describe_predicate(kept: str, asked: JoinPredicate, other: str) -> str:
-    one, two = _side(kept, asked.left), _side(other, asked.right)
-    return f"{two} {asked.operator.value} {one}" if asked.swapped else f"{one} {asked.operator.value} {two}"
+def _describe_predicate(registered: str, predicate: JoinPredicate, other: str) -> str:
+    own, partner = _side(registered, predicate.left), _side(other, predicate.right)
+    return (
+        f"{partner} {predicate.operator.value} {own}"
+        if predicate.swapped
+        else f"{own} {predicate.operator.value} {partner}"
+    )
 
 
 def _side(name: str, property: str | None) -> str:
@@ -135,14 +143,14 @@ MAX_BOXES = 60
 """The maximal number of boxes; beyond it, rules of one kind share a box."""
 
 
-def build_rule_picture(store: Store, names: Collection[str] = (), most: int = MAX_BOXES) -> Picture:
+def build_rule_picture(store: Store, names: Collection[str] = (), max_boxes: int = MAX_BOXES) -> Picture:
     """Draw all rules, or some by name."""
-    graph, wanted = store.rule_graph, tuple(dict.fromkeys(names))
-    for name in graph.missing(wanted):
-        raise Absent("there is no such rule", received=name, hint=suggest_name(name, graph.names()))
-    if graph.size(wanted) <= most:
-        return draw_each_rule(graph.every(wanted))
-    return draw_rule_kinds(graph.kinds(wanted), most)
+    graph, selected = store.rule_graph, tuple(dict.fromkeys(names))
+    for name in graph.missing(selected):
+        raise NotFound("there is no such rule", received=name, hint=suggest_name(name, graph.names()))
+    if graph.size(selected) <= max_boxes:
+        return draw_each_rule(graph.every(selected))
+    return draw_rule_kinds(graph.kinds(selected), max_boxes)
 
 
 def draw_each_rule(graph: RuleGraphView) -> Picture:
@@ -152,21 +160,21 @@ def draw_each_rule(graph: RuleGraphView) -> Picture:
     edges = [
         Edge(f"#{number}", f"#{each.number}")
         for each in graph.atomic
-        if isinstance(each.asked, JoinNode)
-        for number in dict.fromkeys((each.asked.left, each.asked.right))
+        if isinstance(each.rule, JoinNode)
+        for number in dict.fromkeys((each.rule.left, each.rule.right))
     ]
     edges += [Edge(f"#{number}", f"rule {each.name}") for each in graph.named for number in each.ends]
     counts = f"{plural(len(graph.named), 'rule')}, {plural(len(graph.atomic), 'atomic rule')}"
-    note = f"{counts}. Equal atomic rules are one; results go up along the lines."
+    note = f"{counts}. Equal atomic rules share a box; results flow upwards along the lines."
     described = " ".join((note, *_sentences(graph)))
     return Picture(RULE_PICTURE_TITLE, described, name_layers(top), tuple(boxes), tuple(edges), (note,))
 
 
-def _atomic_box(rule: AtomicRuleInfo) -> Box:
-    title = f"#{rule.number} {_registered(rule.asked)}"
-    kind, group = ("join", f"group {rule.group}") if rule.group is not None else ("triggering", None)
-    text, count = _describe_rule(rule.asked), plural(rule.results, "result")
-    return Box(f"#{rule.number}", rule.level, kind, title, text, count, group)
+def _atomic_box(atomic: AtomicRuleInfo) -> Box:
+    title = f"#{atomic.number} {_get_registered_class(atomic.rule)}"
+    kind, group = ("join", f"group {atomic.group}") if atomic.group is not None else ("triggering", None)
+    text, count = _describe_rule(atomic.rule), plural(atomic.results, "result")
+    return Box(f"#{atomic.number}", atomic.level, kind, title, text, count, group)
 
 
 def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
@@ -174,26 +182,26 @@ def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
     return Box(f"rule {rule.name}", layer, "named", rule.name, f"of {rule.owner}", count)
 
 
-def _registered(asked: TriggeringRule | JoinNode) -> str:
-    return asked.cls if isinstance(asked, TriggeringRule) else asked.condition.sides[0].cls
+def _get_registered_class(rule: TriggeringRule | JoinNode) -> str:
+    return rule.cls if isinstance(rule, TriggeringRule) else rule.condition.sides[0].cls
 
 
-def _describe_rule(asked: TriggeringRule | JoinNode) -> str:
+def _describe_rule(rule: TriggeringRule | JoinNode) -> str:
     """`memory > 64`, `= <http://example.org/doc.rdf#host>`, `#3.serverInformation = #4`."""
-    if isinstance(asked, JoinNode):
-        return describe_join_condition(asked.condition, f"#{asked.left}", f"#{asked.right}")
-    if asked.property is None or asked.operator is None or asked.constant is None:
+    if isinstance(rule, JoinNode):
+        return describe_join_condition(rule.condition, f"#{rule.left}", f"#{rule.right}")
+    if rule.property is None or rule.operator is None or rule.constant is None:
         return "all of the class"
-    path = "" if asked.property == SUBJECT else f"{format_name(asked.property)} "
-    return f"{path}{asked.operator.value} {format_constant(Constant(asked.constant, asked.is_resource))}"
+    path = "" if rule.property == SUBJECT else f"{format_name(rule.property)} "
+    return f"{path}{rule.operator.value} {format_constant(Constant(rule.constant, rule.is_resource))}"
 
 
 def _sentences(graph: RuleGraphView) -> Iterable[str]:
     """Describe the drawing for screen readers."""
     for rule in graph.named:
         ends = " and ".join(f"#{number}" for number in rule.ends)
-        yield f"Rule {rule.name} of {rule.owner} has what {ends} has: {plural(rule.results, 'result')}."
+        yield f"Rule {rule.name} of {rule.owner} has the results of {ends}: {plural(rule.results, 'result')}."
     for each in reversed(graph.atomic):
         group = f", group {each.group}" if each.group is not None else ""
         count = plural(each.results, "result")
-        yield f"#{each.number}{group}, {_registered(each.asked)} with {_describe_rule(each.asked)}: {count}."
+        yield f"#{each.number}{group}, {_get_registered_class(each.rule)} with {_describe_rule(each.rule)}: {count}."

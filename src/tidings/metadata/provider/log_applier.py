@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from tidings.errors import Absent, InputError, SetupError, TidingsError
+from tidings.errors import InputError, NotFound, SetupError, TidingsError
 from tidings.graphs.kind import check_graph
 from tidings.graphs.rdf.multipart import write_graph
 from tidings.metadata.documents import Document, DocumentReader, check_uri
@@ -23,7 +23,7 @@ from tidings.metadata.sql.metadata_reader import MetadataReader, SchemaFile
 from tidings.metadata.sql.resource_rows import check_document
 from tidings.metadata.sql.rule_filter import FilterOutcome
 from tidings.metadata.sql.transaction import MetadataStore, MetadataTransaction, RegistrationResult
-from tidings.parsers.parser_pool import isolated
+from tidings.parsers.parser_pool import run_isolated
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class EntryReader:
         is_new = isinstance(entry, LogDraft)
         if entry.what is Operation.SCHEMA:
             if is_new:
-                isolated(check_graph, entry.body, entry.media_type)
+                run_isolated(check_graph, entry.body, entry.media_type)
             file = SchemaFile(entry.media_type, entry.body)
             check_schema_extension(self.file, parse_schema_file(file.body, file.media_type))
             self.file = file
@@ -115,7 +115,7 @@ def build_schema_draft(body: bytes, media_type: str, base: str | None) -> LogDra
     """Build the log entry of a schema. One with a base is stored as N-Triples, which need no base."""
     if base is None:
         return LogDraft(Operation.SCHEMA, media_type=media_type, body=body)
-    triples = isolated(write_graph, body, media_type, base)
+    triples = run_isolated(write_graph, body, media_type, base)
     return LogDraft(Operation.SCHEMA, media_type="application/n-triples", body=triples)
 
 
@@ -202,7 +202,9 @@ def check_schemas(transaction: MetadataTransaction, schemas: SchemaCache, drafts
     reader = EntryReader(transaction.schema(), schemas)
     for draft in drafts:
         if draft.what is Operation.SCHEMA:
-            reader.read(draft.at(0))  # as an entry, which is parsed here: a transaction waits for no process
+            reader.read(
+                draft.at(0)
+            )  # as an entry, which this process parses: a transaction must not wait for another one
 
 
 def apply_pending(transaction: MetadataTransaction, schemas: SchemaCache, batch: int) -> None:
@@ -273,11 +275,11 @@ def _check_existing(drafts: Sequence[LogDraft], existing: set[str], metadata: Me
             existing.add(draft.uri)
         elif draft.what is Operation.REMOVE:
             if draft.uri not in existing:
-                raise _absent(draft.uri, metadata)
+                raise _build_not_found(draft.uri, metadata)
             existing.remove(draft.uri)
 
 
-def _absent(uri: str, metadata: MetadataReader) -> Absent:
+def _build_not_found(uri: str, metadata: MetadataReader) -> NotFound:
     folder = uri[: uri.rstrip("/").rfind("/") + 1]
     close = suggest_name(uri, metadata.document_uris(folder, _NEIGHBOURS))
-    return Absent("there is no such document", received=uri, hint=close or "tidings provider documents")
+    return NotFound("there is no such document", received=uri, hint=close or "tidings provider documents")

@@ -106,7 +106,7 @@ class Provider:
         )
 
     def remove(self, uri: str) -> RegistrationResult:
-        """Remove a document with all its resources; raise Absent if it does not exist."""
+        """Remove a document with all its resources; raise NotFound if it does not exist."""
         return self._add([LogDraft(Operation.REMOVE, uri)])
 
     def check(self, drafts: Iterable[LogDraft]) -> list[Document | None]:
@@ -115,7 +115,7 @@ class Provider:
         return [reader.read(draft) for draft in drafts]
 
     def check_removals(self, drafts: Sequence[LogDraft], log: log_applier.ReadableLog) -> None:
-        """Check that documents to remove exist after all entries of a log: the own one, or a shared one."""
+        """Check that documents to remove exist after all entries of a log: its own, or a shared one."""
         log_applier.check_pending_removals(self._metadata, log, drafts)
 
     def append(self, drafts: Iterable[LogDraft]) -> list[int]:
@@ -143,7 +143,7 @@ class Provider:
         return results
 
     def apply(self, entries: Sequence[LogEntry]) -> RegistrationResult:
-        """Apply entries of another provider's log and append them to the own one, in one transaction.
+        """Apply entries of another provider's log and append them to its own log, in one transaction.
 
         They must follow the position without a gap. Entries that were applied before are skipped.
         """

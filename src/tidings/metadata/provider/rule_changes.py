@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tidings.core import durations
-from tidings.errors import IdTaken, InputError, SubscriptionError
+from tidings.errors import IdConflict, InputError, SubscriptionError
 from tidings.metadata.provider.log_applier import SchemaContext
 from tidings.metadata.rules import validation
 from tidings.metadata.rules.atomic import AtomicRule, TriggeringRule, decompose
@@ -240,7 +240,7 @@ def replace_rules(
     removed = before.keys() - rules.keys()
     _check_unused(transaction, removed, rules)
     if taken := transaction.rules_named(rules.keys() - before.keys()):
-        raise IdTaken("another owner has a rule of this name", received=min(taken))
+        raise IdConflict("another owner has a rule of this name", received=min(taken))
     return _exchange_rules(transaction, rules, before, removed, schema)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.metadata.provider.provider import Provider
 from tidings.metadata.queries.answers import restore_dates
 from tidings.metadata.resources import Ref, Resource, document_uri_of, resource_to_json
@@ -168,11 +168,11 @@ class Browser:
         resource = self.resource(what, limit=1).resource
         return SuggestedRule(suggest_rule_name(resource.cls, what), suggest_rule(resource.cls, what))
 
-    def _no_resource(self, uri: str, schema: Schema) -> Absent:
+    def _no_resource(self, uri: str, schema: Schema) -> NotFound:
         hint = suggest_name(uri, self._stored.neighbours(uri.partition("#")[0], _NEIGHBOURS))
         for found in self._stored.referrers(uri, _references(schema), 1):
             hint = f"{found.uri} refers to it ({found.property}), but no document that describes it is registered"
-        return Absent("there is no such resource", received=uri, hint=hint)
+        return NotFound("there is no such resource", received=uri, hint=hint)
 
 
 def class_tree(classes: tuple[ClassSummary, ...]) -> Iterator[tuple[int, ClassSummary]]:
@@ -228,15 +228,15 @@ def _link(schema: Schema, name: str, source: str, other: str, cls: str | None, t
     return Link(name, other, cls, reference, leads)
 
 
-def _unknown_class(name: str, schema: Schema) -> Absent:
+def _unknown_class(name: str, schema: Schema) -> NotFound:
     accepted = ", ".join(schema.classes) if len(schema.classes) <= 10 else "a class of the schema"
-    return Absent(f"there is no class '{name}'", accepted=accepted, hint=suggest_name(name, schema.classes))
+    return NotFound(f"there is no class '{name}'", accepted=accepted, hint=suggest_name(name, schema.classes))
 
 
 def _parse_cursor(after: str) -> ReferrerCursor:
     property, space, uri = after.partition(" ")
     if after and not space:
-        accepted = "the cursor from the page before: a property, a space, and a URI"
+        accepted = "the cursor of the previous page: a property, a space, and a URI"
         raise InputError("not a cursor of a page", where="after", received=after, accepted=accepted)
     return ReferrerCursor(property, uri)
 

@@ -169,7 +169,7 @@ def _problem(text: str, status: dict[str, str], limits: Limits) -> TidingsError:
     if "failed" in status:
         return InputError("the query cannot be evaluated", received=status["failed"])
     what, accepted = {
-        "time": ("takes too long", f"what takes {limits.seconds} s at most (the limit seconds)"),
+        "time": ("takes too long", f"at most {limits.seconds} s (the limit seconds)"),
         "answer": ("has too large an answer", f"at most {limits.answer:,} MB (the limit answer)"),
     }.get(
         status.get("over", ""),

@@ -20,7 +20,7 @@ from tidings.metadata.replication.peer import Unreachable
 from tidings.operations.kafka_address import KafkaAddress
 
 POLL_SECONDS = 0.2
-"""How long it takes at most to notice that waiting was cancelled."""
+"""The maximal delay until cancellation of a wait is detected."""
 RECONNECT_MILLISECONDS = 2_000
 DIAGNOSTIC_ERRORS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 
@@ -34,13 +34,13 @@ class KafkaClient:
         self._address = address
         self._last_error: KafkaError | None = None
 
-    def settings(self, more: dict[str, Any], ear: KafkaErrorListener | None = None) -> dict[str, Any]:
+    def settings(self, more: dict[str, Any], listener: KafkaErrorListener | None = None) -> dict[str, Any]:
         common = {
             "bootstrap.servers": ",".join(self._address.hosts),
             "client.id": "tidings",
             "log_level": 0,
             "reconnect.backoff.max.ms": RECONNECT_MILLISECONDS,
-            "error_cb": ear or KafkaErrorListener(self),
+            "error_cb": listener or KafkaErrorListener(self),
         }
         return {**common, **dict(self._address.settings), **more}
 
@@ -63,7 +63,7 @@ class KafkaClient:
     def problem(self, error: KafkaError | None = None) -> TidingsError:
         """Build the error for the caller; without `error`, no broker has responded."""
         if error and error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            return self._no_topic()
+            return self._missing_topic_error()
         reason, hint = self._last_error or error, "is a broker running there?"
         received = reason.str() if reason else "nothing"
         return Unreachable("Kafka does not respond", where=self.name, received=received, hint=hint)
@@ -71,7 +71,7 @@ class KafkaClient:
     def closed_error(self) -> Unreachable:
         return Unreachable("the connection is closed", where=self.name)
 
-    def _no_topic(self) -> InputError:
+    def _missing_topic_error(self) -> InputError:
         hint = f"kafka-topics.sh --create --topic {self.topic} --partitions 1 --config retention.ms=-1"
         return InputError("there is no such topic", where=self.name, hint=hint)
 
@@ -113,61 +113,64 @@ class KafkaTopic:
     """Admin client of a topic, which checks that the topic can be a log."""
 
     def __init__(self, client: KafkaClient) -> None:
-        self._client, self._ear = client, KafkaErrorListener(client)
+        self._client, self._listener = client, KafkaErrorListener(client)
         try:
-            self._admin = AdminClient(client.settings({}, self._ear))
+            self._admin = AdminClient(client.settings({}, self._listener))
         except KafkaException as error:
             raise client.settings_error(error.args[0]) from error
-        self.look()
-        self._check_cleaning()
+        self.read_state()
+        self._check_retention()
 
-    def look(self) -> TopicState:
-        """Where the log begins and ends now."""
+    def read_state(self) -> TopicState:
+        """Read where the log begins and ends now."""
         self._admin.poll(0)
-        self._ear.down.clear()  # what was so before: it is asked anew
-        wanted = TopicCollection([self._client.topic])
-        described = self._admin.describe_topics(wanted, request_timeout=ADMIN_TIMEOUT_SECONDS)
-        earliest, latest = self._offset(OffsetSpec.earliest()), self._offset(OffsetSpec.latest())
-        found = self._answer(described[self._client.topic])
-        if len(found.partitions) != 1:
-            received, hint = f"{len(found.partitions)} partitions", "only one partition has one order"
-            raise self._refused(received, "one partition", hint)
-        first, head = self._answer(earliest).offset + 1, self._answer(latest).offset
+        self._listener.down.clear()  # an earlier failure may be over
+        topics = TopicCollection([self._client.topic])
+        described = self._admin.describe_topics(topics, request_timeout=ADMIN_TIMEOUT_SECONDS)
+        earliest, latest = (
+            self._request_offset(OffsetSpec.earliest()),
+            self._request_offset(OffsetSpec.latest()),
+        )
+        description = self._wait_for(described[self._client.topic])
+        if len(description.partitions) != 1:
+            received, hint = f"{len(description.partitions)} partitions", "only one partition has one order"
+            raise self._build_topic_error(received, "one partition", hint)
+        first, head = self._wait_for(earliest).offset + 1, self._wait_for(latest).offset
         self._client.clear_error()
-        return TopicState(str(found.topic_id), first, head)
+        return TopicState(str(description.topic_id), first, head)
 
-    def _offset(self, spec: OffsetSpec) -> Future[Any]:
+    def _request_offset(self, spec: OffsetSpec) -> Future[Any]:
         partition = TopicPartition(self._client.topic, 0)
-        more = {"isolation_level": IsolationLevel.READ_COMMITTED, "request_timeout": ADMIN_TIMEOUT_SECONDS}
-        found: Future[Any] = self._admin.list_offsets({partition: spec}, **more)[partition]
-        return found
+        options = {"isolation_level": IsolationLevel.READ_COMMITTED, "request_timeout": ADMIN_TIMEOUT_SECONDS}
+        future: Future[Any] = self._admin.list_offsets({partition: spec}, **options)[partition]
+        return future
 
-    def _check_cleaning(self) -> None:
+    def _check_retention(self) -> None:
         resource = ConfigResource(ConfigResource.Type.TOPIC, self._client.topic)
-        found = self._answer(
+        settings = self._wait_for(
             self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_SECONDS)[resource]
         )
-        policy = found["cleanup.policy"].value
+        policy = settings["cleanup.policy"].value
         if "compact" in policy:
-            hint = "a compacted topic forgets entries in the middle"
-            raise self._refused(f"cleanup.policy={policy}", "cleanup.policy=delete", hint)
-        kept = {name: found[name].value for name in ("retention.ms", "retention.bytes")}
-        short = [f"{name}={value}" for name, value in kept.items() if value != UNLIMITED_RETENTION]
-        if short:
-            _log.warning("%s forgets its beginning: %s, not -1", self._client.name, ", ".join(short))
+            hint = "a compacted topic loses entries in the middle"
+            raise self._build_topic_error(f"cleanup.policy={policy}", "cleanup.policy=delete", hint)
+        retention = {name: settings[name].value for name in ("retention.ms", "retention.bytes")}
+        limited = [f"{name}={value}" for name, value in retention.items() if value != UNLIMITED_RETENTION]
+        if limited:
+            _log.warning("%s loses its first entries: %s, not -1", self._client.name, ", ".join(limited))
 
-    def _refused(self, received: str, accepted: str, hint: str) -> InputError:
+    def _build_topic_error(self, received: str, accepted: str, hint: str) -> InputError:
         what = "this topic cannot be a log"
         return InputError(what, where=self._client.name, received=received, accepted=accepted, hint=hint)
 
-    def _answer(self, future: Future[Any]) -> Any:
-        """What is asked for, which comes or fails in time; nobody waits for it when all of it ends."""
+    def _wait_for(self, future: Future[Any]) -> Any:
+        """Wait for a response, which arrives or fails in time. Waiting ends when the client is closed."""
         while not self._client.ended.is_set():
             try:
                 return future.result(POLL_SECONDS)
             except TimeoutError:
                 self._admin.poll(0)
-                if self._ear.down.is_set():
+                if self._listener.down.is_set():
                     raise self._client.problem() from None
             except KafkaException as error:
                 self._admin.poll(0)

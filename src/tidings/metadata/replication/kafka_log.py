@@ -62,7 +62,7 @@ def from_message(message: Message, position: int) -> LogEntry:
 
 
 CONSUMER_SETTINGS = {
-    "group.id": "tidings",  # librdkafka wants one
+    "group.id": "tidings",  # librdkafka requires one
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
@@ -74,8 +74,8 @@ class KafkaLogReader:
     """Reader of a topic in the order of offsets, for one thread."""
 
     def __init__(self, client: KafkaClient) -> None:
-        self._client, self._ear = client, KafkaErrorListener(client)
-        self._consumer = Consumer(client.settings(CONSUMER_SETTINGS, self._ear))
+        self._client, self._listener = client, KafkaErrorListener(client)
+        self._consumer = Consumer(client.settings(CONSUMER_SETTINGS, self._listener))
         self._next: int | None = None
         """The offset of the next message; None if the consumer has to be positioned."""
 
@@ -90,11 +90,11 @@ class KafkaLogReader:
         entries: list[LogEntry] = []
         size = 0
         while len(entries) < limit and size < MAX_PAGE_BYTES:
-            message = self._message(until if not entries else 0)
+            message = self._receive_message(until if not entries else 0)
             if message is None:
                 break
             try:
-                entry = self._entry(message)
+                entry = self._parse_message(message)
             except TidingsError:
                 self._next = None
                 if entries:
@@ -108,21 +108,21 @@ class KafkaLogReader:
     def close(self) -> None:
         self._consumer.close()
 
-    def _message(self, until: float) -> Message | None:
+    def _receive_message(self, until: float) -> Message | None:
         """Return the next message; one that was already received is returned even after the deadline."""
         while self._next is not None:
-            left = until - monotonic()
-            message: Message | None = self._consumer.poll(max(0.0, min(left, POLL_SECONDS)))
+            remaining = until - monotonic()
+            message: Message | None = self._consumer.poll(max(0.0, min(remaining, POLL_SECONDS)))
             if message is not None:
                 return message
-            if self._ear.down.is_set():
-                self._ear.down.clear()
+            if self._listener.down.is_set():
+                self._listener.down.clear()
                 raise self._client.problem()
-            if left <= 0 or self._client.ended.is_set():
+            if remaining <= 0 or self._client.ended.is_set():
                 break
         return None
 
-    def _entry(self, message: Message) -> LogEntry | None:
+    def _parse_message(self, message: Message) -> LogEntry | None:
         """Parse a message; None if it signals the end of the topic, or a position outside of it."""
         error, offset = message.error(), message.offset()
         if error and error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -131,13 +131,13 @@ class KafkaLogReader:
         if error and error.code() != KafkaError._PARTITION_EOF:
             raise self._client.problem(error)
         if offset is None or offset != self._next:
-            raise self._gap(offset)
+            raise self._build_gap_error(offset)
         if error:
             return None
         self._next = offset + 1
         return from_message(message, self._next)
 
-    def _gap(self, offset: int | None) -> InputError:
+    def _build_gap_error(self, offset: int | None) -> InputError:
         return InputError(
             "the topic has a gap, so it cannot be used as a log",
             where=self._client.name,
@@ -152,7 +152,7 @@ class KafkaLogReader:
 
 
 WRITE_TIMEOUT_SECONDS = 10.0
-"""After this time an entry is given up: it is not written later."""
+"""The timeout of a write. An entry that timed out is not written later."""
 MAX_MESSAGE_BYTES = 100_000_000
 """The client's limit of a message. The topic's limit is its `max.message.bytes`."""
 
@@ -168,14 +168,14 @@ class KafkaLogWriter:
 
     def append(self, draft: LogDraft) -> int:
         """Append a draft durably, and return its position."""
-        producer = self._current()
+        producer = self._get_producer()
         try:
-            error, message = self._delivered(producer, draft)
+            error, message = self._deliver(producer, draft)
         except KafkaException as refused:
             error, message = refused.args[0], None
         offset = message.offset() if message is not None and not error else None  # an empty message is falsy
         if offset is None or offset < 0:
-            self._drop(producer)
+            self._discard_producer(producer)
             raise self._problem(error)
         return offset + 1
 
@@ -183,7 +183,7 @@ class KafkaLogWriter:
         with self._guard:
             self._producer = None
 
-    def _delivered(self, producer: Producer, draft: LogDraft) -> DeliveryReport:
+    def _deliver(self, producer: Producer, draft: LogDraft) -> DeliveryReport:
         done: Future[DeliveryReport] = Future()
         producer.produce(
             self._client.topic,
@@ -195,13 +195,13 @@ class KafkaLogWriter:
             producer.poll(POLL_SECONDS)
         return done.result()
 
-    def _current(self) -> Producer:
+    def _get_producer(self) -> Producer:
         with self._guard:
             if self._producer is None:
                 self._producer = Producer(self._client.settings(_settings()))
             return self._producer
 
-    def _drop(self, failed: Producer) -> None:
+    def _discard_producer(self, failed: Producer) -> None:
         """Use a new producer for the next entry: an idempotent one may be unusable after an error.
 
         It is not closed: another thread may still wait for an acknowledgement.
@@ -236,17 +236,17 @@ class KafkaLog(SharedReplicationLog):
         self._client = KafkaClient(address)
         self._topic = KafkaTopic(self._client)
         self._reader, self._writer = KafkaLogReader(self._client), KafkaLogWriter(self._client)
-        self._steady = False
+        self._is_steady = False
 
     def page(self, after: int, limit: int, wait: float) -> LogPage:
         """Return entries after a position. The first call after a failure does not wait, to detect recovery at once."""
-        first_wait, self._steady = wait if self._steady else 0.0, False
+        first_wait, self._is_steady = wait if self._is_steady else 0.0, False
         page = self._page(after, limit, first_wait) or self._page(
             after, limit, max(wait, ADMIN_TIMEOUT_SECONDS)
         )
         if page is None:
             raise self._client.problem()
-        self._steady = True
+        self._is_steady = True
         return page
 
     def _page(self, after: int, limit: int, wait: float) -> LogPage | None:
@@ -256,12 +256,12 @@ class KafkaLog(SharedReplicationLog):
         follower compares logs before it applies anything.
         """
         entries = self._reader.read(after, limit, monotonic() + wait)
-        seen = self._topic.look()
+        topic = self._topic.read_state()
         if not entries:
-            check_not_trimmed(seen.first, after)
-            if seen.head > after:
+            check_not_trimmed(topic.first, after)
+            if topic.head > after:
                 return None
-        return LogPage(seen.id, seen.first, seen.head, tuple(entries))
+        return LogPage(topic.id, topic.first, topic.head, tuple(entries))
 
     def append(self, draft: LogDraft) -> int:
         return self._writer.append(draft)
@@ -274,12 +274,12 @@ class KafkaLog(SharedReplicationLog):
 
     def _entries_after(self, after: int) -> Iterator[LogEntry]:
         """Yield all current entries after a position."""
-        seen = self._topic.look()
-        check_not_trimmed(seen.first, after)
-        if after >= seen.head:
+        topic = self._topic.read_state()
+        check_not_trimmed(topic.first, after)
+        if after >= topic.head:
             return
         with closing(KafkaLogReader(self._client)) as reader:
-            while after < seen.head:
+            while after < topic.head:
                 entries = reader.read(after, LOG_PAGE_ENTRIES, monotonic() + ADMIN_TIMEOUT_SECONDS)
                 if not entries:
                     raise self._client.problem()

@@ -37,12 +37,12 @@ STATUS_TIMEOUT_SECONDS = 5.0
 _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
-class Circle(InputError):
+class ReplicationCycle(InputError):
     """Providers follow each other, or one follows itself."""
 
 
 def check_acyclic_following(own: str, log: ReplicationLog) -> None:
-    """Raise Circle if the chain of leaders of a log ends at the provider with id `own`."""
+    """Raise ReplicationCycle if the chain of leaders of a log ends at the provider with id `own`."""
     if not isinstance(log, Peer):
         return
     path, status = [log.name], log.status()
@@ -61,7 +61,7 @@ def check_acyclic_following(own: str, log: ReplicationLog) -> None:
 
 
 def check_not_own_address(log: ReplicationLog, own: Collection[str]) -> None:
-    """Raise Circle if a log is served at one of the own addresses, which do not respond yet."""
+    """Raise ReplicationCycle if a log is served at one of the own addresses, which do not respond yet."""
     if isinstance(log, Peer) and _place(log.name) in map(_place, own):
         log.close()
         raise _circle([log.name])
@@ -86,19 +86,19 @@ def _place(url: str) -> tuple[str | None, int] | None:
     return "localhost" if parts.hostname in _HERE else parts.hostname, port
 
 
-def _circle(path: list[str]) -> Circle:
+def _circle(path: list[str]) -> ReplicationCycle:
     if len(path) == 1:
         hint = "follow another one, or run `tidings provider lead` if this one should own the log"
-        return Circle("a provider cannot follow itself", received=path[0], hint=hint)
+        return ReplicationCycle("a provider cannot follow itself", received=path[0], hint=hint)
     hint = "run `tidings provider lead` at the one that should own the log, and remove --follow there"
-    return Circle("providers follow each other in a cycle", received=" -> ".join(path), hint=hint)
+    return ReplicationCycle("providers follow each other in a cycle", received=" -> ".join(path), hint=hint)
 
 
 PAGE_ENTRIES = 500
 """Entries per page."""
 
 
-class Diverged(InputError):
+class LogsDiverged(InputError):
     """The log is not the one that this provider has applied, so it cannot be followed."""
 
 
@@ -194,10 +194,10 @@ class LogFollower:
         if self._store.replication.leader() != self._log.name:
             self._store.replication.follow(self._log.name)
 
-    def _diverged(self, here: str, there: str) -> Diverged:
+    def _diverged(self, here: str, there: str) -> LogsDiverged:
         what = "the log of this provider differs from the one to follow"
         hint = "follow with a new home, or lead with this one"
-        return Diverged(what, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
+        return LogsDiverged(what, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
 
 
 def _shown(entry: LogEntry) -> str:
@@ -209,9 +209,9 @@ WAIT_SECONDS = 20.0
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.2, 10.0
 
 
-def backoff_seconds(failures: int, chance: Random) -> float:
+def backoff_seconds(failures: int, random: Random) -> float:
     """Return the delay after consecutive failures: exponential, with jitter so that followers do not retry together."""
-    return min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 20)) * chance.uniform(
+    return min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 20)) * random.uniform(
         0.5, 1.5
     )
 
@@ -225,18 +225,18 @@ class FollowWorker(Worker):
         provider: Provider,
         log: ReplicationLog,
         page: int = PAGE_ENTRIES,
-        chance: Random | None = None,
+        random: Random | None = None,
     ) -> None:
         super().__init__("replication", INITIAL_BACKOFF_SECONDS)
         self.log, self.provider = log, provider
         self.head: int | None = None
         """The end of the log when it was last read."""
-        self._follower, self._chance = LogFollower(store, provider, log, page), chance or Random()
+        self._follower, self._random = LogFollower(store, provider, log, page), random or Random()
 
     def run_once(self) -> None:
         step = self._follower.step(WAIT_SECONDS)
         self.head = step.head
-        if not step.applied:  # a server without long polling must not be asked all the time
+        if not step.applied:  # without long polling at the server, a delay prevents a tight loop
             self.stopping.wait(INITIAL_BACKOFF_SECONDS)
 
     def interrupt(self) -> None:
@@ -247,4 +247,4 @@ class FollowWorker(Worker):
         self.log.close()
 
     def retry_seconds(self, failures: int) -> float:
-        return backoff_seconds(failures, self._chance)
+        return backoff_seconds(failures, self._random)

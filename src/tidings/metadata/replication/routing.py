@@ -54,13 +54,13 @@ def open_log(
     """Open the log to follow: the given leader's, a shared one, or the last one; None if the provider leads."""
     if leader and shared:
         raise InputError(
-            "a provider follows another provider or a shared log, not both", where="--follow, --log"
+            "a provider follows another provider or a shared log, not both", where="--follow, --metadata-log"
         )
     if shared:
         return open_shared_log(store, provider, shared)
     known = None if leader else store.replication.leader()
     if known and not known.startswith("http"):
-        hint = f"pass --log {known} with the password, or run `tidings provider lead` to stop following it"
+        hint = f"pass --metadata-log {known} with the password, or run `tidings provider lead` to stop following it"
         raise InputError("this provider follows a shared log", where=known, hint=hint)
     named = leader or known
     return Peer(named) if named else None
@@ -74,7 +74,7 @@ def open_shared_log(store: Store, provider: Provider, url: str) -> SharedReplica
     if log.name == store.database.name:
         log.close()
         hint = "providers of one store share its log already"
-        raise InputError("the log is in the provider's own store", where="--log", hint=hint)
+        raise InputError("the log is in the provider's own store", where="--metadata-log", hint=hint)
     return log
 
 
@@ -115,7 +115,7 @@ class RegistrationRouter(Closeable):
         if leader is None:
             return None
         if not leader.startswith("http"):
-            hint = "pass it with --log, as in the process that follows it"
+            hint = "pass it with --metadata-log, as in the process that follows it"
             raise InputError("this provider follows a shared log", where=leader, hint=hint)
         return self._peer_at(leader)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidings.core.atomic_files import private_folder
 from tidings.core.lifecycle import Closeable
-from tidings.errors import Absent
+from tidings.errors import NotFound
 from tidings.metadata.documents import Document, DocumentReader, check_uri
 from tidings.metadata.provider.log_applier import SchemaCache
 from tidings.metadata.resources import Resource
@@ -114,5 +114,5 @@ class Repository(Closeable):
         origins = self.store.repository.why(self.cache.schema(), [uri])
         if uri not in origins:
             hint = "tidings repository list shows all resources"
-            raise Absent("there is no such resource here", received=uri, hint=hint)
+            raise NotFound("there is no such resource here", received=uri, hint=hint)
         return origins[uri]

@@ -81,7 +81,7 @@ BATCH_MOVES = 1_000
 """The default limit of moves in a change set, which is applied in one transaction."""
 
 
-class Behind(TidingsError):
+class ProviderBehind(TidingsError):
     """A provider whose position is before that of the repository."""
 
 
@@ -95,20 +95,20 @@ class ProviderFollower:
         self._batch = batch
         self._schemas = SchemaCache()
         self._file: SchemaFile | None = None
-        self._is_lost = False
+        self._has_reconnected = False
 
     def connect(self) -> None:
         """Reach a state in which only the moves after the cursor are missing."""
-        at, before = self._link.provider_position(), self._cache.cursor()
-        self._check_not_behind(at, before)
+        provider_position, before = self._link.provider_position(), self._cache.cursor()
+        self._check_not_behind(provider_position, before)
         self._rules.check(self._schema(None).schema)
-        self._agree_on_rules()
-        because = self._gap(at, self._cache.cursor())
-        moved = before is not None and before.provider != at.provider
-        if because is None:
-            self._notify(Connected(self._link.name, at.position, moved))
+        self._synchronize_rules()
+        reason = self._find_refresh_reason(provider_position, self._cache.cursor())
+        moved = before is not None and before.provider != provider_position.provider
+        if reason is None:
+            self._notify(Connected(self._link.name, provider_position.position, moved))
         else:
-            self._refresh(because)
+            self._refresh(reason)
 
     def step(self, wait: float) -> bool:
         """Apply the next moves, waiting for some if there are none; return whether there are more now."""
@@ -120,20 +120,20 @@ class ProviderFollower:
         if changes is None:
             self._reconnect()
             return True
-        self._is_lost = False
+        self._has_reconnected = False
         if changes.moves or changes.sequence != since.sequence or changes.position != since.position:
             self._apply(changes, since)
         return changes.more
 
     def _reconnect(self) -> None:
         """Connect again. If that is necessary twice in a row, one address may have several providers behind it."""
-        if self._is_lost:
-            self._is_lost = False
+        if self._has_reconnected:
+            self._has_reconnected = False
             hint = (
                 "does the address balance load between several providers? name each of them with --provider"
             )
             raise Unreachable("the provider does not stay the same", where=self._link.name, hint=hint)
-        self._is_lost = True
+        self._has_reconnected = True
         self.connect()
 
     def _fetch_changes(self, since: Cursor, wait: float) -> ChangeSet | None:
@@ -153,24 +153,24 @@ class ProviderFollower:
         if at.provider == cursor.provider and at.leads:
             return
         hint = "it has to catch up first" if not at.leads else "does it belong to the same backbone?"
-        raise Behind(
+        raise ProviderBehind(
             f"the provider is at position {at.position}, but the repository already at {cursor.position}",
             where=self._link.name,
             hint=hint,
         )
 
-    def _agree_on_rules(self) -> None:
+    def _synchronize_rules(self) -> None:
         """Make the provider's rules equal to those of the file.
 
         The cursor is unsettled before: a process that ends in between must not continue with moves of other rules.
         """
-        wanted, there = self._rules.texts, self._link.rules()
-        if wanted != there or wanted != self._cache.rules():
+        texts, provider_rules = self._rules.texts, self._link.rules()
+        if texts != provider_rules or texts != self._cache.rules():
             self._cache.unsettle()
-        if wanted != there:
-            self._link.set_rules(wanted)
+        if texts != provider_rules:
+            self._link.set_rules(texts)
 
-    def _gap(self, at: ProviderPosition, cursor: Cursor | None) -> str | None:
+    def _find_refresh_reason(self, at: ProviderPosition, cursor: Cursor | None) -> str | None:
         """Return the reason why the moves after the cursor are not sufficient, if they are not."""
         if cursor is None:
             return "this is the first time"
@@ -192,14 +192,14 @@ class ProviderFollower:
             return ""
         return compute_mark(changes.moves[0]) if changes.moves else "nothing of this repository"
 
-    def _refresh(self, because: str) -> None:
+    def _refresh(self, reason: str) -> None:
         state = self._link.state()
         schema = self._schema(state.schema)
         self._check(state.resources, schema)
         mark = self._mark(state.sequence)
         applied = self._cache.replace(schema.file, schema.schema, self._rules.texts, state, mark)
         count = self._cache.counts().resources
-        self._notify(Refreshed(self._link.name, state.position, because, applied, count))
+        self._notify(Refreshed(self._link.name, state.position, reason, applied, count))
 
     def _apply(self, changes: ChangeSet, since: Cursor) -> None:
         """Apply changes, unless another process has moved the cursor in between."""
@@ -230,7 +230,7 @@ class ProviderFollower:
         return self._schemas.context(self._file)
 
 
-TRANSIENT_ERRORS = (Unreachable, Gone, Behind)
+TRANSIENT_ERRORS = (Unreachable, Gone, ProviderBehind)
 """Errors after which the next provider is tried. Any other ends synchronization."""
 
 
@@ -248,11 +248,11 @@ class Synchronizer:
         rules: RuleFile,
         tell: SyncListener = lambda _: None,
         batch: int = BATCH_MOVES,
-        chance: Random | None = None,
+        random: Random | None = None,
     ) -> None:
         self._store, self._links, self._notify = store, links, tell
         self._followers = [ProviderFollower(store, link, rules, tell, batch) for link in links]
-        self._chance, self._stop, self._failures = chance or Random(), Event(), 0
+        self._random, self._stop, self._failures = random or Random(), Event(), 0
 
     def once(self) -> None:
         """Catch up with the first provider that responds, and return."""
@@ -269,14 +269,14 @@ class Synchronizer:
 
     def run(self) -> None:
         """Follow providers until `stop` is called by another thread or a signal."""
-        turn = 0
+        attempts = 0
         while not self._stop.is_set():
-            at = turn % len(self._links)
+            index = attempts % len(self._links)
             try:
-                self._follow(self._followers[at])
+                self._follow(self._followers[index])
             except TRANSIENT_ERRORS as problem:
-                turn += 1
-                self._failed(self._links[at], problem)
+                attempts += 1
+                self._failed(self._links[index], problem)
 
     def stop(self) -> None:
         """Cancel waiting, and finish a change set that is being applied."""
@@ -297,8 +297,8 @@ class Synchronizer:
         if self._stop.is_set():
             return
         self._failures += 1
-        rounds, rest = divmod(self._failures, len(self._links))
-        seconds = 0.0 if rest else backoff_seconds(rounds, self._chance)
+        rounds, position_in_round = divmod(self._failures, len(self._links))
+        seconds = 0.0 if position_in_round else backoff_seconds(rounds, self._random)
         count = self._store.repository.counts().resources
         self._notify(CutOff(link.name, str(problem), seconds, count))
         self._stop.wait(seconds)

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import check_limits, limits_from
-from tidings.core.source_text import Span
+from tidings.core.source_text import Span, refuse_unreadable
+from tidings.language_hints import hints_elsewhere
 from tidings.metadata.rules import rule_errors as errors
 from tidings.metadata.rules.syntax import (
     KEYWORDS,

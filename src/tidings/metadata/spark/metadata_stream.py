@@ -49,6 +49,7 @@ from tidings.metadata.spark.metadata_task import (
 from tidings.metadata.sql.metadata_reader import SchemaFile
 from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult
 from tidings.spark import checkpoint
+from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
 from tidings.spark.stream.match_task import ROWS
@@ -75,7 +76,7 @@ class LiveTriggerIndex:
 
     def __init__(self, folder: Path, store: Store) -> None:
         self._folder, self._store = folder, store
-        self.index, self._state = self._start()
+        self.index, self._state = self._open_index()
         self._merger = CompactionWorker(self.index)
 
     @property
@@ -87,20 +88,20 @@ class LiveTriggerIndex:
     def folder(self) -> str:
         return str(self.index.folder.absolute())
 
-    def refresh(self, schema: Schema, gone: Collection[int] = ()) -> None:
+    def refresh(self, schema: Schema, removed: Collection[int] = ()) -> None:
         """Add new rules and remove deleted ones; merge segments where that is worthwhile."""
         new = self._store.metadata.triggering_rules(self.last)
-        if new or gone:
-            self._merger.change(map(str, gone), TriggerIndex(schema, self.index).compiled(new))
+        if new or removed:
+            self._merger.change(map(str, removed), TriggerIndex(schema, self.index).compiled(new))
         else:
             self._merger.step()
-        self._remember(max(self.last, *new) if new else self.last)
+        self._save_state(max(self.last, *new) if new else self.last)
 
     def tidy(self) -> None:
         """Delete files that only earlier batches used."""
         self.index.collect(keep_versions=1)
 
-    def _start(self) -> tuple[Index, IndexState]:
+    def _open_index(self) -> tuple[Index, IndexState]:
         """Open the index of an earlier run if it belongs to this store; otherwise create an empty one."""
         path = self._folder / _STATE
         state = IndexState(**json.loads(path.read_text())) if path.exists() else None
@@ -111,20 +112,20 @@ class LiveTriggerIndex:
         ):
             try:
                 return Index.open(self._folder / state.folder, state.index), state
-            except SetupError:  # somebody has deleted it: what it has is in the store
+            except SetupError:  # it was deleted; the store has all its rules
                 pass
         for other in self._folder.glob("index-*"):
             shutil.rmtree(other)
         folder = f"index-{uuid4().hex[:8]}"
         index = Index.create(self._folder / folder)
-        return index, self._written(IndexState(self._store.database.name, folder, index.version, 0))
+        return index, self._write_state(IndexState(self._store.database.name, folder, index.version, 0))
 
-    def _remember(self, last: int) -> None:
-        now = replace(self._state, index=self.index.version, last=last)
-        if now != self._state:
-            self._state = self._written(now)
+    def _save_state(self, last: int) -> None:
+        state = replace(self._state, index=self.index.version, last=last)
+        if state != self._state:
+            self._state = self._write_state(state)
 
-    def _written(self, state: IndexState) -> IndexState:
+    def _write_state(self, state: IndexState) -> IndexState:
         write_atomically(self._folder / _STATE, json.dumps(asdict(state)))
         return state
 
@@ -140,18 +141,18 @@ class CachedTriggerIndex(TriggerIndex):
     """An index with cached results for some resources.
 
     `index` has the rules of the tasks, up to the number `last`. Later rules go into a separate index, the only one that
-    resources seen by tasks are matched against. `gone` are removed rules.
+    resources seen by tasks are matched against. `removed` are the numbers of removed rules.
     """
 
-    def __init__(self, schema: Schema, index: Index, last: int, readings: Iterable[DocumentResult]) -> None:
+    def __init__(self, schema: Schema, index: Index, last: int, results: Iterable[DocumentResult]) -> None:
         super().__init__(schema, index, last)
-        self.gone: set[int] = set()
-        self._late: Index | None = None
-        # By identity, because two versions of a resource have one URI; kept beside it, so that nothing else gets it.
+        self.removed: set[int] = set()
+        self._later_index: Index | None = None
+        # By id(), because two versions of a resource have one URI. The value holds the resource, which keeps its id.
         self._known: dict[int, tuple[Resource, Sequence[int]]] = {}
-        for each in readings:
-            found = zip(each.document.resources, each.rules, strict=True)
-            self._known |= {id(resource): (resource, rules) for resource, rules in found}
+        for each in results:
+            pairs = zip(each.document.resources, each.rules, strict=True)
+            self._known |= {id(resource): (resource, rules) for resource, rules in pairs}
 
     def by(self, schema: Schema) -> CachedTriggerIndex:
         """Return the index for an extended schema, under which the results stay valid."""
@@ -160,12 +161,12 @@ class CachedTriggerIndex(TriggerIndex):
 
     def add(self, rules: Mapping[int, TriggeringRule]) -> None:
         if rules:
-            self._late = self._late or Index.create()
-            self._late.add(self.compiled(rules))
+            self._later_index = self._later_index or Index.create()
+            self._later_index.add(self.compiled(rules))
             self.last = max(self.last, *rules)
 
     def remove(self, numbers: Iterable[int]) -> None:
-        self.gone.update(numbers)
+        self.removed.update(numbers)
 
     def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
         unknown = [each for each in resources if id(each) not in self._known]
@@ -174,19 +175,19 @@ class CachedTriggerIndex(TriggerIndex):
                 yield each.uri, rule
         if unknown:
             yield from super().satisfied(unknown)
-        if self._late:
-            yield from TriggerIndex(self._schema, self._late).satisfied(resources)
+        if self._later_index:
+            yield from TriggerIndex(self._schema, self._later_index).satisfied(resources)
 
 
 class PreparedSchemas(SchemaCache):
     """Schemas with cached results of triggering rules."""
 
-    def __init__(self, schemas: SchemaCache, asked: CachedTriggerIndex) -> None:
-        self._schemas, self._asked = schemas, asked
+    def __init__(self, schemas: SchemaCache, triggers: CachedTriggerIndex) -> None:
+        self._schemas, self._triggers = schemas, triggers
 
     def context(self, file: SchemaFile | None) -> SchemaContext:
         context = self._schemas.context(file)
-        return replace(context, build_triggers=self._asked.by)
+        return replace(context, build_triggers=self._triggers.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,7 @@ class MetadataStream:
     store: str
     most: int = DEFAULT_BATCH_SIZE
     budget: Budget = DEFAULT_BUDGET
+    once: bool = False
 
     name = "tidings metadata"
 
@@ -212,7 +214,12 @@ class MetadataStream:
         """Return the log as a streaming DataFrame."""
         session.dataSource.register(MetadataLogSource)
         lock = str(self.home / checkpoint.METADATA_LOCK)
-        options = {"publications": str(self.most), "lock": lock, "store_url": self.store}
+        options = {
+            "publications": str(self.most),
+            "lock": lock,
+            "store_url": self.store,
+            ONCE: str(self.once),
+        }
         return session.readStream.format(MetadataLogSource.name()).options(**options).load()
 
     def open(self) -> MetadataBatchProcessor:
@@ -230,7 +237,7 @@ class MetadataBatchProcessor:
         self._store: Store = open_store(stream.store)
         self._schemas = SchemaCache()
         self._triggers = LiveTriggerIndex(stream.home / "segments" / "metadata", self._store)
-        self._gone: Collection[int] = ()
+        self._removed: Collection[int] = ()
         self._progress = MetadataProgress()
 
     def close(self) -> None:
@@ -238,7 +245,7 @@ class MetadataBatchProcessor:
 
     def process(self, rows: DataFrame, batch: int) -> None:
         """Process one batch: update the index, parse in tasks, apply the results, and report."""
-        began = perf_counter()
+        started = perf_counter()
         results = self._stream.home / "batches" / f"metadata-{batch}"
         results.mkdir(parents=True, exist_ok=True)
         after, upto = self._range(batch)
@@ -252,7 +259,7 @@ class MetadataBatchProcessor:
             after = end
         shutil.rmtree(results)
         self._triggers.tidy()
-        self._progress = self._added(batch, entries, done, began)
+        self._progress = self._build_progress(batch, entries, done, started)
         write_atomically(self._stream.status, json.dumps(asdict(self._progress)), private=True)
 
     def _range(self, batch: int) -> tuple[int, int]:
@@ -260,7 +267,7 @@ class MetadataBatchProcessor:
         before, upto = (
             checkpoint.read_planned_position(self._stream.checkpoint, each) for each in (batch - 1, batch)
         )
-        assert upto is not None, "Spark writes it down before it asks for the batch"
+        assert upto is not None, "Spark stores it before it requests the batch"
         return before or 0, upto
 
     def _first_schema(self, rows: DataFrame, after: int, upto: int) -> int:
@@ -275,13 +282,13 @@ class MetadataBatchProcessor:
         """Parse entries in tasks, if there is a schema. Entries that no task can finish are isolated and not parsed."""
         job = None
         if file is not None:
-            self._triggers.refresh(self._schemas.context(file).schema, self._gone)
-            self._gone = ()
+            self._triggers.refresh(self._schemas.context(file).schema, self._removed)
+            self._removed = ()
             index = self._triggers
             job = MetadataJob(file.media_type, file.body, index.folder, index.index.version, str(results))
             job = replace(job, budget=self._stream.budget)
         isolation = Isolation[MetadataTaskReport](
-            partial(_attempt, rows, job), partial(_control, rows, job), results, self._stream.budget
+            partial(_parse_span, rows, job), partial(_warm_up, rows, job), results, self._stream.budget
         )
         return isolation.run(after, upto), isolation.verdicts.publications
 
@@ -294,17 +301,17 @@ class MetadataBatchProcessor:
         """Apply the results of tasks, in one transaction unless the log is behind the checkpoint."""
         upto = max((report.last for report in reports), default=0)
         if file is None:
-            return self._until(upto, self._schemas, {}, refused)
-        readings = list(BatchRows([report.file for report in reports], document_result_from_row))
-        asked = CachedTriggerIndex(
-            self._schemas.context(file).schema, self._triggers.index, self._triggers.last, readings
+            return self._apply_until(upto, self._schemas, {}, refused)
+        results = list(BatchRows([report.file for report in reports], document_result_from_row))
+        triggers = CachedTriggerIndex(
+            self._schemas.context(file).schema, self._triggers.index, self._triggers.last, results
         )
-        documents = {each.position: each.document for each in readings}
-        done = self._until(upto, PreparedSchemas(self._schemas, asked), documents, refused)
-        self._gone = asked.gone
+        documents = {each.position: each.document for each in results}
+        done = self._apply_until(upto, PreparedSchemas(self._schemas, triggers), documents, refused)
+        self._removed = triggers.removed
         return done
 
-    def _until(
+    def _apply_until(
         self,
         upto: int,
         schemas: SchemaCache,
@@ -322,8 +329,8 @@ class MetadataBatchProcessor:
             results.append(result)
         return results
 
-    def _added(
-        self, batch: int, entries: int, done: Sequence[RegistrationResult], began: float
+    def _build_progress(
+        self, batch: int, entries: int, done: Sequence[RegistrationResult], started: float
     ) -> MetadataProgress:
         before, position = self._progress, self._store.metadata.position()
         now = {
@@ -337,7 +344,7 @@ class MetadataBatchProcessor:
             batch=batch,
             position=position,
             lag=max(0, self._store.metadata.log.head() - position),
-            seconds=perf_counter() - began,
+            seconds=perf_counter() - started,
             rules=self._triggers.index.size,
             segments=self._triggers.index.segments,
             **now,
@@ -345,18 +352,18 @@ class MetadataBatchProcessor:
         )
 
 
-def _attempt(
+def _parse_span(
     rows: DataFrame, job: MetadataJob | None, span: Span, verdicts: Verdicts, folder: Path
 ) -> list[MetadataTaskReport]:
     """Parse a part of a batch in tasks, without rejected entries."""
     if job is not None:
         together = 1 if span.is_careful else ROWS
         job = replace(job, results=str(folder), refused=frozenset(verdicts.publications), together=together)
-    within = rows.where(f"position > {span.after} and position <= {span.upto}")
-    said = within.mapInArrow(build_metadata_stage(job), "report string").collect()
-    return [report for row in said if (report := MetadataTaskReport(**json.loads(row.report))).entries]
+    selected = rows.where(f"position > {span.after} and position <= {span.upto}")
+    rows = selected.mapInArrow(build_metadata_stage(job), "report string").collect()
+    return [report for row in rows if (report := MetadataTaskReport(**json.loads(row.report))).entries]
 
 
-def _control(rows: DataFrame, job: MetadataJob | None) -> int:
+def _warm_up(rows: DataFrame, job: MetadataJob | None) -> int:
     """Warm up a worker on each core, and return their number."""
     return len(rows.sparkSession.range(MANY).mapInArrow(build_warmup_stage(job), "done boolean").collect())

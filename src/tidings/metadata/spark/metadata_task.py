@@ -23,7 +23,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadLimit
 
 from tidings.errors import InputError
 from tidings.matching.index.index import Index
@@ -32,9 +31,10 @@ from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.log import Operation
 from tidings.metadata.resources import resource_from_json, resource_to_json
 from tidings.metadata.schema.schema_parser import parse_schema_file
-from tidings.metadata.sql.log_rows import Trimmed
+from tidings.metadata.sql.log_rows import LogTrimmed
 from tidings.metadata.sql.resource_rows import check_document
-from tidings.spark.sources.journal import (
+from tidings.spark.sources.admission_control import Offset
+from tidings.spark.sources.position_reader import (
     PositionRange,
     PositionReader,
     build_record_batches,
@@ -71,16 +71,16 @@ class MetadataLogReader(PositionReader):
     def head(self) -> int:
         return open_shared_store(self._url).metadata.log.head()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        unapplied = self._unapplied(start["position"])
-        if self._target is not None:  # what others apply meanwhile must not keep `--once` from ending
-            unapplied = max(start["position"], min(unapplied, self._target))
-        return super().latestOffset({"position": unapplied}, limit)
+    def next_offset(self, start: Offset) -> Offset:
+        applied = self._applied_position(start["position"])
+        if self._target is not None:  # entries that others apply meanwhile must not keep `--once` from ending
+            applied = max(start["position"], min(applied, self._target))
+        return super().next_offset({"position": applied})
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[PositionRange]:
+    def ranges(self, start: Offset, end: Offset) -> Sequence[PositionRange]:
         hold_lock(self._lock)
         upto = end["position"]
-        after = min(upto, self._unapplied(start["position"]))
+        after = min(upto, self._applied_position(start["position"]))
         return [PositionRange(*cut) for cut in pairwise([*range(after, upto, ENTRIES_PER_TASK), upto])]
 
     def rows(self, part: Any) -> Iterator[LogRow]:
@@ -89,7 +89,7 @@ class MetadataLogReader(PositionReader):
         while after < part.upto:
             try:
                 entries = log.read(after, part.upto - after)
-            except Trimmed:
+            except LogTrimmed:
                 after = log.first() - 1
                 continue
             for each in entries:
@@ -99,7 +99,7 @@ class MetadataLogReader(PositionReader):
     def read(self, partition: Any) -> Iterator[Any]:
         return build_record_batches(self.rows(partition), LOG_ARROW_SCHEMA)
 
-    def _unapplied(self, position: int) -> int:
+    def _applied_position(self, position: int) -> int:
         """Return the position before the first entry that may have to be applied."""
         return max(position, open_shared_store(self._url).metadata.position())
 
@@ -181,7 +181,7 @@ def build_metadata_stage(job: MetadataJob | None) -> Callable[[Iterable[Any]], I
                         _open(job)
                         watch = files.enter_context(BudgetWatch(job.budget, Path(job.results)))
                     for step in cut_steps(batch, job.together):
-                        file.write_batch(_found(job, step, watch))
+                        file.write_batch(_match_entries(job, step, watch))
                         watch.rest()
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
@@ -212,31 +212,33 @@ def _opened(media_type: str, schema: bytes, index: str, version: int) -> tuple[D
     return DocumentReader(checked), TriggerIndex(checked, Index.open(index, version))
 
 
-def _found(job: MetadataJob, batch: Any, watch: BudgetWatch) -> Any:
+def _match_entries(job: MetadataJob, batch: Any, watch: BudgetWatch) -> Any:
     reader, triggers = _open(job)
     first, last = batch["position"][0].as_py(), batch["position"][-1].as_py()
     watch.step(StepPhase.DECODE, first, last)
     rows = [row for row in batch.to_pylist() if row["position"] not in job.refused]
-    read = [(row["position"], document) for row in rows if (document := _document(reader, row))]
+    documents = [(row["position"], document) for row in rows if (document := _parse_entry(reader, row))]
     watch.step(StepPhase.MATCH, first, last)
-    owners = [(n, place) for n, (_, each) in enumerate(read) for place in range(len(each.resources))]
-    places: list[list[int]] = [[] for _ in read]
-    rules: list[list[int]] = [[] for _ in read]
-    for at, rule in triggers.satisfied_at([one for _, each in read for one in each.resources]):
-        n, place = owners[at]
-        places[n].append(place)
+    owners = [(n, index) for n, (_, each) in enumerate(documents) for index in range(len(each.resources))]
+    indexes: list[list[int]] = [[] for _ in documents]
+    rules: list[list[int]] = [[] for _ in documents]
+    for number, rule in triggers.satisfied_at([one for _, each in documents for one in each.resources]):
+        n, index = owners[number]
+        indexes[n].append(index)
         rules[n].append(rule)
     columns = {
-        "position": [position for position, _ in read],
-        "uri": [document.uri for _, document in read],
-        "resources": [json.dumps(list(map(resource_to_json, document.resources))) for _, document in read],
-        "places": places,
+        "position": [position for position, _ in documents],
+        "uri": [document.uri for _, document in documents],
+        "resources": [
+            json.dumps(list(map(resource_to_json, document.resources))) for _, document in documents
+        ],
+        "places": indexes,
         "rules": rules,
     }
     return pa.RecordBatch.from_pydict(columns, schema=TASK_RESULT_SCHEMA)
 
 
-def _document(reader: DocumentReader, row: dict[str, Any]) -> Document | None:
+def _parse_entry(reader: DocumentReader, row: dict[str, Any]) -> Document | None:
     """Parse the document of an entry; None if it is not a valid registration."""
     if row["what"] != Operation.REGISTER.value:
         return None

@@ -28,7 +28,7 @@ from tidings.metadata.resources import Resource
 from tidings.metadata.schema.schema_parser import parse_schema_file
 from tidings.metadata.sql.rule_base import NamedRule
 from tidings.metadata.sql.trigger_evaluation import TriggerResults
-from tidings.spark.sources.journal import open_shared_store
+from tidings.spark.sources.position_reader import open_shared_store
 from tidings.spark.stream.sink import BatchRows
 from tidings.spark.worker_gc import freeze_memory
 from tidings.store.store import Store

@@ -309,7 +309,7 @@ PLANNER_SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_material": "off",
-    "jit": "off",  # what is switched off counts as very expensive, and what is expensive is compiled
+    "jit": "off",  # disabled plans count as very expensive, and expensive plans would be compiled
 }
 
 

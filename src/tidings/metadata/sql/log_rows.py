@@ -15,7 +15,7 @@ from tidings.metadata.sql.tables import (
     APPLIED_COUNTER,
     LOG_COUNTER,
     RULE_CHANGES_COUNTER,
-    metadata_backbone,
+    followed_log,
     metadata_identity,
     metadata_log,
     metadata_resources,
@@ -30,7 +30,7 @@ from tidings.store.tables import counters as counters_table
 LOG_PAGE_ENTRIES = 1_000
 
 
-class Trimmed(Gone):
+class LogTrimmed(Gone):
     """Requested entries were trimmed from the log; a snapshot has their effect."""
 
 
@@ -52,7 +52,7 @@ class MetadataLog(StorePart):
 
     @reading
     def read(self, connection: Connection, after: int, limit: int = LOG_PAGE_ENTRIES) -> list[LogEntry]:
-        """Return the entries after a position; raise Trimmed if some of them were trimmed."""
+        """Return the entries after a position; raise LogTrimmed if some of them were trimmed."""
         entries = read_entries(connection, after, limit)
         # If the next entry exists, none is missing, and the first position need not be read.
         if not entries or entries[0].position != after + 1:
@@ -63,7 +63,7 @@ class MetadataLog(StorePart):
     def last_of(self, connection: Connection, uris: Collection[str], after: int) -> dict[str, Operation]:
         """Return the operation of the last entry after a position for each of these documents that has one."""
         c, by_name = metadata_log.c, {escape_unstorable(uri): uri for uri in uris}
-        query = select(c.position, c.uri, c.what).where(c.position > after, c.what != "schema")
+        query = select(c.position, c.uri, c.operation).where(c.position > after, c.operation != "schema")
         rows = bulk.select_among(connection, query, c.uri, list(by_name))
         return {by_name[uri]: Operation(what) for _, uri, what in sorted(map(tuple, rows))}
 
@@ -75,10 +75,10 @@ class MetadataLog(StorePart):
 
 
 def check_not_trimmed(begins: int, after: int) -> None:
-    """Raise Trimmed if a log begins later than after a position."""
+    """Raise LogTrimmed if a log begins later than after a position."""
     if after + 1 < begins:
         hint = "start with a snapshot"
-        raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
+        raise LogTrimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
 
 
 def append_drafts(connection: Connection, drafts: Sequence[LogDraft]) -> list[LogEntry]:
@@ -120,7 +120,9 @@ def read_entries(
 ) -> list[LogEntry]:
     """Read the existing entries after a position."""
     c = metadata_log.c
-    query = select(c.position, c.what, c.uri, c.media_type, c.body).where(c.position > after, *conditions)
+    query = select(c.position, c.operation, c.uri, c.media_type, c.body).where(
+        c.position > after, *conditions
+    )
     return [
         LogEntry(position, Operation(what), uri, media_type, bytes(body))
         for position, what, uri, media_type, body in connection.execute(
@@ -138,7 +140,7 @@ def entry_differs(connection: Connection, entry: LogEntry) -> bool:
 def changed_document_uris(connection: Connection, after: int, upto: int) -> set[str]:
     """Return the URIs of documents that were registered or removed between two positions."""
     c = metadata_log.c
-    query = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
+    query = select(c.uri).where(c.position > after, c.position <= upto, c.operation != "schema").distinct()
     return set(connection.execute(query).scalars())
 
 
@@ -173,7 +175,7 @@ def create_identity(connection: Connection) -> None:
 def initialize_log(connection: Connection) -> None:
     """Count metadata that is older than the log as its first, trimmed entry.
 
-    Otherwise a follower of the log from its beginning would believe to have everything.
+    Otherwise a follower that starts at the beginning of the log would miss that metadata unnoticed.
     """
     known = connection.execute(select(func.count()).select_from(metadata_schema)).scalar_one()
     values = {LOG_COUNTER: known, APPLIED_COUNTER: known, RULE_CHANGES_COUNTER: 0}
@@ -256,13 +258,13 @@ class ReplicationStore(StorePart):
     @transacting
     def follow(self, connection: Connection, url: str | None) -> None:
         """Record the followed log."""
-        connection.execute(delete(metadata_backbone).where(metadata_backbone.c.name == LEADER_KEY))
+        connection.execute(delete(followed_log).where(followed_log.c.name == LEADER_KEY))
         if url is not None:
-            connection.execute(insert(metadata_backbone), {"name": LEADER_KEY, "value": url})
+            connection.execute(insert(followed_log), {"name": LEADER_KEY, "value": url})
 
 
 def _load_leader(connection: Connection) -> str | None:
-    c = metadata_backbone.c
+    c = followed_log.c
     leader: str | None = connection.execute(select(c.value).where(c.name == LEADER_KEY)).scalar()
     return leader
 

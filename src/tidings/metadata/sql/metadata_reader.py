@@ -88,7 +88,7 @@ class MetadataReader(StorePart):
     @reading
     def pending_schemas(self, connection: Connection) -> list[LogEntry]:
         """Return the schemas in the log that are not applied yet."""
-        is_schema = metadata_log.c.what == Operation.SCHEMA.value
+        is_schema = metadata_log.c.operation == Operation.SCHEMA.value
         return log_rows.read_entries(
             connection, counters.current(connection, APPLIED_COUNTER), None, is_schema
         )
@@ -165,7 +165,7 @@ class MetadataReader(StorePart):
 
     @reading
     def check_names_free(self, connection: Connection, rules: Sequence[NamedRule]) -> None:
-        """Raise IdTaken for names that other rules or subscriptions have."""
+        """Raise IdConflict for names that other rules or subscriptions have."""
         rule_base.check_names_free(connection, rules)
         if own := [rule for rule in rules if not rule.scope]:
             refuse_taken_ids(connection, [rule.name for rule in own], own[0].owner)
@@ -303,8 +303,8 @@ def _referrers(
     connection: Connection, uri: str, properties: Iterable[str], after: ReferrerCursor, limit: int
 ) -> tuple[ReferrerRow, ...]:
     c = metadata_atoms.c
-    # As the index has it, without parameters. And not `value = ?`: SQLite would put that into the start, and the
-    # index has no such start.
+    # Written exactly as in the index, without parameters. With `value = ?` next to it, SQLite would substitute
+    # the parameter in the indexed expression, and not find the index.
     start = literal_column(f"substr(metadata_atoms.value, 1, {INDEXED_LENGTH})", Text) == uri[:INDEXED_LENGTH]
     same = and_(c.value >= uri, c.value <= uri)
     wanted = select(c.property, c.uri, c["class"], c.strong).where(start, same, c.kind == REFERENCE_KIND)

@@ -164,7 +164,7 @@ _REACHED = (
     "WITH RECURSIVE reached (uri) AS ({given} UNION"
     " SELECT t.uri FROM reached r CROSS JOIN metadata_atoms a CROSS JOIN metadata_resources t"
     " CROSS JOIN metadata_classes c WHERE a.uri = r.uri AND a.strong IS NOT NULL AND t.uri = a.value"
-    " AND c.class = t.class AND c.above = a.strong) SELECT uri FROM reached"
+    " AND c.class = t.class AND c.superclass = a.strong) SELECT uri FROM reached"
 )
 _STATEMENTS = {
     "sqlite": text(_REACHED.format(given="SELECT value FROM json_each(:keys)")),
@@ -278,10 +278,10 @@ def delete_resources(connection: Connection, uris: Collection[str]) -> None:
 def save_paused_results(connection: Connection, rule: str, uris: Collection[str]) -> None:
     """Save the results of a rule with their current resources."""
     bulk.insert_rows(connection, paused_results, [(rule, uri) for uri in sorted(uris)])
-    said = [
+    resources = [
         (rule, each.uri, json.dumps(resource_to_json(each))) for each in load_strong_closure(connection, uris)
     ]
-    bulk.insert_rows(connection, paused_resources, said)
+    bulk.insert_rows(connection, paused_resources, resources)
 
 
 def delete_paused_results(connection: Connection, rule: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
 
-from tidings.errors import IdTaken, pointing
+from tidings.errors import IdConflict, pointing
 from tidings.metadata.resources import SUBJECT, Ref, Value
 from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
 from tidings.metadata.rules.normal_form import JoinPredicate
@@ -27,9 +27,9 @@ from tidings.metadata.sql.tables import (
     join_rules,
     metadata_rules,
     rule_ends,
-    rule_feeds,
-    rule_group_also,
+    rule_group_predicates,
     rule_groups,
+    rule_inputs,
     rule_results,
     rule_uses,
 )
@@ -66,7 +66,7 @@ class NewAtomicRule:
     key: str
     level: int
     rule: AtomicRule
-    asked: tuple[object, ...] = (None,) * 6
+    columns: tuple[object, ...] = (None,) * 6
     inputs: tuple[str, ...] = ()
 
 
@@ -82,22 +82,22 @@ class _Graph:
         return self.nodes.setdefault(node.key, node)
 
     def _triggering(self, rule: TriggeringRule) -> NewAtomicRule:
-        asked = _asked(rule, self.schema)
-        return NewAtomicRule(_key(asked), 0, rule, asked)
+        columns = _triggering_row(rule, self.schema)
+        return NewAtomicRule(_hash_key(columns), 0, rule, columns)
 
     def _join(self, rule: JoinRule) -> NewAtomicRule:
         left, right = self.add(rule.left), self.add(rule.right)
         also = [_also_row(each) for each in rule.condition.also]
         # Without further predicates, the key must stay as in older versions: keys are stored.
-        key = _key((*_condition_row(rule.condition), *([also] if also else ()), left.key, right.key))
+        key = _hash_key((*_condition_row(rule.condition), *([also] if also else ()), left.key, right.key))
         return NewAtomicRule(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
 
 
-def _key(parts: Sequence[object]) -> str:
+def _hash_key(parts: Sequence[object]) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def _asked(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
+def _triggering_row(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
     """Return the columns of a triggering rule, with the constant in comparable form. `True` and `1` differ."""
     property = None if rule.property == SUBJECT else rule.property
     if rule.operator is None or rule.constant is None:
@@ -109,12 +109,12 @@ def _asked(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
 
 def _condition_row(condition: JoinCondition) -> tuple[object, ...]:
     left, right = condition.left, condition.right
-    asked = (left.cls, left.property, condition.operator.value, right.cls, right.property)
-    return *asked, int(condition.registers_left)
+    columns = (left.cls, left.property, condition.operator.value, right.cls, right.property)
+    return *columns, int(condition.registers_left)
 
 
-def _also_row(asked: JoinPredicate) -> tuple[object, ...]:
-    return asked.left, asked.operator.value, asked.right, int(asked.swapped)
+def _also_row(predicate: JoinPredicate) -> tuple[object, ...]:
+    return predicate.left, predicate.operator.value, predicate.right, int(predicate.swapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def insert_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRu
     check_names_free(connection, rules)
     graph = _Graph(schema)
     ends = [(rule.name, graph.add(end).key) for rule in rules for end in rule.ends]
-    numbers = _numbers(connection, graph.nodes)
+    numbers = _load_numbers(connection, graph.nodes)
     new = sorted(
         (node for node in graph.nodes.values() if node.key not in numbers), key=lambda node: node.level
     )
@@ -156,38 +156,38 @@ def find_new_triggering(
     for rule in rules:
         for end in rule.ends:
             graph.add(end)
-    known = _numbers(connection, graph.nodes)
+    known = _load_numbers(connection, graph.nodes)
     new = (node for key, node in graph.nodes.items() if key not in known)
     return {node.key: node.rule for node in new if isinstance(node.rule, TriggeringRule)}
 
 
 def check_names_free(connection: Connection, rules: Sequence[NamedRule]) -> None:
-    """Raise IdTaken for names that other rules have, or that occur twice."""
-    wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
+    """Raise IdConflict for names that other rules have, or that occur twice."""
+    counts = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
     owners = {rule.name: rule.owner for rule in rules}
-    found = select(metadata_rules.c.name, metadata_rules.c.owner)
-    known = [*bulk.select_among(connection, found, metadata_rules.c.name, wanted)]
-    for name, owner in known:
+    statement = select(metadata_rules.c.name, metadata_rules.c.owner)
+    existing = [*bulk.select_among(connection, statement, metadata_rules.c.name, counts)]
+    for name, owner in existing:
         if owner != owners[name]:
             raise names.id_taken_error(name)
-    taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
-    if taken:
-        hint = "forget that one first, or choose another name"
+    conflicts = [*(row.name for row in existing), *(name for name, count in counts.items() if count > 1)]
+    if conflicts:
+        hint = "remove that rule with `tidings provider remove-rule`, or choose another name"
         with pointing("/id"):
-            raise IdTaken("there is a rule of this name already", received=taken[0], hint=hint)
+            raise IdConflict("a rule of this name already exists", received=conflicts[0], hint=hint)
 
 
-def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
-    wanted = select(atomic_rules.c.key, atomic_rules.c.rule)
-    found = bulk.select_among(connection, wanted, atomic_rules.c.key, list(keys))
-    return dict(tuple(row) for row in found)
+def _load_numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
+    statement = select(atomic_rules.c.key, atomic_rules.c.rule)
+    rows = bulk.select_among(connection, statement, atomic_rules.c.key, list(keys))
+    return dict(tuple(row) for row in rows)
 
 
 def _insert_atomic(connection: Connection, new: Sequence[NewAtomicRule], numbers: Mapping[str, int]) -> None:
-    rows = [(numbers[node.key], node.key, node.level, *node.asked) for node in new]
+    rows = [(numbers[node.key], node.key, node.level, *node.columns) for node in new]
     bulk.insert_rows(connection, atomic_rules, rows)
     joins = [(node, node.rule.condition) for node in new if isinstance(node.rule, JoinRule)]
-    groups = _groups(connection, dict.fromkeys(condition for _, condition in joins))
+    groups = _get_group_numbers(connection, dict.fromkeys(condition for _, condition in joins))
     _insert_joins(
         connection,
         [
@@ -205,56 +205,63 @@ def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first
     bulk.insert_rows(connection, join_rules, rows)
     feeds = {(left, grp, level, 1) for _, grp, left, _, level in rows}
     feeds |= {(right, grp, level, 0) for _, grp, _, right, level in rows}
-    bulk.insert_rows(connection, rule_feeds, sorted(feed for feed in feeds if feed[0] >= first))
-    named = ("rule", "grp", "level", "is_left")
-    old = [dict(zip(named, feed, strict=True)) for feed in sorted(feeds) if feed[0] < first]
-    bulk.insert_missing(connection, rule_feeds, old)
+    bulk.insert_rows(connection, rule_inputs, sorted(feed for feed in feeds if feed[0] >= first))
+    columns = ("rule", "grp", "level", "is_left")
+    old = [dict(zip(columns, feed, strict=True)) for feed in sorted(feeds) if feed[0] < first]
+    bulk.insert_missing(connection, rule_inputs, old)
 
 
-def _groups(connection: Connection, wanted: Iterable[JoinCondition]) -> dict[JoinCondition, int]:
+def _get_group_numbers(
+    connection: Connection, conditions: Iterable[JoinCondition]
+) -> dict[JoinCondition, int]:
     """Return the numbers of groups; new groups are inserted."""
-    found = {condition: number for number, condition in load_groups(connection).items()}
-    new = [condition for condition in wanted if condition not in found]
-    last = max(found.values(), default=0)
-    made = {condition: last + i for i, condition in enumerate(new, start=1)}
-    rows = [(number, *_condition_row(each), len(each.also) or None) for each, number in made.items()]
+    existing = {condition: number for number, condition in load_groups(connection).items()}
+    new = [condition for condition in conditions if condition not in existing]
+    last = max(existing.values(), default=0)
+    created = {condition: last + i for i, condition in enumerate(new, start=1)}
+    rows = [(number, *_condition_row(each), len(each.also) or None) for each, number in created.items()]
     bulk.insert_rows(connection, rule_groups, rows)
     also = [
-        (number, place, *_also_row(asked))
-        for each, number in made.items()
-        for place, asked in enumerate(each.also)
+        (number, place, *_also_row(predicate))
+        for each, number in created.items()
+        for place, predicate in enumerate(each.also)
     ]
-    bulk.insert_rows(connection, rule_group_also, also)
-    return found | made
+    bulk.insert_rows(connection, rule_group_predicates, also)
+    return existing | created
 
 
 def load_groups(connection: Connection, among: Sequence[int] | None = None) -> dict[int, JoinCondition]:
     """Load groups by number, all or some. Groups stay without rules: there are only as many as kinds of conditions."""
-    wanted = select(*rule_groups.c).order_by(rule_groups.c.grp)
-    rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among))).all()
-    also = _load_also(connection, [row.grp for row in rows if row.further])
+    statement = select(*rule_groups.c).order_by(rule_groups.c.grp)
+    rows = connection.execute(
+        statement if among is None else statement.where(rule_groups.c.grp.in_(among))
+    ).all()
+    also = _load_also(connection, [row.grp for row in rows if row.further_predicates])
     return {
         grp: JoinCondition(
             JoinSide(left_class, left),
             Operator(compares),
             JoinSide(right_class, right),
-            bool(kept),
+            bool(registers_left),
             also.get(grp, ()),
         )
-        for grp, left_class, left, compares, right_class, right, kept, _ in rows
+        for grp, left_class, left, compares, right_class, right, registers_left, _ in rows
     }
 
 
 def _load_also(connection: Connection, groups: Sequence[int]) -> dict[int, tuple[JoinPredicate, ...]]:
     """Load the further predicates of groups that have some."""
-    found: dict[int, tuple[JoinPredicate, ...]] = {}
+    predicates: dict[int, tuple[JoinPredicate, ...]] = {}
     if not groups:
-        return found
-    c = rule_group_also.c
+        return predicates
+    c = rule_group_predicates.c
     rows = connection.execute(select(*c).where(c.grp.in_(groups)).order_by(c.grp, c.place))
-    for grp, _, left, compares, right, turned in rows:
-        found[grp] = (*found.get(grp, ()), JoinPredicate(left, Operator(compares), right, bool(turned)))
-    return found
+    for grp, _, left, compares, right, swapped in rows:
+        predicates[grp] = (
+            *predicates.get(grp, ()),
+            JoinPredicate(left, Operator(compares), right, bool(swapped)),
+        )
+    return predicates
 
 
 def load_triggering(connection: Connection, after: int = 0) -> dict[int, TriggeringRule]:
@@ -298,35 +305,40 @@ class RuleRemoval:
 def delete_rules(connection: Connection, given: Collection[str]) -> RuleRemoval:
     """Delete rules with the atomic rules that no other rule uses, and their results."""
     counters.lock(connection, ATOMIC_RULE_COUNTER)
-    there = [
+    existing = [
         row.name
         for row in bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, given)
     ]
     pending = {
-        row.rule for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, there)
+        row.rule
+        for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, existing)
     }
     for table in (rule_ends, rule_uses, metadata_rules):
-        bulk.delete_among(connection, table.c.name, there)
-    gone: list[int] = []
+        bulk.delete_among(connection, table.c.name, existing)
+    deleted: list[int] = []
     # An input is checked again whenever a join that used it was deleted.
     while unused := [
-        rule for piece in bulk.iter_chunks(sorted(pending), bulk.KEYS) for rule in _unused(connection, piece)
+        rule
+        for piece in bulk.iter_chunks(sorted(pending), bulk.KEYS)
+        for rule in _select_unused(connection, piece)
     ]:
         pending = set()
         for piece in bulk.iter_chunks(unused, bulk.KEYS):
-            pending |= _forget(connection, piece)
-        gone += unused
-    return RuleRemoval(tuple(sorted(there)), tuple(sorted(gone)))
+            pending |= _delete_atomic(connection, piece)
+        deleted += unused
+    return RuleRemoval(tuple(sorted(existing)), tuple(sorted(deleted)))
 
 
-def _unused(connection: Connection, rules: Sequence[int]) -> list[int]:
+def _select_unused(connection: Connection, rules: Sequence[int]) -> list[int]:
     rule = atomic_rules.c.rule
-    needed = (rule_ends.c.rule, join_rules.c.left_rule, join_rules.c.right_rule)
-    wanted = select(rule).where(rule.in_(rules), *(~exists().where(column == rule) for column in needed))
-    return list(connection.execute(wanted).scalars())
+    references = (rule_ends.c.rule, join_rules.c.left_rule, join_rules.c.right_rule)
+    statement = select(rule).where(
+        rule.in_(rules), *(~exists().where(column == rule) for column in references)
+    )
+    return list(connection.execute(statement).scalars())
 
 
-def _forget(connection: Connection, rules: Sequence[int]) -> set[int]:
+def _delete_atomic(connection: Connection, rules: Sequence[int]) -> set[int]:
     """Delete atomic rules, and return their inputs."""
     c = join_rules.c
     joins = connection.execute(
@@ -336,14 +348,16 @@ def _forget(connection: Connection, rules: Sequence[int]) -> set[int]:
         connection.execute(delete(table).where(table.c.rule.in_(rules)))
     inputs = {rule for row in joins for rule in row[2:]}
     for piece in bulk.iter_chunks(sorted(inputs), bulk.KEYS):
-        connection.execute(_IDLE_FEEDS.where(rule_feeds.c.rule.in_(piece)))
+        connection.execute(_IDLE_FEEDS.where(rule_inputs.c.rule.in_(piece)))
     return inputs
 
 
-def _fed(column: ColumnElement[int], is_left: int) -> ColumnElement[bool]:
-    feeds, joins = rule_feeds.c, join_rules.c
+def _is_fed(column: ColumnElement[int], is_left: int) -> ColumnElement[bool]:
+    feeds, joins = rule_inputs.c, join_rules.c
     fed = exists().where(column == feeds.rule, joins.grp == feeds.grp, joins.level == feeds.level)
     return and_(feeds.is_left == is_left, ~fed)
 
 
-_IDLE_FEEDS = delete(rule_feeds).where(or_(_fed(join_rules.c.left_rule, 1), _fed(join_rules.c.right_rule, 0)))
+_IDLE_FEEDS = delete(rule_inputs).where(
+    or_(_is_fed(join_rules.c.left_rule, 1), _is_fed(join_rules.c.right_rule, 0))
+)

@@ -143,18 +143,18 @@ _SATISFIED = select(rule_results.c.uri, rule_results.c.rule).join_from(
 _FEED = text(
     "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
     " SELECT f.level, f.grp, f.is_left, d.rule, d.uri, 1 - d.went, d.went"
-    " FROM run_delta d CROSS JOIN rule_feeds f WHERE d.level = :level AND f.rule = d.rule"
+    " FROM run_delta d CROSS JOIN rule_inputs f WHERE d.level = :level AND f.rule = d.rule"
 )
 
 # A resource that stays a result may have new partners by another value of a compared property.
 _FEED_TOUCHED = text(
     "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
     " SELECT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
-    " FROM run_touched t CROSS JOIN rule_results r CROSS JOIN rule_feeds f CROSS JOIN rule_groups g"
+    " FROM run_touched t CROSS JOIN rule_results r CROSS JOIN rule_inputs f CROSS JOIN rule_groups g"
     " WHERE r.uri = t.uri AND f.rule = r.rule AND g.grp = f.grp"
     " AND (t.property = CASE f.is_left WHEN 1 THEN g.left_property ELSE g.right_property END"
-    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp AND t.property ="
-    " CASE f.is_left WHEN 1 THEN o.left_property ELSE o.right_property END LIMIT 1) IS NOT NULL)"
+    " OR g.further_predicates IS NOT NULL AND (SELECT 1 FROM rule_group_predicates o WHERE o.grp = g.grp"
+    " AND t.property = CASE f.is_left WHEN 1 THEN o.left_property ELSE o.right_property END LIMIT 1) IS NOT NULL)"
 )
 
 
@@ -174,7 +174,7 @@ def _feed_paths(connection: Connection) -> None:
 
 _WITH_PATHS = text(
     "SELECT g.grp FROM rule_groups g WHERE g.left_property LIKE '%.%' OR g.right_property LIKE '%.%'"
-    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp"
+    " OR g.further_predicates IS NOT NULL AND (SELECT 1 FROM rule_group_predicates o WHERE o.grp = g.grp"
     " AND (o.left_property LIKE '%.%' OR o.right_property LIKE '%.%') LIMIT 1) IS NOT NULL ORDER BY g.grp"
 )
 
@@ -201,7 +201,7 @@ def _feed_path(length: int) -> str:
             f"a{at}.value = {uri}",
         )
         uri = f"a{at}.uri"
-    tables += ("rule_results r", "rule_feeds f")
+    tables += ("rule_results r", "rule_inputs f")
     conditions += (f"r.uri = {uri}", "f.rule = r.rule", "f.grp = :grp", "f.is_left = :is_left")
     return (
         "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
@@ -312,14 +312,14 @@ _MOVES = text(
     " FROM run_delta d CROSS JOIN rule_ends e WHERE e.rule = d.rule"
 )
 
-# The members that changed, and those that refer strongly to what changed, however far; a reference to something of
-# another class leads nowhere. UNION, not UNION ALL: references may lead in a circle. The references of now are enough:
-# who referred to it before was changed, or does so now.
+# Members that changed, and members from which strong references lead to a changed resource. References to a resource of
+# another class are ignored. UNION, not UNION ALL: references may form a cycle. Current references suffice: a resource
+# that no longer refers to the changed one was changed itself.
 _INSIDE = text(
     "WITH RECURSIVE reached (uri, class) AS (SELECT uri, class FROM run_changed UNION"
     " SELECT a.uri, a.class FROM reached r CROSS JOIN metadata_atoms a CROSS JOIN metadata_classes c"
     f" WHERE a.strong IS NOT NULL AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(r.uri, 1, {INDEXED_LENGTH})"
-    " AND a.value = r.uri AND c.class = r.class AND c.above = a.strong)"
+    " AND a.value = r.uri AND c.class = r.class AND c.superclass = a.strong)"
     " SELECT e.name, r.uri FROM reached u CROSS JOIN rule_results r CROSS JOIN rule_ends e"
     " WHERE r.uri = u.uri AND e.rule = r.rule"
 )

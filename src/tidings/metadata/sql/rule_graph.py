@@ -49,7 +49,7 @@ class AtomicRuleInfo:
 
     number: int
     level: int
-    asked: NodeRule
+    rule: NodeRule
     group: int | None
     results: int
 
@@ -112,38 +112,40 @@ class RuleGraph(StorePart):
 
     def size(self, names: Collection[str] = ()) -> int:
         """Count rules and atomic rules."""
-        asked, count = _Asked(names), select(func.count())
-        atomic = count.select_from(atomic_rules).where(asked.atomic(atomic_rules.c.rule))
-        named = count.select_from(metadata_rules).where(asked.named(metadata_rules.c.name))
+        selection, count = _RuleSelection(names), select(func.count())
+        atomic = count.select_from(atomic_rules).where(selection.atomic(atomic_rules.c.rule))
+        named = count.select_from(metadata_rules).where(selection.named(metadata_rules.c.name))
         return sum(self._rows(query)[0][0] for query in (atomic, named))
 
     @reading_snapshot
     def every(self, connection: Connection, names: Collection[str] = ()) -> RuleGraphView:
         """Load rules with all atomic rules they depend on."""
-        return RuleGraphView(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
+        return RuleGraphView(
+            _load_atomic(connection, _RuleSelection(names)), _load_named(connection, _RuleSelection(names))
+        )
 
     @reading_snapshot
     def kinds(self, connection: Connection, names: Collection[str] = ()) -> RuleKindGraph:
         """Load rules and atomic rules grouped by kind."""
-        asked = _Asked(names)
+        selection = _RuleSelection(names)
         counts = {
             RuleKind(*row[:6]): RuleKindCount(row[6], int(row[7]))
-            for query in (_atomic_kinds(asked), _owners(asked))
+            for query in (_select_atomic_kinds(selection), _select_owners(selection))
             for row in connection.execute(query)
         }
         inputs = Counter[tuple[RuleKind, RuleKind]]()
-        for query in (*_join_inputs(asked), _ends(asked)):
+        for query in (*_select_join_inputs(selection), _select_ends(selection)):
             for row in connection.execute(query):
                 inputs[RuleKind(*row[:6]), RuleKind(*row[6:12])] += row[12]
         return RuleKindGraph(counts, inputs, rule_base.load_groups(connection))
 
 
-class _Asked:
+class _RuleSelection:
     """A selection of rules: all, or some by name with the atomic rules they depend on."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
-        self._needed = _needed(names) if names else None
+        self._needed = _select_needed(names) if names else None
 
     def atomic(self, rule: ColumnElement[int]) -> ColumnElement[bool]:
         return true() if self._needed is None else rule.in_(self._needed)
@@ -152,7 +154,7 @@ class _Asked:
         return true() if self._needed is None else name.in_(self._names)
 
 
-def _needed(names: Collection[str]) -> Select[tuple[int]]:
+def _select_needed(names: Collection[str]) -> Select[tuple[int]]:
     """Select the end rules of rules with all their inputs, recursively."""
     ends = select(rule_ends.c.rule).where(rule_ends.c.name.in_(names)).cte("needed", recursive=True)
     joins, sides = (
@@ -165,115 +167,117 @@ def _needed(names: Collection[str]) -> Select[tuple[int]]:
     return select(every.c.rule)
 
 
-def _atomic(connection: Connection, asked: _Asked) -> tuple[AtomicRuleInfo, ...]:
+def _load_atomic(connection: Connection, selection: _RuleSelection) -> tuple[AtomicRuleInfo, ...]:
     c, j, results = atomic_rules.c, join_rules.c, rule_results.c
-    counted = select(results.rule, func.count()).where(asked.atomic(results.rule)).group_by(results.rule)
+    counted = select(results.rule, func.count()).where(selection.atomic(results.rule)).group_by(results.rule)
     counts: dict[int, int] = dict(tuple(row) for row in connection.execute(counted))
     groups = rule_base.load_groups(connection)
     joins = {
         row.rule: (row.grp, JoinNode(groups[row.grp], row.left_rule, row.right_rule))
-        for row in connection.execute(select(*j).where(asked.atomic(j.rule)))
+        for row in connection.execute(select(*j).where(selection.atomic(j.rule)))
     }
-    wanted = select(c.rule, c.level, c["class"], c.property, c.compares, c.value, c.kind)
-    rows = connection.execute(wanted.where(asked.atomic(c.rule)).order_by(c.rule))
-    found: list[AtomicRuleInfo] = []
+    statement = select(c.rule, c.level, c["class"], c.property, c.compares, c.value, c.kind)
+    rows = connection.execute(statement.where(selection.atomic(c.rule)).order_by(c.rule))
+    infos: list[AtomicRuleInfo] = []
     for number, level, *rest in rows:
         group, join = joins.get(number, (None, None))
-        asks = join or rule_base.triggering_from_row(*rest)
-        found.append(AtomicRuleInfo(number, level, asks, group, counts.get(number, 0)))
-    return tuple(found)
+        atomic_rule = join or rule_base.triggering_from_row(*rest)
+        infos.append(AtomicRuleInfo(number, level, atomic_rule, group, counts.get(number, 0)))
+    return tuple(infos)
 
 
-def _named(connection: Connection, asked: _Asked) -> tuple[NamedRuleInfo, ...]:
+def _load_named(connection: Connection, selection: _RuleSelection) -> tuple[NamedRuleInfo, ...]:
     ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
-    of: dict[str, list[int]] = {}
-    wanted = select(ends.name, ends.rule).where(asked.named(ends.name)).order_by(ends.name, ends.rule)
-    for name, rule in connection.execute(wanted):
-        of.setdefault(name, []).append(rule)
-    distinct = select(ends.name, func.count(results.uri.distinct())).group_by(ends.name)
-    counted = distinct.where(results.rule == ends.rule, asked.named(ends.name))
+    ends_by_name: dict[str, list[int]] = {}
+    statement = select(ends.name, ends.rule).where(selection.named(ends.name)).order_by(ends.name, ends.rule)
+    for name, rule in connection.execute(statement):
+        ends_by_name.setdefault(name, []).append(rule)
+    counts_by_name = select(ends.name, func.count(results.uri.distinct())).group_by(ends.name)
+    counted = counts_by_name.where(results.rule == ends.rule, selection.named(ends.name))
     counts: dict[str, int] = dict(tuple(row) for row in connection.execute(counted))
-    owners = select(rules.name, rules.owner).where(asked.named(rules.name)).order_by(rules.name)
+    owners = select(rules.name, rules.owner).where(selection.named(rules.name)).order_by(rules.name)
     return tuple(
-        NamedRuleInfo(name, owner, tuple(of.get(name, ())), counts.get(name, 0))
+        NamedRuleInfo(name, owner, tuple(ends_by_name.get(name, ())), counts.get(name, 0))
         for name, owner in connection.execute(owners)
     )
 
 
-def _kind_of(atomic: Any, join: Any) -> tuple[ColumnElement[Any], ...]:
+def _build_kind_columns(atomic: Any, join: Any) -> tuple[ColumnElement[Any], ...]:
     """Return the columns of an atomic rule's kind."""
     c = atomic.c
     return c.level, c["class"], c.property, c.compares, join.c.grp, literal(None)
 
 
-def _counted() -> Subquery:
+def _count_results() -> Subquery:
     c = rule_results.c
     return select(c.rule, func.count().label("results")).group_by(c.rule).subquery("counted")
 
 
-def _atomic_kinds(asked: _Asked) -> Select[Any]:
-    counted, rule = _counted(), atomic_rules.c.rule
-    kind = _kind_of(atomic_rules, join_rules)
+def _select_atomic_kinds(selection: _RuleSelection) -> Select[Any]:
+    counted, rule = _count_results(), atomic_rules.c.rule
+    kind = _build_kind_columns(atomic_rules, join_rules)
     tables = atomic_rules.outerjoin(join_rules, join_rules.c.rule == rule)
     results = func.coalesce(func.sum(counted.c.results), 0)
     return (
         select(*kind, func.count(), results)
         .select_from(tables.outerjoin(counted, counted.c.rule == rule))
-        .where(asked.atomic(rule))
+        .where(selection.atomic(rule))
         .group_by(*kind[:5])
     )
 
 
-def _owner_kind() -> tuple[ColumnElement[Any], ...]:
+def _build_owner_columns() -> tuple[ColumnElement[Any], ...]:
     nothing = literal(None)
     return literal(-1), nothing, nothing, nothing, nothing, metadata_rules.c.owner
 
 
-def _owners(asked: _Asked) -> Select[Any]:
+def _select_owners(selection: _RuleSelection) -> Select[Any]:
     """Count rules and results by owner. A resource that two alternatives of `or` find counts once."""
     ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
     each = select(ends.name, func.count(results.uri.distinct()).label("results"))
     counted = each.where(results.rule == ends.rule).group_by(ends.name).subquery("counted")
     total = func.coalesce(func.sum(counted.c.results), 0)
     return (
-        select(*_owner_kind(), func.count(), total)
+        select(*_build_owner_columns(), func.count(), total)
         .select_from(metadata_rules.outerjoin(counted, counted.c.name == rules.name))
-        .where(asked.named(rules.name))
+        .where(selection.named(rules.name))
         .group_by(rules.owner)
     )
 
 
-def _join_inputs(asked: _Asked) -> tuple[Select[Any], ...]:
+def _select_join_inputs(selection: _RuleSelection) -> tuple[Select[Any], ...]:
     """Count the join rules of a kind with inputs of another kind, for each side."""
-    return tuple(_inputs_of(asked, side) for side in (join_rules.c.left_rule, join_rules.c.right_rule))
+    return tuple(
+        _select_inputs(selection, side) for side in (join_rules.c.left_rule, join_rules.c.right_rule)
+    )
 
 
-def _inputs_of(asked: _Asked, side: ColumnElement[int]) -> Select[Any]:
+def _select_inputs(selection: _RuleSelection, side: ColumnElement[int]) -> Select[Any]:
     into, nothing = join_rules.c, literal(None)
     atomic, join = atomic_rules.alias("source"), join_rules.alias("source_join")
-    source = _kind_of(atomic, join)
+    source = _build_kind_columns(atomic, join)
     tables = join_rules.join(atomic, atomic.c.rule == side).outerjoin(join, join.c.rule == side)
     target = (into.level, nothing, nothing, nothing, into.grp, nothing)
     return (
         select(*source, *target, func.count())
         .select_from(tables)
-        .where(asked.atomic(into.rule))
+        .where(selection.atomic(into.rule))
         .group_by(*source[:5], into.level, into.grp)
     )
 
 
-def _ends(asked: _Asked) -> Select[Any]:
+def _select_ends(selection: _RuleSelection) -> Select[Any]:
     """Count the rules of an owner with end rules of a kind."""
     ends, rules = rule_ends.c, metadata_rules.c
-    source = _kind_of(atomic_rules, join_rules)
+    source = _build_kind_columns(atomic_rules, join_rules)
     tables = (
         rule_ends.join(metadata_rules, rules.name == ends.name)
         .join(atomic_rules, atomic_rules.c.rule == ends.rule)
         .outerjoin(join_rules, and_(join_rules.c.rule == ends.rule))
     )
     return (
-        select(*source, *_owner_kind(), func.count())
+        select(*source, *_build_owner_columns(), func.count())
         .select_from(tables)
-        .where(asked.named(rules.name))
+        .where(selection.named(rules.name))
         .group_by(*source[:5], rules.owner)
     )

@@ -116,49 +116,53 @@ class MoveExplainer:
     ) -> None:
         self._connection, self._schema, self._ends = connection, schema, ends
         self._touched = TouchedResources.of(changes)
-        self._world = ExplanationContext(schema)
+        self._context = ExplanationContext(schema)
         self._trees: dict[int, RuleTree] = {}
         for each in changes:
-            there = chain(each.new, (one.after for one in each.changed), each.unchanged)
-            self._world.resources |= {resource.uri: resource for resource in there}
-            self._world.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
+            existing = chain(each.new, (one.after for one in each.changed), each.unchanged)
+            self._context.resources |= {resource.uri: resource for resource in existing}
+            self._context.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
 
     def reasons(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
         """Return the reasons of each move."""
         changed = [move for move in moves if move.kind == "changed"]
-        return self._of_moves([move for move in moves if move.kind != "changed"]) | self._of_changed(changed)
+        return self._explain_moves(
+            [move for move in moves if move.kind != "changed"]
+        ) | self._explain_changed(changed)
 
-    def _of_moves(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
-        ends = self._ends_of(moves)
+    def _explain_moves(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
+        ends = self._load_end_rules(moves)
         missing = {number for numbers in ends.values() for number in numbers} - self._trees.keys()
         self._trees |= load_trees(self._connection, missing)
-        world, trees = self._world, self._trees
-        wanted = [(trees[number], move.uri) for move in moves for number in ends[move]]
-        _complete(self._connection, world, trees, wanted)
+        context, trees = self._context, self._trees
+        requests = [(trees[number], move.uri) for move in moves for number in ends[move]]
+        _load_requested_data(self._connection, context, trees, requests)
         reasons = {}
         for move in moves:
-            ends_of_move = (trees[number] for number in ends[move])
+            trees_of_move = (trees[number] for number in ends[move])
             if move.kind == "entered":
-                proofs = (explain_match(tree, move.uri, world) for tree in ends_of_move)
-                reasons[move] = next(filter(None, proofs), [])
+                matches = (explain_match(tree, move.uri, context) for tree in trees_of_move)
+                reasons[move] = next(filter(None, matches), [])
             else:
-                missed = (explain_mismatch(tree, move.uri, world) for tree in ends_of_move)
-                reasons[move] = list(dict.fromkeys(chain.from_iterable(missed)))[:MAX_REASONS]
+                mismatches = (explain_mismatch(tree, move.uri, context) for tree in trees_of_move)
+                reasons[move] = list(dict.fromkeys(chain.from_iterable(mismatches)))[:MAX_REASONS]
         return reasons
 
-    def _ends_of(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[int]]:
+    def _load_end_rules(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[int]]:
         """Return the end rules by which resources entered and left."""
-        known = {move: self._ends.get((move.rule, move.uri)) for move in moves}
+        ends_by_move = {move: self._ends.get((move.rule, move.uri)) for move in moves}
         # The rule was replaced, and the new one does not have the results of the old one.
-        names = sorted({move.rule for move, numbers in known.items() if numbers is None})
+        names = sorted({move.rule for move, numbers in ends_by_move.items() if numbers is None})
         numbers: dict[str, list[int]] = {name: [] for name in names}
         for name, number in bulk.select_among(self._connection, _ENDS, rule_ends.c.name, names):
             numbers[name].append(number)
-        return {move: sorted(numbers[move.rule] if ends is None else ends) for move, ends in known.items()}
+        return {
+            move: sorted(numbers[move.rule] if ends is None else ends) for move, ends in ends_by_move.items()
+        }
 
-    def _of_changed(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
+    def _explain_changed(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
         uris = {move.uri for move in moves}
-        strong = _strong(self._connection, self._schema, uris, self._touched)
+        strong = _load_strong_references(self._connection, self._schema, uris, self._touched)
         reasons = {uri: explain_change(uri, self._touched, strong) for uri in uris}
         return {move: reasons[move.uri] for move in moves}
 
@@ -168,83 +172,87 @@ _ENDS = select(rule_ends.c.name, rule_ends.c.rule)
 
 def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, RuleTree]:
     """Load atomic rules with all their inputs, level by level."""
-    inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
+    inputs, pending = dict[int, tuple[int, int, int]](), set(numbers)
     leaves: set[int] = set()
-    while waiting:
-        rows = bulk.select_among(connection, _JOINS, join_rules.c.rule, sorted(waiting), numbers=True)
+    while pending:
+        rows = bulk.select_among(connection, _JOINS, join_rules.c.rule, sorted(pending), numbers=True)
         level = {rule: (grp, left, right) for rule, grp, left, right in rows}
         inputs |= level
-        leaves |= waiting - level.keys()
-        waiting = {rule for _, *both in level.values() for rule in both} - inputs.keys() - leaves
+        leaves |= pending - level.keys()
+        pending = {rule for _, *both in level.values() for rule in both} - inputs.keys() - leaves
     trees = {
-        number: RuleTree(number, asks)
-        for number, asks in rule_base.load_triggering_by_number(connection, sorted(leaves)).items()
+        number: RuleTree(number, condition)
+        for number, condition in rule_base.load_triggering_by_number(connection, sorted(leaves)).items()
     }
     numbers_of_groups = sorted({grp for grp, _, _ in inputs.values()})
     groups = rule_base.load_groups(connection, numbers_of_groups) if inputs else {}
     for number in sorted(inputs):  # inputs have smaller numbers than what they are inputs of
         grp, left, right = inputs[number]
         condition = groups[grp]
-        kept, other = (left, right) if condition.registers_left else (right, left)
-        trees[number] = RuleTree(number, condition, trees[kept], trees[other], grp)
+        registered, other = (left, right) if condition.registers_left else (right, left)
+        trees[number] = RuleTree(number, condition, trees[registered], trees[other], grp)
     return trees
 
 
 _JOINS = select(join_rules.c.rule, join_rules.c.grp, join_rules.c.left_rule, join_rules.c.right_rule)
 
 
-def _complete(
+def _load_requested_data(
     connection: Connection,
-    world: ExplanationContext,
+    context: ExplanationContext,
     trees: Mapping[int, RuleTree],
-    asked: Collection[tuple[RuleTree, str]],
+    requests: Collection[tuple[RuleTree, str]],
 ) -> None:
     """Load requested data repeatedly, until nothing more is requested."""
     while True:
-        for tree, uri in asked:
-            request_facts(tree, uri, world)
-        if not world.unknown and not world.unmet:
+        for tree, uri in requests:
+            request_facts(tree, uri, context)
+        if not context.unknown_resources and not context.unknown_partners:
             return
-        world.resources |= dict.fromkeys(world.unknown)
-        world.resources |= resource_rows.load_resources(connection, sorted(world.unknown))
-        if world.unmet:
-            _meet(connection, world, trees)
-        world.unknown, world.unmet = set(), set()
+        context.resources |= dict.fromkeys(context.unknown_resources)
+        context.resources |= resource_rows.load_resources(connection, sorted(context.unknown_resources))
+        if context.unknown_partners:
+            _load_partners(connection, context, trees)
+        context.unknown_resources, context.unknown_partners = set(), set()
 
 
-def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int, RuleTree]) -> None:
+def _load_partners(
+    connection: Connection, context: ExplanationContext, trees: Mapping[int, RuleTree]
+) -> None:
     """Load the join partners of requested results, with one statement for each group."""
-    world.met |= dict.fromkeys(world.unmet)
+    context.partners |= dict.fromkeys(context.unknown_partners)
     connection.execute(run_asked.delete())
-    bulk.insert_rows(connection, run_asked, sorted(world.unmet))
-    groups = {trees[rule].group: trees[rule].asks for rule, _ in world.unmet}
+    bulk.insert_rows(connection, run_asked, sorted(context.unknown_partners))
+    groups = {trees[rule].group: trees[rule].condition for rule, _ in context.unknown_partners}
     with keep_join_order(connection):
         for grp, condition in sorted(groups.items()):
             assert isinstance(condition, JoinCondition)
             bound = {"grp": grp, **join_statements.join_parameters(condition)}
             statement = join_statements.build_partner_statement(condition, connection.dialect.name)
-            for rule, uri, met in connection.execute(statement, bound):
-                world.met[rule, uri] = met
+            for rule, uri, partner in connection.execute(statement, bound):
+                context.partners[rule, uri] = partner
 
 
-def _strong(
+def _load_strong_references(
     connection: Connection, schema: Schema, uris: Collection[str], touched: TouchedResources
 ) -> StrongReferences:
     """Load the strong references of resources and their targets, including those whose targets were removed."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    seen, waiting = set(uris), set(uris)
+    references: dict[str, list[tuple[str, str]]] = {}
+    seen, pending = set(uris), set(uris)
     for _ in range(MAX_REFERENCE_DEPTH if uris else 0):
-        rows = bulk.select_among(connection, _REFERENCES, metadata_atoms.c.uri, sorted(waiting))
-        waiting = set()
+        rows = bulk.select_among(connection, _REFERENCES, metadata_atoms.c.uri, sorted(pending))
+        pending = set()
         for uri, name, target, leads_to, cls in rows:
-            if any(leads_to in schema.at_or_above(each) for each in (cls, touched.was(target)) if each):
-                found.setdefault(uri, []).append((name, target))
-                waiting.add(target)
-        waiting -= seen
-        seen |= waiting
-        if not waiting:
+            if any(
+                leads_to in schema.at_or_above(each) for each in (cls, touched.class_before(target)) if each
+            ):
+                references.setdefault(uri, []).append((name, target))
+                pending.add(target)
+        pending -= seen
+        seen |= pending
+        if not pending:
             break
-    return found
+    return references
 
 
 _atoms = metadata_atoms.c

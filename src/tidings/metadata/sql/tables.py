@@ -52,11 +52,11 @@ def _clustered(name: str, *parts: SchemaItem) -> Table:
 metadata_log = _table(
     "metadata_log",
     *_keys(Whole, "position"),
-    *_columns(Text, "what", "uri", "media_type"),
+    *_columns(Text, "operation", "uri", "media_type"),
     *_columns(LargeBinary, "body"),
     *_columns(Text, "time"),
 )
-_is_schema = metadata_log.c.what == "schema"
+_is_schema = metadata_log.c.operation == "schema"
 Index("metadata_log_schemas", metadata_log.c.position, sqlite_where=_is_schema, postgresql_where=_is_schema)
 
 # One row: the id of this store among providers. It is generated once, so that each store is a different provider.
@@ -68,7 +68,7 @@ rule_uses = _clustered("rule_uses", *_keys(Name, "name", "used"), Index("rule_us
 LOG_TABLES = (metadata_log, metadata_identity, rule_uses)
 
 # Each class with itself and its superclasses, for the evaluation of rules in the database.
-metadata_classes = _clustered("metadata_classes", *_keys(Name, "class", "above"))
+metadata_classes = _clustered("metadata_classes", *_keys(Name, "class", "superclass"))
 
 # The current schema as it was loaded: one row.
 metadata_schema = _table(
@@ -107,8 +107,8 @@ atomic_rules = _table(
     *_value(),
 )
 
-# The conditions of join rules, without their inputs: the paper's rule groups. `further` counts the predicates in
-# `rule_group_also`, if there are any.
+# The conditions of join rules, without their inputs: the paper's rule groups. `further_predicates` counts those in
+# `rule_group_predicates`, if there are any.
 rule_groups = _table(
     "rule_groups",
     *_keys(Whole, "grp"),
@@ -118,18 +118,18 @@ rule_groups = _table(
     *_columns(Name, "right_class"),
     *_columns(Name, "right_property", null=True),
     *_columns(SmallInteger, "registers_left"),
-    *_columns(SmallInteger, "further", null=True),
+    *_columns(SmallInteger, "further_predicates", null=True),
 )
 
-# Further predicates for the same two resources. With `turned`, the right text contains the left one.
-rule_group_also = _clustered(
-    "rule_group_also",
+# Further predicates for the same two resources. With `swapped`, the right text contains the left one.
+rule_group_predicates = _clustered(
+    "rule_group_predicates",
     *_keys(Whole, "grp"),
     *_keys(Integer(), "place"),
     *_columns(Name, "left_property", null=True),
     *_columns(Text, "compares"),
     *_columns(Name, "right_property", null=True),
-    *_columns(SmallInteger, "turned"),
+    *_columns(SmallInteger, "swapped"),
 )
 
 join_rules = _table(
@@ -143,8 +143,8 @@ join_rules = _table(
 
 # Which rules are inputs of which group on which level: `join_rules` without the other input. A rule that is an input of
 # 100,000 others has one row here.
-rule_feeds = _clustered(
-    "rule_feeds", *_keys(Whole, "rule", "grp"), *_keys(Integer(), "level"), *_keys(SmallInteger(), "is_left")
+rule_inputs = _clustered(
+    "rule_inputs", *_keys(Whole, "rule", "grp"), *_keys(Integer(), "level"), *_keys(SmallInteger(), "is_left")
 )
 
 rule_results = _clustered("rule_results", *_keys(Name, "uri"), *_keys(Whole, "rule"))
@@ -169,17 +169,17 @@ rule_ends = _clustered(
 
 RULE_TABLES = (
     *(metadata_schema, metadata_classes, metadata_resources, metadata_atoms),
-    *(atomic_rules, rule_groups, rule_group_also, join_rules, rule_feeds, rule_results),
+    *(atomic_rules, rule_groups, rule_group_predicates, join_rules, rule_inputs, rule_results),
     *(metadata_rules, rule_ends),
 )
 
-# Results of paused rules, with the resources of their strong closure.
+# Results of paused rules, with the resources of their strong closure: `content` is a resource as JSON.
 paused_results = _clustered("paused_results", *_keys(Name, "rule", "uri"))
-paused_resources = _clustered("paused_resources", *_keys(Name, "rule", "uri"), *_columns(Text, "said"))
+paused_resources = _clustered("paused_resources", *_keys(Name, "rule", "uri"), *_columns(Text, "content"))
 PAUSED_TABLES = (paused_results, paused_resources)
 
-# The followed log.
-metadata_backbone = _table("metadata_backbone", *_keys(Name, "name"), *_columns(Text, "value"))
+# The log that this provider follows, if any.
+followed_log = _table("followed_log", *_keys(Name, "name"), *_columns(Text, "value"))
 
 # Temporary tables of a filter run, which are emptied when the transaction ends.
 

@@ -194,57 +194,61 @@ class ChangesSincePause(NamedTuple):
 
 
 def changes_since_pause(
-    connection: Connection, schema: Schema, rule: str, has: Collection[RuleResult]
+    connection: Connection, schema: Schema, rule: str, current_results: Collection[RuleResult]
 ) -> ChangesSincePause:
     """Compare the saved results of a rule with its current results."""
-    told = select(paused_results.c.uri).where(paused_results.c.rule == rule)
-    had = {(rule, uri) for uri in connection.execute(told).scalars()}
-    both = had.intersection(has)
-    said = select(paused_resources.c.uri, paused_resources.c.said).where(paused_resources.c.rule == rule)
-    before = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(said)}
-    now = {each.uri: each for each in load_strong_closure(connection, [uri for _, uri in both])}
-    now |= resource_rows.load_resources(connection, before.keys() - now.keys())
-    changes = compare_versions(before.values(), now.values())
-    touched = [*changes.new, *changes.deleted, *(each.after for each in changes.changed)]
-    reached = _reaching({each.uri for each in touched}, (before, now), schema)
-    changed = frozenset(pair for pair in both if pair[1] in reached)
-    outcome = FilterOutcome(frozenset(has).difference(had), changed, frozenset(had.difference(has)))
-    return ChangesSincePause(outcome, _told(changes, before, now, schema))
+    statement = select(paused_results.c.uri).where(paused_results.c.rule == rule)
+    previous_results = {(rule, uri) for uri in connection.execute(statement).scalars()}
+    remaining = previous_results.intersection(current_results)
+    saved = select(paused_resources.c.uri, paused_resources.c.content).where(paused_resources.c.rule == rule)
+    before = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(saved)}
+    current = {each.uri: each for each in load_strong_closure(connection, [uri for _, uri in remaining])}
+    current |= resource_rows.load_resources(connection, before.keys() - current.keys())
+    changes = compare_versions(before.values(), current.values())
+    different = [*changes.new, *changes.deleted, *(each.after for each in changes.changed)]
+    affected = _find_referring({each.uri for each in different}, (before, current), schema)
+    changed = frozenset(pair for pair in remaining if pair[1] in affected)
+    outcome = FilterOutcome(
+        frozenset(current_results).difference(previous_results),
+        changed,
+        frozenset(previous_results.difference(current_results)),
+    )
+    return ChangesSincePause(outcome, _select_reported(changes, before, current, schema))
 
 
-def _reaching(touched: set[str], states: Iterable[ResourcesByUri], schema: Schema) -> set[str]:
+def _find_referring(touched: set[str], states: Iterable[ResourcesByUri], schema: Schema) -> set[str]:
     """Return touched resources with all that strongly refer to them in one of the states."""
     referring: dict[str, set[str]] = {}
     for state in states:
         for uri, target in _references(state.values(), state, schema):
             referring.setdefault(target, set()).add(uri)
-    found, waiting = set(touched), list(touched)
-    while waiting:
-        more = referring.get(waiting.pop(), set()) - found
-        found |= more
-        waiting += more
-    return found
+    affected, queue = set(touched), list(touched)
+    while queue:
+        more = referring.get(queue.pop(), set()) - affected
+        affected |= more
+        queue += more
+    return affected
 
 
-def _told(
-    changes: DocumentChanges, before: ResourcesByUri, now: ResourcesByUri, schema: Schema
+def _select_reported(
+    changes: DocumentChanges, before: ResourcesByUri, current: ResourcesByUri, schema: Schema
 ) -> DocumentChanges:
     """Return the changes to report as reasons.
 
     A resource that is referred to only since then may have existed before. It is reported as new only if an unchanged
     resource referred to it.
     """
-    as_they_were = [each for uri, each in before.items() if now.get(uri) == each]
-    found = {target for _, target in _references(as_they_were, now, schema)}
-    new = tuple(each for each in changes.new if each.uri in found)
+    unchanged = [each for uri, each in before.items() if current.get(uri) == each]
+    referred = {target for _, target in _references(unchanged, current, schema)}
+    new = tuple(each for each in changes.new if each.uri in referred)
     return DocumentChanges(new, changes.changed, changes.deleted, changes.unchanged)
 
 
 def _references(
-    given: Iterable[Resource], there: ResourcesByUri, schema: Schema
+    resources: Iterable[Resource], existing: ResourcesByUri, schema: Schema
 ) -> Iterable[tuple[str, str]]:
     """Yield the strong references of resources to existing ones."""
-    for each in given:
-        for target, cls in strong_references(each, schema):
-            if target in there and cls in schema.at_or_above(there[target].cls):
-                yield each.uri, target
+    for resource in resources:
+        for target, cls in strong_references(resource, schema):
+            if target in existing and cls in schema.at_or_above(existing[target].cls):
+                yield resource.uri, target

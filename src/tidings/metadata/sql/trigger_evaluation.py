@@ -21,7 +21,7 @@ from tidings.store import bulk, counters
 if TYPE_CHECKING:
     from tidings.metadata.filter.trigger_index import TriggerIndex  # loads kernels, which readers do not need
 
-_CLASS = "c.above = t.class"
+_CLASS = "c.superclass = t.class"
 _CONSTANT = SqlOperand((), (), "t.value", "t.kind", "t.number")
 _VALUE = SqlOperand((), (), "a.value", "a.kind", "a.number")
 
@@ -33,11 +33,11 @@ def evaluate_triggering(connection: Connection, first: int) -> None:
 
 
 def _statements(dialect: str) -> list[str]:
-    asked = [_over_atoms(operator, dialect) for operator in Operator]
-    return [_all_of_a_class(), _itself("="), _itself("<>"), *asked]
+    asked = [_select_by_value(operator, dialect) for operator in Operator]
+    return [_all_of_a_class(), _select_by_uri("="), _select_by_uri("<>"), *asked]
 
 
-def _insert(tables: str, uri: str, conditions: str) -> str:
+def _build_insert(tables: str, uri: str, conditions: str) -> str:
     return (
         f"INSERT INTO rule_results (uri, rule) SELECT DISTINCT {uri}, t.rule FROM atomic_rules t CROSS JOIN {tables}"
         f" WHERE t.rule >= :first AND t.level = 0 AND {conditions}"
@@ -46,48 +46,48 @@ def _insert(tables: str, uri: str, conditions: str) -> str:
 
 def _all_of_a_class() -> str:
     tables = "metadata_classes c CROSS JOIN metadata_resources a"
-    return _insert(tables, "a.uri", f"t.compares IS NULL AND {_CLASS} AND a.class = c.class")
+    return _build_insert(tables, "a.uri", f"t.compares IS NULL AND {_CLASS} AND a.class = c.class")
 
 
-def _itself(operator: str) -> str:
+def _select_by_uri(operator: str) -> str:
     """`c = <doc.rdf#host>`"""
     spelled = "=" if operator == "=" else "!="
     tables = "metadata_resources a CROSS JOIN metadata_classes c"
-    asked = f"t.property IS NULL AND t.compares = '{spelled}' AND a.uri {operator} t.value"
-    return _insert(tables, "a.uri", f"{asked} AND c.class = a.class AND {_CLASS}")
+    condition = f"t.property IS NULL AND t.compares = '{spelled}' AND a.uri {operator} t.value"
+    return _build_insert(tables, "a.uri", f"{condition} AND c.class = a.class AND {_CLASS}")
 
 
-def _over_atoms(operator: Operator, dialect: str) -> str:
+def _select_by_value(operator: Operator, dialect: str) -> str:
     tables = "metadata_atoms a CROSS JOIN metadata_classes c"
-    asked = f"t.compares = '{operator.value}' AND a.property = t.property"
+    condition = f"t.compares = '{operator.value}' AND a.property = t.property"
     if operator is Operator.EQUAL:
-        asked += f" AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(t.value, 1, {INDEXED_LENGTH})"
+        condition += f" AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(t.value, 1, {INDEXED_LENGTH})"
     holds = comparison_condition(_VALUE, operator, _CONSTANT, dialect)
-    return _insert(tables, "a.uri", f"{asked} AND {holds} AND c.class = a.class AND {_CLASS}")
+    return _build_insert(tables, "a.uri", f"{condition} AND {holds} AND c.class = a.class AND {_CLASS}")
 
 
 # Results that were computed elsewhere, for example by Spark, before the rules are added. Documents may have changed
-# since: the log says which. Their resources are evaluated again in the transaction that adds the rules.
+# since: the log lists them. Their resources are evaluated again in the transaction that adds the rules.
 
 
 RESULT_BATCH = 50_000
 """How many results are in memory at once."""
 
 TriggerMatch = tuple[str, int]
-"""The URI of a resource, and the place of a rule among the evaluated ones."""
+"""The URI of a resource, and the index of a rule among the evaluated ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerResults:
     """Results of rules, by keys, among the resources that were stored at a position or later.
 
-    `pairs` can be iterated repeatedly; `ask` evaluates the same rules on other resources.
+    `pairs` can be iterated repeatedly; `evaluate` evaluates the same rules on other resources.
     """
 
     position: int
     keys: Sequence[str]
     pairs: Iterable[TriggerMatch]
-    ask: Callable[[Collection[Resource]], Iterable[TriggerMatch]]
+    evaluate: Callable[[Collection[Resource]], Iterable[TriggerMatch]]
 
 
 def is_current(connection: Connection, evaluated: TriggerResults, new: Set[str]) -> bool:
@@ -104,10 +104,13 @@ def insert_trigger_results(
     applied = counters.current(connection, APPLIED_COUNTER)
     changed = log_rows.changed_document_uris(connection, evaluated.position, applied)
     documents = resource_rows.load_documents(connection, changed).values()
-    again = [resource for resources in documents for resource in resources]
-    given = [numbers.get(key) for key in evaluated.keys]
-    for found in (_unchanged(evaluated.pairs, changed), evaluated.ask(again) if again else ()):
-        rows = ((uri, number) for uri, place in found if (number := given[place]) is not None)
+    changed_resources = [resource for resources in documents for resource in resources]
+    rule_numbers = [numbers.get(key) for key in evaluated.keys]
+    for matches in (
+        _unchanged(evaluated.pairs, changed),
+        evaluated.evaluate(changed_resources) if changed_resources else (),
+    ):
+        rows = ((uri, number) for uri, index in matches if (number := rule_numbers[index]) is not None)
         for piece in bulk.iter_chunks(rows, RESULT_BATCH):
             bulk.insert_rows(connection, rule_results, piece)
 
@@ -124,14 +127,14 @@ def find_satisfied_triggers(
 ) -> list[tuple[str, int]]:
     """Find the triggering rules that resources satisfy, after updating the index with added and removed rules."""
     _catch_up(connection, triggers)
-    found = list(triggers.satisfied(resources))
-    named = {number for _, number in found}
-    there = bulk.select_among(connection, _THERE, atomic_rules.c.rule, sorted(named), numbers=True)
-    gone = named.difference(row.rule for row in there)
-    if not gone:
-        return found
-    triggers.remove(gone)
-    return [(uri, number) for uri, number in found if number not in gone]
+    matches = list(triggers.satisfied(resources))
+    numbers = {number for _, number in matches}
+    existing = bulk.select_among(connection, _EXISTING, atomic_rules.c.rule, sorted(numbers), numbers=True)
+    removed = numbers.difference(row.rule for row in existing)
+    if not removed:
+        return matches
+    triggers.remove(removed)
+    return [(uri, number) for uri, number in matches if number not in removed]
 
 
 def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
@@ -142,4 +145,4 @@ def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
         triggers.known = upto
 
 
-_THERE = select(atomic_rules.c.rule)
+_EXISTING = select(atomic_rules.c.rule)

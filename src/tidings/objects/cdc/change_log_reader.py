@@ -40,54 +40,56 @@ class ChangeLog:
     rejects: DataFrame
 
 
-def read_log(session: SparkSession, place: str | Path) -> ChangeLog:
+def read_log(session: SparkSession, location: str | Path) -> ChangeLog:
     """Read the log in a file or folder, without the duplicates that change data capture may deliver."""
-    chunks = plan_chunks(place, _cores(session))
+    chunks = plan_chunks(location, _count_cores(session))
     rows = pa.table({"chunk": [chunk.to_json() for chunk in chunks]})
-    spread = session.createDataFrame(rows).repartition(len(chunks))
-    found = spread.mapInArrow(build_decode_stage(Location.of(place).uri), LOG_COLUMNS).localCheckpoint()
-    where = F.concat_ws(":", "file", F.when(F.col("line") > 0, F.col("line")))
-    rejects = found.where(F.col("reason").isNotNull())
-    changes = _once(found.where(F.col("reason").isNull()).drop("reason"))
+    distributed = session.createDataFrame(rows).repartition(len(chunks))
+    decoded = distributed.mapInArrow(
+        build_decode_stage(Location.of(location).uri), LOG_COLUMNS
+    ).localCheckpoint()
+    position = F.concat_ws(":", "file", F.when(F.col("line") > 0, F.col("line")))
+    rejects = decoded.where(F.col("reason").isNotNull())
+    changes = _drop_duplicates(decoded.where(F.col("reason").isNull()).drop("reason"))
     return ChangeLog(
-        changes.withColumn("id", F.coalesce("sequence", where)),
-        rejects.select(where.alias("id"), "table", "op", "reason"),
+        changes.withColumn("id", F.coalesce("sequence", position)),
+        rejects.select(position.alias("id"), "table", "op", "reason"),
     )
 
 
-def read_table(session: SparkSession, place: str | Path) -> DataFrame:
+def read_table(session: SparkSession, location: str | Path) -> DataFrame:
     """Read a table in Parquet, or in CSV with a header."""
-    path = resolve_location(place)
+    path = resolve_location(location)
     return session.read.csv(path, header=True) if path.endswith(CSV_SUFFIXES) else session.read.parquet(path)
 
 
-def resolve_location(place: str | Path) -> str:
+def resolve_location(location: str | Path) -> str:
     """Make a path absolute: Spark's JVM may have another working directory."""
-    return str(place) if "://" in str(place) else str(Path(place).absolute())
+    return str(location) if "://" in str(location) else str(Path(location).absolute())
 
 
-def _cores(session: SparkSession) -> int:
+def _count_cores(session: SparkSession) -> int:
     """Count the cores, for each of which Spark makes a partition by default."""
     return int(session.range(1_000).select(F.spark_partition_id()).distinct().count())
 
 
-def _once(changes: DataFrame) -> DataFrame:
+def _drop_duplicates(changes: DataFrame) -> DataFrame:
     positioned = changes.where(F.col("sequence").isNotNull())
-    said = positioned.withColumn("was", F.to_json("before")).withColumn("is", F.to_json("after"))
-    once = said.dropDuplicates(["sequence", "table", "op", "was", "is"]).drop("was", "is")
-    return changes.where(F.col("sequence").isNull()).union(once)
+    encoded = positioned.withColumn("was", F.to_json("before")).withColumn("is", F.to_json("after"))
+    distinct = encoded.dropDuplicates(["sequence", "table", "op", "was", "is"]).drop("was", "is")
+    return changes.where(F.col("sequence").isNull()).union(distinct)
 
 
-def build_decode_stage(place: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def build_decode_stage(location: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Build the function for `mapInArrow` that decodes chunks of files into row changes."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
-        files = Location(place).files
+        files = Location(location).files
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 for block in read_blocks(files, Chunk.from_json(text)):
-                    yield _rows(block)
+                    yield _build_batch(block)
 
     return run
 
@@ -102,22 +104,22 @@ _SCHEMA = pa.schema(
 )
 
 
-def _rows(block: Block | UnreadableFile) -> pa.RecordBatch:
+def _build_batch(block: Block | UnreadableFile) -> pa.RecordBatch:
     if isinstance(block, UnreadableFile):
         return pa.RecordBatch.from_pylist([{"file": block.file, "line": 0, "reason": block.reason}], _SCHEMA)
-    found = (_row(block, place) for place in range(len(block.starts)))
-    return pa.RecordBatch.from_pylist([row for row in found if row is not None], _SCHEMA)
+    rows = (_build_row(block, index) for index in range(len(block.starts)))
+    return pa.RecordBatch.from_pylist([row for row in rows if row is not None], _SCHEMA)
 
 
-def _row(block: Block, place: int) -> dict[str, Any] | None:
-    where = {"line": 0} | block.place(place)
+def _build_row(block: Block, index: int) -> dict[str, Any] | None:
+    position = {"line": 0} | block.place(index)
     try:
-        change = parse_envelope(block.body(place))
+        change = parse_envelope(block.body(index))
     except PublicationError as problem:
-        return {**where, "reason": problem.headline()}
+        return {**position, "reason": problem.headline()}
     if change is None:
         return None
-    named = change._asdict()
-    for which in ("before", "after"):
-        named[which] = None if named[which] is None else list(named[which].items())
-    return {**where, **named}
+    values = change._asdict()
+    for name in ("before", "after"):
+        values[name] = None if values[name] is None else list(values[name].items())
+    return {**position, **values}

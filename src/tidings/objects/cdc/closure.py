@@ -22,40 +22,40 @@ OBJECT_COLUMNS = ("change", "family", "key")
 
 
 def compute_closure(
-    changes: DataFrame, edges: DataFrame, relations: ModelTables, most: int | None
+    changes: DataFrame, edges: DataFrame, relations: ModelTables, max_steps: int | None
 ) -> DataFrame:
     """Compute change, moment, kind, family, key, and `attributes`, which only the changed object itself has."""
     ways = relations.ways(propagates=True)
     begin = changes.select("change", "moment", "kind", "family", "key", "attributes", F.lit(0).alias("steps"))
     parts = [begin]
-    newest, taken = begin, 0
-    while taken != most:
-        found = follow_links(newest, ways, edges).select(
+    frontier, steps = begin, 0
+    while steps != max_steps:
+        neighbours = follow_links(frontier, ways, edges).select(
             "change", "moment", "kind", F.col("far_family").alias("family"), F.col("far").alias("key")
         )
-        new = found.distinct().join(
-            _together(parts).select(*OBJECT_COLUMNS), list(OBJECT_COLUMNS), "left_anti"
+        new = neighbours.distinct().join(
+            _union(parts).select(*OBJECT_COLUMNS), list(OBJECT_COLUMNS), "left_anti"
         )
-        newest = _later(new, taken + 1).localCheckpoint()
-        if newest.isEmpty():
+        frontier = _add_steps(new, steps + 1).localCheckpoint()
+        if frontier.isEmpty():
             break
-        parts.append(newest)
-        taken += 1
+        parts.append(frontier)
+        steps += 1
         if len(parts) > ROUNDS_PER_UNION:
-            parts = [_together(parts).localCheckpoint()]
-    return _together(parts).localCheckpoint(eager=False) if taken else begin
+            parts = [_union(parts).localCheckpoint()]
+    return _union(parts).localCheckpoint(eager=False) if steps else begin
 
 
-def _later(new: DataFrame, steps: int) -> DataFrame:
+def _add_steps(new: DataFrame, steps: int) -> DataFrame:
     nothing = F.lit(None).cast("array<string>").alias("attributes")
     return new.select("change", "moment", "kind", "family", "key", nothing, F.lit(steps).alias("steps"))
 
 
-def _together(parts: list[DataFrame]) -> DataFrame:
-    first, *more = parts
-    for each in more:
-        first = first.union(each)
-    return first
+def _union(parts: list[DataFrame]) -> DataFrame:
+    result, *others = parts
+    for other in others:
+        result = result.union(other)
+    return result
 
 
 def follow_links(objects: DataFrame, ways: DataFrame, edges: DataFrame) -> DataFrame:
@@ -63,25 +63,25 @@ def follow_links(objects: DataFrame, ways: DataFrame, edges: DataFrame) -> DataF
 
     Associations are joined first: they are few, and the links of those that do not admit a change are not read.
     """
-    asked = objects.join(ways, F.col("near_family") == F.col("family")).where(_admits())
-    wanted = asked.withColumnRenamed("key", "near").drop("table")
+    admitted = objects.join(ways, F.col("near_family") == F.col("family")).where(_build_admission_test())
+    wanted = admitted.withColumnRenamed("key", "near").drop("table")
     wanted = wanted.hint("shuffle_hash")  # sorting the links, which are many, would be slow
     return wanted.join(edges, ["way", "near"]).where(is_valid_at()).withColumnRenamed("near", "key")
 
 
-def _admits() -> Column:
+def _build_admission_test() -> Column:
     """Apply limits: attributes only at the object that was updated, kinds at each step."""
     kinds = F.col("kinds").isNull() | F.array_contains("kinds", F.col("kind"))
-    begins = (
+    is_limited = (
         (F.col("steps") == 0) & (F.col("kind") == ChangeKind.UPDATE.value) & F.col("limited_to").isNotNull()
     )
-    return kinds & (~begins | F.coalesce(F.arrays_overlap("limited_to", "attributes"), F.lit(False)))
+    return kinds & (~is_limited | F.coalesce(F.arrays_overlap("limited_to", "attributes"), F.lit(False)))
 
 
 def find_steps(objects: DataFrame, edges: DataFrame, relations: ModelTables) -> DataFrame:
     """Find all steps from reached objects: change, family, key, association, forwards, to_family, to_key."""
-    found = follow_links(objects, relations.ways(propagates=True), edges)
-    return found.select(
+    followed = follow_links(objects, relations.ways(propagates=True), edges)
+    return followed.select(
         *OBJECT_COLUMNS,
         "association",
         "forwards",
@@ -104,32 +104,34 @@ def find_hits(objects: DataFrame, state: TemporalState, relations: ModelTables) 
 
     Duplicate links give duplicate hits: removing them here would shuffle all hits, which most callers do anyway.
     """
-    watched = _watched(objects, state).union(_by_class(objects, state, relations))
-    return watched.union(_implicit(objects, state, relations))
+    watched = _find_watchers(objects, state).union(_find_class_watchers(objects, state, relations))
+    return watched.union(_find_implicit_subscribers(objects, state, relations))
 
 
-def _watched(objects: DataFrame, state: TemporalState) -> DataFrame:
+def _find_watchers(objects: DataFrame, state: TemporalState) -> DataFrame:
     watches = state.watches.where(F.col("key").isNotNull()).drop("class")
     found = objects.join(watches, ["family", "key"]).where(is_valid_at())
     return _add_hit_kind(found, HitKind.WATCHED)
 
 
-def _by_class(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
+def _find_class_watchers(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
     """Find hits by class; every object is of its topmost class, even if its row is unknown."""
     lower = objects.join(state.classes, ["family", "key"]).where(is_valid_at())
-    over = lower.join(relations.frame("above"), "class").select(*_NAMED, F.col("over").alias("class"))
-    of = objects.select(*_NAMED, F.col("family").alias("class")).union(over).distinct()
+    ancestors = lower.join(relations.frame("above"), "class").select(
+        *_OBJECT_AT, F.col("over").alias("class")
+    )
+    with_classes = objects.select(*_OBJECT_AT, F.col("family").alias("class")).union(ancestors).distinct()
     watches = state.watches.where(F.col("key").isNull()).drop("key", "family")
-    return _add_hit_kind(of.join(watches, "class").where(is_valid_at()), HitKind.CLASS, "class")
+    return _add_hit_kind(with_classes.join(watches, "class").where(is_valid_at()), HitKind.CLASS, "class")
 
 
-_NAMED = ("change", "moment", "family", "key")
+_OBJECT_AT = ("change", "moment", "family", "key")
 
 
-def _implicit(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
-    found = follow_links(objects, relations.ways(propagates=False), state.edges)
+def _find_implicit_subscribers(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
+    followed = follow_links(objects, relations.ways(propagates=False), state.edges)
     subscriber = F.col("far_family").alias("subscriber_family"), F.col("far").alias("subscriber_key")
-    return found.select(
+    return followed.select(
         *("change", *subscriber, "family", "key", F.lit(HitKind.IMPLICIT.value).alias("how")),
         F.col("association").alias("by"),
         "forwards",
@@ -137,18 +139,20 @@ def _implicit(objects: DataFrame, state: TemporalState, relations: ModelTables) 
 
 
 def _add_hit_kind(found: DataFrame, how: HitKind, by: str | None = None) -> DataFrame:
-    words = F.lit(how.value).alias("how"), (F.lit("") if by is None else F.col(by)).alias("by")
-    return found.select(*HIT_COLUMNS[:5], *words, F.lit(False).alias("forwards"))
+    columns = F.lit(how.value).alias("how"), (F.lit("") if by is None else F.col(by)).alias("by")
+    return found.select(*HIT_COLUMNS[:5], *columns, F.lit(False).alias("forwards"))
 
 
-def limit_hits(hits: DataFrame, most: int | None) -> tuple[DataFrame, DataFrame]:
+def limit_hits(hits: DataFrame, max_subscribers: int | None) -> tuple[DataFrame, DataFrame]:
     """Return the hits of the first subscribers of each change, and the counts of changes with more: change, found.
 
     The order is by family, then by key as text. Spark compares UTF-8 bytes, which is the order of code points.
     """
-    if most is None:
+    if max_subscribers is None:
         return hits, hits.groupBy("change").agg(F.count("*").alias("found")).where(F.lit(False))
-    each = Window.partitionBy("change").orderBy("subscriber_family", "subscriber_key")
-    ranked = hits.withColumn("place", F.dense_rank().over(each))
-    found = ranked.groupBy("change").agg(F.max("place").alias("found")).where(F.col("found") > most)
-    return ranked.where(F.col("place") <= most).drop("place"), found
+    by_change = Window.partitionBy("change").orderBy("subscriber_family", "subscriber_key")
+    ranked = hits.withColumn("place", F.dense_rank().over(by_change))
+    exceeded = (
+        ranked.groupBy("change").agg(F.max("place").alias("found")).where(F.col("found") > max_subscribers)
+    )
+    return ranked.where(F.col("place") <= max_subscribers).drop("place"), exceeded

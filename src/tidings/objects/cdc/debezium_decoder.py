@@ -49,81 +49,81 @@ class RowChange(NamedTuple):
 def parse_envelope(body: bytes) -> RowChange | None:
     """Decode an envelope; None for a tombstone, which follows a deletion."""
     parse_value(body)  # rejects invalid and harmful JSON, with its position
-    said = _reader.decode(body.decode())
-    if isinstance(said, dict) and "payload" in said and "op" not in said:
-        said = said["payload"]
-    if said is None:
+    envelope = _reader.decode(body.decode())
+    if isinstance(envelope, dict) and "payload" in envelope and "op" not in envelope:
+        envelope = envelope["payload"]
+    if envelope is None:
         return None
-    if not isinstance(said, dict):
+    if not isinstance(envelope, dict):
         raise DecodeProblem("not an envelope of a change", accepted=ENVELOPE_FORM)
-    source = said.get("source")
+    source = envelope.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("table"), str):
         raise DecodeProblem("the envelope has no table", where="source.table", accepted=ENVELOPE_FORM)
-    return _change(said, source)
+    return _build_row_change(envelope, source)
 
 
 ENVELOPE_FORM = '{"op": "u", "source": {"table": "course"}, "before": {...}, "after": {...}}'
 _reader = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
-def _change(said: Mapping[str, Any], source: Mapping[str, Any]) -> RowChange:
-    op = said.get("op")
+def _build_row_change(envelope: Mapping[str, Any], source: Mapping[str, Any]) -> RowChange:
+    op = envelope.get("op")
     if not isinstance(op, str):
         raise DecodeProblem("the envelope has no operation", where="op", accepted="r, c, u or d")
-    transaction = source.get("txId") or (_dict(said.get("transaction")).get("id"))
-    moment = source.get("ts_ms") or said.get("ts_ms")
+    transaction = source.get("txId") or (_get_mapping(envelope.get("transaction")).get("id"))
+    moment = source.get("ts_ms") or envelope.get("ts_ms")
     return RowChange(
         source["table"],
         op,
-        _values(said, "before"),
-        _values(said, "after"),
-        _sequence(source),
+        _parse_row(envelope, "before"),
+        _parse_row(envelope, "after"),
+        _build_sequence(source),
         None if transaction is None else str(transaction),
-        _at(moment),
+        _format_timestamp(moment),
     )
 
 
-def _dict(value: object) -> Mapping[str, Any]:
+def _get_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _values(said: Mapping[str, Any], which: str) -> ColumnValues | None:
+def _parse_row(envelope: Mapping[str, Any], name: str) -> ColumnValues | None:
     """Return the values of a row, without those that are unavailable."""
-    row = said.get(which)
+    row = envelope.get(name)
     if row is None:
         return None
     if not isinstance(row, dict):
-        raise DecodeProblem("not a row", where=which, received=type(row).__name__, accepted="an object")
-    return {name: _text(value) for name, value in row.items() if value != UNAVAILABLE_VALUE}
+        raise DecodeProblem("not a row", where=name, received=type(row).__name__, accepted="an object")
+    return {column: _to_text(value) for column, value in row.items() if value != UNAVAILABLE_VALUE}
 
 
-def _text(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True)
 
 
-def _sequence(source: Mapping[str, Any]) -> str | None:
+def _build_sequence(source: Mapping[str, Any]) -> str | None:
     """Return a sortable position. `sequence` has priority: it is the end of the last transaction, then the entry.
 
     PostgreSQL's log interleaves transactions, so `lsn` alone would mix the changes of several.
     """
-    ordered = source.get("sequence")
-    if isinstance(ordered, str):
-        return ",".join(map(_sortable, _listed(ordered)))
+    sequence = source.get("sequence")
+    if isinstance(sequence, str):
+        return ",".join(map(_pad_number, _parse_list(sequence)))
     for fields in SEQUENCE_FIELDS:
         if source.get(fields[0]) is not None:
-            return ",".join(_sortable(source.get(name)) for name in fields)
+            return ",".join(_pad_number(source.get(name)) for name in fields)
     return None
 
 
-def _listed(sequence: str) -> list[Any]:
+def _parse_list(sequence: str) -> list[Any]:
     """Decode a list in a text: JSON inside JSON, checked like the envelope."""
     try:
-        found = parse_value(sequence.encode())
+        items = parse_value(sequence.encode())
     except DecodeProblem:
-        found = None
-    if not isinstance(found, list):
+        items = None
+    if not isinstance(items, list):
         accepted = 'a list as a text, such as "[\\"24023119\\",\\"24023128\\"]"'
         raise DecodeProblem(
             "not a sequence",
@@ -131,16 +131,16 @@ def _listed(sequence: str) -> list[Any]:
             received=sequence[:MAX_SHOWN_CHARACTERS],
             accepted=accepted,
         )
-    return found
+    return items
 
 
-def _sortable(value: object) -> str:
+def _pad_number(value: object) -> str:
     """Pad numbers, so that they sort as text."""
-    shown = "" if value is None else str(value)
-    return shown.rjust(20, "0") if shown.isdigit() else shown
+    text = "" if value is None else str(value)
+    return text.rjust(20, "0") if text.isdigit() else text
 
 
-def _at(moment: object) -> str:
+def _format_timestamp(moment: object) -> str:
     if not isinstance(moment, str) or not moment.isdigit():
         return ""
     try:

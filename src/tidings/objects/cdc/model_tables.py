@@ -85,12 +85,12 @@ class ModelTables:
     def of(cls, session: SparkSession, mapped: MappedModel) -> ModelTables:
         view = RelationalView(mapped)
         rows = {
-            "tables": list(_tables(view)),
-            "ways": list(_ways(view)),
-            "members": list(_members(view)),
-            "above": list(_above(view)),
-            "families": list(_families(view)),
-            "labels": list(_labels(view)),
+            "tables": list(_build_tables(view)),
+            "ways": list(_build_ways(view)),
+            "members": list(_build_members(view)),
+            "above": list(_build_ancestors(view)),
+            "families": list(_build_families(view)),
+            "labels": list(_build_labels(view)),
         }
         return cls(session, view, rows)
 
@@ -102,7 +102,7 @@ class ModelTables:
         return self.frame("ways").where(F.col("propagates") == propagates)
 
 
-def _tables(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_tables(view: RelationalView) -> Iterator[dict[str, Any]]:
     known = set()
     for rows in view.rows():
         known.add(rows.table)
@@ -116,7 +116,7 @@ def _tables(view: RelationalView) -> Iterator[dict[str, Any]]:
             "several": rows.has_others,
             "columns": columns,
         }
-    yield from _link_tables(view, known)
+    yield from _build_link_tables(view, known)
     yield {
         "table": WATCH_TABLE_NAME,
         "holds": WATCHED,
@@ -126,23 +126,23 @@ def _tables(view: RelationalView) -> Iterator[dict[str, Any]]:
     }
 
 
-def _link_tables(view: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
+def _build_link_tables(view: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
     """Yield link tables of marked associations; a link is identified by its two ends."""
     columns: dict[str, list[str]] = {}
-    for way in _all_ways(view):
+    for way in _list_ways(view):
         if way.relation.table not in known:
             columns.setdefault(way.relation.table, []).extend((way.relation.source, way.relation.target))
-    for table, found in columns.items():
-        yield {"table": table, "holds": LINKS, "id_columns": list(dict.fromkeys(found))}
+    for table, ends in columns.items():
+        yield {"table": table, "holds": LINKS, "id_columns": list(dict.fromkeys(ends))}
 
 
-def _all_ways(view: RelationalView) -> list[DirectedAssociation]:
+def _list_ways(view: RelationalView) -> list[DirectedAssociation]:
     return [*view.propagating(), *view.implicit()]
 
 
-def _ways(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_ways(view: RelationalView) -> Iterator[dict[str, Any]]:
     count = len(view.propagating())
-    for number, way in enumerate(_all_ways(view)):
+    for number, way in enumerate(_list_ways(view)):
         limits = way.limits
         yield {
             "way": number,
@@ -162,36 +162,36 @@ def _ways(view: RelationalView) -> Iterator[dict[str, Any]]:
         }
 
 
-def _members(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_members(view: RelationalView) -> Iterator[dict[str, Any]]:
     """Yield the conditions of subclasses; the deepest class of an object counts."""
     model, tables = view.model, view.mapped.tables
-    for place, name in enumerate(model.classes):
+    for index, name in enumerate(model.classes):
         table, family = tables[name], model.family(name)
-        kept = table.discriminator
-        if name == family or (kept is not None and kept.value is None):
+        discriminator = table.discriminator
+        if name == family or (discriminator is not None and discriminator.value is None):
             continue
         yield {
-            "table": (kept.table if kept is not None else None) or table.name,
-            "column": None if kept is None else kept.column,
-            "value": None if kept is None else str(kept.value),
+            "table": (discriminator.table if discriminator is not None else None) or table.name,
+            "column": None if discriminator is None else discriminator.column,
+            "value": None if discriminator is None else str(discriminator.value),
             "class": name,
             "family": family,
-            "rank": len(list(model.lineage(name))) * len(model.classes) - place,
+            "rank": len(list(model.lineage(name))) * len(model.classes) - index,
         }
 
 
-def _above(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_ancestors(view: RelationalView) -> Iterator[dict[str, Any]]:
     for name in view.model.classes:
-        for each in view.model.lineage(name):
-            yield {"class": name, "over": each.name}
+        for ancestor in view.model.lineage(name):
+            yield {"class": name, "over": ancestor.name}
 
 
-def _families(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_families(view: RelationalView) -> Iterator[dict[str, Any]]:
     for name in view.model.classes:
         yield {"class": name, "family": view.model.family(name)}
 
 
-def _labels(view: RelationalView) -> Iterator[dict[str, Any]]:
+def _build_labels(view: RelationalView) -> Iterator[dict[str, Any]]:
     """Yield the label columns in the table of a class itself; that of the deepest class counts."""
     model, tables = view.model, view.mapped.tables
     for name in model.classes:

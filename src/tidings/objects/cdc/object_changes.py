@@ -1,7 +1,7 @@
 """Pipeline from a log of row changes to notices of subscribers, for a whole log at once.
 
     with_links = {"attends": spark.read.parquet("attends"), "used_in": spark.read.parquet("used_in")}
-    result = object_changes(spark, mapped, log, base=with_links)
+    result = derive_object_changes(spark, mapped, log, order=["lsn"], base=with_links)
     result.told.show()
 
 `log` has a row for each change: `table`, `op` (Debezium's r, c, u, d), `before` and `after` (texts by column), and the
@@ -76,7 +76,7 @@ class ChangeResults:
     limits: Limits
     changes: DataFrame
     reached: DataFrame
-    found: DataFrame
+    unlimited_hits: DataFrame
     rejects: DataFrame
 
     @property
@@ -85,47 +85,47 @@ class ChangeResults:
 
     @property
     def hits(self) -> DataFrame:
-        return self._hits().distinct()
+        return self._limited_hits().distinct()
 
-    def _hits(self) -> DataFrame:
-        return limit_hits(self.found, self.limits.subscribers)[0]
+    def _limited_hits(self) -> DataFrame:
+        return limit_hits(self.unlimited_hits, self.limits.subscribers)[0]
 
     @property
     def told(self) -> DataFrame:
         """One row per change and subscriber, with all hits."""
-        why = F.array_sort(F.collect_set(F.struct(*HIT_COLUMNS[3:])))
-        pairs = self._hits().groupBy(*HIT_COLUMNS[:3]).agg(why.alias("hits"))
+        hits = F.array_sort(F.collect_set(F.struct(*HIT_COLUMNS[3:])))
+        pairs = self._limited_hits().groupBy(*HIT_COLUMNS[:3]).agg(hits.alias("hits"))
         return self.changes.drop("pos", "transaction", "lower", "several", "moment").join(pairs, "change")
 
     @property
     def steps(self) -> DataFrame:
         """Steps between reached objects: change, family, key, association, forwards, to_family, to_key."""
-        return filter_steps(self._leading(), self.reached, "left_semi")
+        return filter_steps(self._steps_from_reached(), self.reached, "left_semi")
 
-    def _leading(self) -> DataFrame:
+    def _steps_from_reached(self) -> DataFrame:
         return find_steps(self.reached, self.state.edges, self.relations)
 
     @property
-    def cuts(self) -> DataFrame:
+    def truncations(self) -> DataFrame:
         """Limits that were reached: change, what, found."""
-        told = limit_hits(self.found, self.limits.subscribers)[1].select(
+        exceeded = limit_hits(self.unlimited_hits, self.limits.subscribers)[1].select(
             "change", F.lit("told").alias("what"), "found"
         )
         if self.limits.steps is None:
-            return told
-        farther = filter_steps(self._leading(), self.reached, "left_anti").groupBy("change").count()
-        return told.union(farther.select("change", F.lit("steps"), "count"))
+            return exceeded
+        beyond = filter_steps(self._steps_from_reached(), self.reached, "left_anti").groupBy("change").count()
+        return exceeded.union(beyond.select("change", F.lit("steps"), "count"))
 
-    def refusing(self, more: DataFrame) -> ChangeResults:
+    def with_rejects(self, more: DataFrame) -> ChangeResults:
         """Add the rejects of the reader of the log."""
         return replace(self, rejects=more.union(self.rejects))
 
-    def noticed(self, telling: bool = True) -> Iterator[ObjectChange]:
+    def noticed(self, notified_only: bool = True) -> Iterator[ObjectChange]:
         """Yield changes in order, only those with subscribers or all, one partition at a time."""
-        for row in self._rows(telling).orderBy("change").toLocalIterator(prefetchPartitions=True):
+        for row in self._build_rows(notified_only).orderBy("change").toLocalIterator(prefetchPartitions=True):
             yield build_object_change(row.asDict(recursive=True), self.limits)
 
-    def labelled(self) -> Iterator[tuple[ObjectChange, Mapping[Object, str]]]:
+    def labelled_changes(self) -> Iterator[tuple[ObjectChange, Mapping[Object, str]]]:
         """Yield changes with subscribers, each with the labels of its objects at that moment."""
         for row in self._with_labels().orderBy("change").toLocalIterator(prefetchPartitions=True):
             values = row.asDict(recursive=True)
@@ -133,123 +133,147 @@ class ChangeResults:
 
     def notices(self, source: str) -> DataFrame:
         """Build notices in the tasks: change, id, subscriber, object, kind, because, changed."""
-        return self._with_labels().mapInArrow(_telling(source, self.model, self.limits), NOTICE_SCHEMA)
+        return self._with_labels().mapInArrow(
+            _build_notice_stage(source, self.model, self.limits), NOTICE_SCHEMA
+        )
 
     def _with_labels(self) -> DataFrame:
-        return self._rows(telling=True, labels=self._labels())
+        return self._build_rows(notified_only=True, labels=self._find_labels())
 
-    def _rows(self, telling: bool, **more: DataFrame) -> DataFrame:
+    def _build_rows(self, notified_only: bool, **more: DataFrame) -> DataFrame:
         """Build one row per change, with lists of its consequences."""
         frames = {
-            "hits": self._hits(),
+            "hits": self._limited_hits(),
             "reached": self.reached,
             "steps": self.steps,
-            "cuts": self.cuts,
+            "truncations": self.truncations,
             **more,
         }
-        rows = self.changes.join(_listed(frames), "change")
-        return rows.where(F.size("hits") > 0) if telling else rows
+        rows = self.changes.join(_collect_lists(frames), "change")
+        return rows.where(F.size("hits") > 0) if notified_only else rows
 
-    def _labels(self) -> DataFrame:
+    def _find_labels(self) -> DataFrame:
         """Find the label of each mentioned object; its key if it has none."""
-        told = self._hits().select("change", _as("subscriber_family", "family"), _as("subscriber_key", "key"))
-        linked = self.changes.where(F.col("other_key").isNotNull())
-        named = self.reached.select("change", "family", "key").union(told)
-        named = named.union(linked.select("change", "other_family", "other_key")).distinct()
-        asked = named.join(self.changes.select("change", "moment"), "change").alias("asked")
-        same = ["asked.family = known.family", "asked.key = known.key"]
-        found = asked.join(
-            self.state.labels.alias("known"), F.expr(" AND ".join(same)) & is_valid_at(), "left"
+        subscribers = self._limited_hits().select(
+            "change", _rename_column("subscriber_family", "family"), _rename_column("subscriber_key", "key")
         )
-        label = F.coalesce(F.max_by("label", "rank"), F.col("asked.key")).alias("label")
-        return found.groupBy("change", "asked.family", "asked.key").agg(label)
+        linked = self.changes.where(F.col("other_key").isNotNull())
+        mentioned = self.reached.select("change", "family", "key").union(subscribers)
+        mentioned = mentioned.union(linked.select("change", "other_family", "other_key")).distinct()
+        moments = mentioned.join(self.changes.select("change", "moment"), "change").alias("mentioned")
+        conditions = ["mentioned.family = known.family", "mentioned.key = known.key"]
+        labels = moments.join(
+            self.state.labels.alias("known"), F.expr(" AND ".join(conditions)) & is_valid_at(), "left"
+        )
+        label = F.coalesce(F.max_by("label", "rank"), F.col("mentioned.key")).alias("label")
+        return labels.groupBy("change", "mentioned.family", "mentioned.key").agg(label)
 
 
-def _as(column: str, name: str) -> Column:
+def _rename_column(column: str, name: str) -> Column:
     return F.col(column).alias(name)
 
 
-def _listed(frames: Mapping[str, DataFrame]) -> DataFrame:
+def _collect_lists(frames: Mapping[str, DataFrame]) -> DataFrame:
     """Collect rows of several tables into lists by change, in one shuffle; nulls are left out."""
-    parts = [frame.select("change", F.struct(*_LISTED[name]).alias(name)) for name, frame in frames.items()]
-    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    return every.groupBy("change").agg(*(F.collect_list(name).alias(name) for name in frames))
+    parts = [
+        frame.select("change", F.struct(*_LIST_COLUMNS[name]).alias(name)) for name, frame in frames.items()
+    ]
+    rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    return rows.groupBy("change").agg(*(F.collect_list(name).alias(name) for name in frames))
 
 
-_LISTED = {
+_LIST_COLUMNS = {
     "hits": HIT_COLUMNS[1:],
     "reached": ("family", "key"),
     "steps": ("family", "key", "association", "forwards", "to_family", "to_key"),
-    "cuts": ("what", "found"),
+    "truncations": ("what", "found"),
     "labels": ("family", "key", "label"),
 }
 
 
 def build_object_change(row: Mapping[str, Any], limits: Limits) -> ObjectChange:
     """Build the change of a row."""
-    one, other = Object(row["family"], row["key"]), row["other_key"]
+    subject, other = Object(row["family"], row["key"]), row["other_key"]
     return ObjectChange(
         row["id"],
         row["at"],
         row["class"],
-        Change(ChangeKind(row["kind"]), one, frozenset(row["attributes"] or ())),
-        _told(row, limits),
-        _mapping(row["before"]),
-        _mapping(row["after"]),
+        Change(ChangeKind(row["kind"]), subject, frozenset(row["attributes"] or ())),
+        _build_propagation(row, limits),
+        _to_mapping(row["before"]),
+        _to_mapping(row["after"]),
         row["association"],
         None if other is None else Object(row["other_family"], other),
     )
 
 
 def build_labels(row: Mapping[str, Any]) -> Mapping[Object, str]:
-    return {_object(each): each["label"] for each in row["labels"] or ()}
+    return {_build_object(each): each["label"] for each in row["labels"] or ()}
 
 
-def _mapping(values: Any) -> Mapping[str, Any] | None:
+def _to_mapping(values: Any) -> Mapping[str, Any] | None:
     """Convert a map, which Arrow gives as a list of pairs."""
     return None if values is None else dict(values)
 
 
-def _told(row: Mapping[str, Any], limits: Limits) -> PropagationResult:
+def _build_propagation(row: Mapping[str, Any], limits: Limits) -> PropagationResult:
     steps = (
-        Step(_object(each), each["association"], each["forwards"], _object(each, "to_"))
+        Step(_build_object(each), each["association"], each["forwards"], _build_object(each, "to_"))
         for each in row["steps"] or ()
     )
     hits = (
-        Hit(_object(each, "subscriber_"), _object(each), HitKind(each["how"]), each["by"], each["forwards"])
+        Hit(
+            _build_object(each, "subscriber_"),
+            _build_object(each),
+            HitKind(each["how"]),
+            each["by"],
+            each["forwards"],
+        )
         for each in row["hits"] or ()
     )
     limit_of = {"steps": limits.steps, "told": limits.subscribers}
-    cuts = (
-        Truncation(each["what"], limit_of[each["what"]] or 0, each["found"]) for each in row["cuts"] or ()
+    truncations = (
+        Truncation(each["what"], limit_of[each["what"]] or 0, each["found"])
+        for each in row["truncations"] or ()
     )
     return PropagationResult(
-        frozenset(map(_object, row["reached"])), frozenset(steps), frozenset(hits), frozenset(cuts)
+        frozenset(map(_build_object, row["reached"])),
+        frozenset(steps),
+        frozenset(hits),
+        frozenset(truncations),
     )
 
 
-def _object(row: Mapping[str, Any], prefix: str = "") -> Object:
+def _build_object(row: Mapping[str, Any], prefix: str = "") -> Object:
     return Object(row[f"{prefix}family"], row[f"{prefix}key"])
 
 
-def _telling(source: str, model: Model, limits: Limits) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _build_notice_stage(
+    source: str, model: Model, limits: Limits
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Build the function for `mapInArrow` that turns changes with consequences into notices."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
         for batch in batches:
-            found = [each for row in batch.to_pylist() for each in _notices(source, model, limits, row)]
-            yield pa.RecordBatch.from_pylist(found, _SCHEMA)
+            rows = [
+                notice
+                for row in batch.to_pylist()
+                for notice in _build_notice_rows(source, model, limits, row)
+            ]
+            yield pa.RecordBatch.from_pylist(rows, _SCHEMA)
 
     return run
 
 
-def _notices(source: str, model: Model, limits: Limits, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for each in build_notices(source, model, build_object_change(row, limits), build_labels(row)):
-        because = [{"reason": reason, "object": at} for reason, at in each.because]
-        named = {"change": row["change"], "id": each.id, "subscriber": each.subscriber}
-        named |= {"object": each.object, "kind": each.kind}
-        yield {**named, "because": because, "changed": json.dumps(each.changed, ensure_ascii=False)}
+def _build_notice_rows(
+    source: str, model: Model, limits: Limits, row: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    for notice in build_notices(source, model, build_object_change(row, limits), build_labels(row)):
+        because = [{"reason": reason, "object": at} for reason, at in notice.because]
+        values = {"change": row["change"], "id": notice.id, "subscriber": notice.subscriber}
+        values |= {"object": notice.object, "kind": notice.kind}
+        yield {**values, "because": because, "changed": json.dumps(notice.changed, ensure_ascii=False)}
 
 
 _SCHEMA = pa.schema(
@@ -275,19 +299,19 @@ def derive_object_changes(
 ) -> ChangeResults:
     """Derive the consequences of each change of a log, which is ordered by the columns `order`."""
     relations = ModelTables.of(session, mapped)
-    known = BaseTables.of(relations, base or {})
-    ordered = number_changes(_whole(log, order), relations)
-    moving, staying = known.split(ordered)
-    marked = mark_versions(ordered, moving)
-    state = build_state(marked.rows, staying, relations).kept()
-    changes = detect_changes(marked.rows, state, relations)
+    tables = BaseTables.of(relations, base or {})
+    ordered = number_changes(_complete_log(log, order), relations)
+    logged, permanent = tables.split(ordered)
+    versions = mark_versions(ordered, logged)
+    state = build_state(versions.rows, permanent, relations).cached()
+    changes = detect_changes(versions.rows, state, relations)
     objects = compute_closure(changes, state.edges, relations, limits.steps)
-    found = find_hits(objects, state, relations)
-    rejects = marked.rejects.union(_watches_of_nothing(staying, relations))
-    return ChangeResults(relations, state, limits, changes, objects, found, rejects)
+    hits = find_hits(objects, state, relations)
+    rejects = versions.rejects.union(_reject_unknown_watches(permanent, relations))
+    return ChangeResults(relations, state, limits, changes, objects, hits, rejects)
 
 
-def _whole(log: DataFrame, order: Sequence[str]) -> DataFrame:
+def _complete_log(log: DataFrame, order: Sequence[str]) -> DataFrame:
     """Add missing columns; by default the id of a change is its position."""
     missing = [name for name in (*REQUIRED_COLUMNS, *order) if name not in log.columns]
     if missing or not order:
@@ -295,28 +319,35 @@ def _whole(log: DataFrame, order: Sequence[str]) -> DataFrame:
         raise InputError(
             what, received=", ".join(missing or log.columns), accepted=", ".join(REQUIRED_COLUMNS)
         )
-    unsaid = {
+    defaults = {
         "id": F.concat_ws(",", *(F.col(name).cast("string") for name in order)),
         "transaction": F.lit(None).cast("string"),
         "at": F.lit(""),
     }
-    said = {name: F.col(name).cast("string") if name in log.columns else unsaid[name] for name in unsaid}
-    place = F.struct(*order).alias("place")  # ids are texts from here on, and may be what is ordered by
-    return log.select(*REQUIRED_COLUMNS, place, *(value.alias(name) for name, value in said.items()))
+    columns = {
+        name: F.col(name).cast("string") if name in log.columns else defaults[name] for name in defaults
+    }
+    place = F.struct(*order).alias("place")  # ids become texts, but may also be the order
+    return log.select(*REQUIRED_COLUMNS, place, *(value.alias(name) for name, value in columns.items()))
 
 
-def _watches_of_nothing(staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
+def _reject_unknown_watches(permanent: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
     """Reject watches of classes that the model does not have: they would never match."""
-    (known,) = (row for row in relations.rows["tables"] if row["table"] == WATCH_TABLE_NAME)
-    if WATCH_TABLE_NAME not in staying:
+    (watch_table,) = (row for row in relations.rows["tables"] if row["table"] == WATCH_TABLE_NAME)
+    if WATCH_TABLE_NAME not in permanent:
         return relations.session.createDataFrame([], REJECTS)
-    watches = staying[WATCH_TABLE_NAME]
-    good = F.col("class").isin(known["classes"]) & F.col("subscriber_class").isin(known["subscribers"])
-    who = F.concat_ws(":", "subscriber_class", "subscriber_key")
-    why = F.lit("the model has no such class, or no such class of subscribers")
-    bad = watches.where(~F.coalesce(good, F.lit(False)))
-    return bad.select(
-        who.alias("id"), F.lit(WATCH_TABLE_NAME).alias("table"), F.lit("r").alias("op"), why.alias("reason")
+    watches = permanent[WATCH_TABLE_NAME]
+    is_known = F.col("class").isin(watch_table["classes"]) & F.col("subscriber_class").isin(
+        watch_table["subscribers"]
+    )
+    subscriber = F.concat_ws(":", "subscriber_class", "subscriber_key")
+    reason = F.lit("the model has no such class, or no such class of subscribers")
+    unknown = watches.where(~F.coalesce(is_known, F.lit(False)))
+    return unknown.select(
+        subscriber.alias("id"),
+        F.lit(WATCH_TABLE_NAME).alias("table"),
+        F.lit("r").alias("op"),
+        reason.alias("reason"),
     )
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from tidings.errors import InputError
 from tidings.objects.cdc.model_tables import OBJECTS, WATCH_COLUMNS, WATCH_TABLE_NAME, WATCHED, ModelTables
 
-BEGINNING, EVER = 0, 2**62
+BEGINNING, END_OF_TIME = 0, 2**62
 """Moments before the first change and after the last."""
 
 SNAPSHOT, CREATED, UPDATED, DELETED, MOVED = "r", "c", "u", "d", "moved"
@@ -39,16 +39,16 @@ def number_changes(log: DataFrame, relations: ModelTables) -> DataFrame:
     Numbers have gaps: without gaps one task would have to count all changes.
     """
     known = log.join(relations.frame("tables"), "table")
-    sorted_ = known.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
-    ids = sorted_.withColumn("was", _id("before")).withColumn("is", _id("after"))
-    return ids.withColumn("reason", _problem()).localCheckpoint()
+    in_order = known.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
+    with_ids = in_order.withColumn("was", _build_row_id("before")).withColumn("is", _build_row_id("after"))
+    return with_ids.withColumn("reason", _find_problem()).localCheckpoint()
 
 
-def _id(row: str) -> Column:
+def _build_row_id(row: str) -> Column:
     return F.when(F.col(row).isNotNull(), F.transform("id_columns", lambda name: F.try_element_at(row, name)))
 
 
-def _problem() -> Column:
+def _find_problem() -> Column:
     """Build the reason to reject a row change; null if it is valid."""
     op, has_key = F.col("op"), ~F.exists(F.coalesce("is", "was"), F.isnull)
     is_watch = F.col("holds") == WATCHED
@@ -67,10 +67,10 @@ def _problem() -> Column:
             "no such class of subscribers",
         ),
     )
-    found = F.lit(None).cast("string")
+    problem = F.lit(None).cast("string")
     for condition, reason in reversed(cases):
-        found = F.when(condition, reason).otherwise(found)
-    return found
+        problem = F.when(condition, reason).otherwise(problem)
+    return problem
 
 
 MARK_COLUMNS = ("table", "op", "before", "after", "id", "transaction", "at", "pos")
@@ -78,49 +78,53 @@ MARK_COLUMNS = ("table", "op", "before", "after", "id", "transaction", "at", "po
 
 def mark_versions(numbered: DataFrame, base: DataFrame | None) -> VersionMarks:
     """Find starts and ends of versions; `base` has the rows before the log that it changes: table, row, after."""
-    good = numbered.where(F.col("reason").isNull())
-    arrived = (F.col("op") == UPDATED) & F.col("was").isNotNull() & ~F.col("was").eqNullSafe(F.col("is"))
-    begun = good.where(F.col("op") != DELETED).select(
-        *MARK_COLUMNS, F.col("is").alias("row"), arrived.alias("arrived")
+    valid = numbered.where(F.col("reason").isNull())
+    is_moved = (F.col("op") == UPDATED) & F.col("was").isNotNull() & ~F.col("was").eqNullSafe(F.col("is"))
+    starts = valid.where(F.col("op") != DELETED).select(
+        *MARK_COLUMNS, F.col("is").alias("row"), is_moved.alias("arrived")
     )
-    ended = good.where(F.col("op") == DELETED).transform(_end)
-    moved = good.where(arrived).withColumn("op", F.lit(MOVED)).transform(_end)
-    every = begun.union(ended).union(moved)
+    ends = valid.where(F.col("op") == DELETED).transform(_end_versions)
+    moves = valid.where(is_moved).withColumn("op", F.lit(MOVED)).transform(_end_versions)
+    marks = starts.union(ends).union(moves)
     if base is not None:
-        every = every.unionByName(_begun_before(base), allowMissingColumns=True)
-    rows = _followed(every).localCheckpoint()
+        marks = marks.unionByName(_mark_base(base), allowMissingColumns=True)
+    rows = _link_versions(marks).localCheckpoint()
     unknown = (F.col("op") == UPDATED) & F.col("before").isNull()
-    why = "what the row was is missing, and nothing before says it: REPLICA IDENTITY FULL, or the table as it was"
+    reason = (
+        "the previous row is unknown: set REPLICA IDENTITY FULL, or pass the table before the log as base"
+    )
     rejects = numbered.where(F.col("reason").isNotNull()).select("id", "table", "op", "reason")
-    return VersionMarks(rows, rejects.union(rows.where(unknown).select("id", "table", "op", F.lit(why))))
+    return VersionMarks(rows, rejects.union(rows.where(unknown).select("id", "table", "op", F.lit(reason))))
 
 
 TEXT_MAP = "map<string,string>"
 
 
-def _end(changes: DataFrame) -> DataFrame:
-    nothing = changes.withColumn("after", F.lit(None).cast(TEXT_MAP))
-    return nothing.select(*MARK_COLUMNS, F.col("was").alias("row"), F.lit(False).alias("arrived"))
+def _end_versions(changes: DataFrame) -> DataFrame:
+    ended = changes.withColumn("after", F.lit(None).cast(TEXT_MAP))
+    return ended.select(*MARK_COLUMNS, F.col("was").alias("row"), F.lit(False).alias("arrived"))
 
 
-def _begun_before(base: DataFrame) -> DataFrame:
-    marked = base.withColumn("op", F.lit(SNAPSHOT)).withColumn("arrived", F.lit(False))
-    return marked.withColumn("pos", F.lit(BEGINNING).cast("long"))
+def _mark_base(base: DataFrame) -> DataFrame:
+    starts = base.withColumn("op", F.lit(SNAPSHOT)).withColumn("arrived", F.lit(False))
+    return starts.withColumn("pos", F.lit(BEGINNING).cast("long"))
 
 
-def _followed(every: DataFrame) -> DataFrame:
+def _link_versions(marks: DataFrame) -> DataFrame:
     """Add to each mark the next one of its row, and the row before it.
 
     Envelopes have priority, since values may be formatted differently in the base. For deletions the last version has
     priority, since the log may have only the key.
     """
     row = Window.partitionBy("table", "row").orderBy("pos")
-    known = F.lag("after").over(row)
-    was = F.when(F.col("op") == DELETED, F.coalesce(known, "before")).otherwise(F.coalesce("before", known))
+    previous = F.lag("after").over(row)
+    before = F.when(F.col("op") == DELETED, F.coalesce(previous, "before")).otherwise(
+        F.coalesce("before", previous)
+    )
     return (
-        every.withColumn("first", F.lag("pos").over(row).isNull())
-        .withColumn("until", F.coalesce(F.lead("pos").over(row), F.lit(EVER)))
-        .withColumn("before", was)
+        marks.withColumn("first", F.lag("pos").over(row).isNull())
+        .withColumn("until", F.coalesce(F.lead("pos").over(row), F.lit(END_OF_TIME)))
+        .withColumn("before", before)
     )
 
 
@@ -130,18 +134,18 @@ def build_versions(rows: DataFrame) -> DataFrame:
     A row that first appears in an update or deletion existed from the beginning, unless it had another id.
     """
     since = F.when(F.col("first") & (F.col("op") == SNAPSHOT), F.lit(BEGINNING)).otherwise(F.col("pos"))
-    begun = rows.where(F.col("after").isNotNull()).select(
+    started = rows.where(F.col("after").isNotNull()).select(
         "table", "row", F.col("after").alias("values"), since.cast("long").alias("since"), "until"
     )
-    was_there = F.col("first") & F.col("op").isin(UPDATED, DELETED, MOVED) & F.col("before").isNotNull()
-    earlier = rows.where(was_there & ~F.col("arrived")).select(
+    existed = F.col("first") & F.col("op").isin(UPDATED, DELETED, MOVED) & F.col("before").isNotNull()
+    earlier = rows.where(existed & ~F.col("arrived")).select(
         "table",
         "row",
         F.col("before").alias("values"),
         F.lit(BEGINNING).cast("long").alias("since"),
         F.col("pos").alias("until"),
     )
-    return begun.union(earlier)
+    return started.union(earlier)
 
 
 # Base tables have the state before the log: current links, a nightly export. Most of their rows never change. Only rows
@@ -165,50 +169,50 @@ class BaseTables:
         for name, frame in tables.items():
             if name not in known:
                 raise InputError("the model has no such table", received=name, accepted=", ".join(known))
-            missing = [each for each in _columns(relations, known[name]) if each not in frame.columns]
+            missing = [each for each in _list_columns(relations, known[name]) if each not in frame.columns]
             if missing:
-                accepted = ", ".join(_columns(relations, known[name]))
+                accepted = ", ".join(_list_columns(relations, known[name]))
                 raise InputError("a column is missing", where=name, received=missing[0], accepted=accepted)
-        return cls(relations, tables, {name: _columns(relations, known[name]) for name in tables})
+        return cls(relations, tables, {name: _list_columns(relations, known[name]) for name in tables})
 
     def split(self, numbered: DataFrame) -> tuple[DataFrame | None, Mapping[str, DataFrame]]:
         """Split rows into those that the log changes, as (table, row, after), and those that stay, by table."""
         if not self.tables:
             return None, {}
-        ids = numbered.select("table", F.explode(F.array("was", "is")).alias("row"))
-        touched = ids.where(F.col("row").isNotNull()).distinct().localCheckpoint()
-        counts = {row["table"]: row["count"] for row in touched.groupBy("table").count().collect()}
-        moving: DataFrame | None = None
-        staying = {}
+        row_ids = numbered.select("table", F.explode(F.array("was", "is")).alias("row"))
+        changed_ids = row_ids.where(F.col("row").isNotNull()).distinct().localCheckpoint()
+        counts = {row["table"]: row["count"] for row in changed_ids.groupBy("table").count().collect()}
+        logged: DataFrame | None = None
+        permanent = {}
         for name, frame in self.tables.items():
-            staying[name] = frame
+            permanent[name] = frame
             if name in counts:
-                some = touched.where(F.col("table") == name).select("row")
-                some = F.broadcast(some) if counts[name] < MAX_BROADCAST_IDS else some
+                row_ids = changed_ids.where(F.col("table") == name).select("row")
+                row_ids = F.broadcast(row_ids) if counts[name] < MAX_BROADCAST_IDS else row_ids
                 rows = frame.withColumn("row", F.array(*(cast_to_text(each) for each in self._ids(name))))
-                staying[name] = rows.join(some, "row", "left_anti")
-                found = rows.join(some, "row", "left_semi").select(*self._row(name))
-                moving = found if moving is None else moving.union(found)
-        return moving, staying
+                permanent[name] = rows.join(row_ids, "row", "left_anti")
+                changed = rows.join(row_ids, "row", "left_semi").select(*self._row(name))
+                logged = changed if logged is None else logged.union(changed)
+        return logged, permanent
 
     def _ids(self, name: str) -> list[str]:
-        found: list[str] = next(
+        columns: list[str] = next(
             row["id_columns"] for row in self.relations.rows["tables"] if row["table"] == name
         )
-        return found
+        return columns
 
     def _row(self, name: str) -> Iterator[Any]:
         values = [part for each in self.columns[name] for part in (F.lit(each), cast_to_text(each))]
         yield from (F.lit(name).alias("table"), "row", F.create_map(*values).alias("after"))
 
 
-def _columns(relations: ModelTables, table: Mapping[str, Any]) -> list[str]:
+def _list_columns(relations: ModelTables, table: Mapping[str, Any]) -> list[str]:
     """List the columns of the model in a table: keys, attributes, references, discriminators."""
-    named = [*table["id_columns"], *(each["column"] for each in table.get("columns") or ())]
+    columns = [*table["id_columns"], *(each["column"] for each in table.get("columns") or ())]
     ways = [row for row in relations.rows["ways"] if row["table"] == table["table"]]
-    named += [row[end] for row in ways for end in ("near_column", "far_column")]
+    columns += [row[end] for row in ways for end in ("near_column", "far_column")]
     members = [row for row in relations.rows["members"] if row["table"] == table["table"]]
-    return list(dict.fromkeys([*named, *(row["column"] for row in members if row["column"] is not None)]))
+    return list(dict.fromkeys([*columns, *(row["column"] for row in members if row["column"] is not None)]))
 
 
 def cast_to_text(column: str) -> Any:
@@ -217,12 +221,12 @@ def cast_to_text(column: str) -> Any:
 
 def select_permanent(frame: DataFrame, **columns: Any) -> DataFrame:
     """Select rows that are valid all the time; a column is a name in a list, or a constant."""
-    named = {
-        name: cast_to_text(each[0]) if isinstance(each, list) else F.lit(each)
-        for name, each in columns.items()
+    selected = {
+        name: cast_to_text(column[0]) if isinstance(column, list) else F.lit(column)
+        for name, column in columns.items()
     }
-    ever = (F.lit(BEGINNING).cast("long").alias("since"), F.lit(EVER).cast("long").alias("until"))
-    return frame.select(*(each.alias(name) for name, each in named.items()), *ever)
+    always = (F.lit(BEGINNING).cast("long").alias("since"), F.lit(END_OF_TIME).cast("long").alias("until"))
+    return frame.select(*(column.alias(name) for name, column in selected.items()), *always)
 
 
 @dataclass(frozen=True)
@@ -236,21 +240,21 @@ class TemporalState:
     watches: DataFrame
     labels: DataFrame
 
-    def kept(self) -> TemporalState:
+    def cached(self) -> TemporalState:
         """Compute links once, partitioned by the keys of the joins: each round of the closure reads them."""
         parts = int(self.edges.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        spread = self.edges.repartition(parts, "way", "near")
-        return replace(self, edges=spread.localCheckpoint(eager=False))
+        distributed = self.edges.repartition(parts, "way", "near")
+        return replace(self, edges=distributed.localCheckpoint(eager=False))
 
 
-def build_state(rows: DataFrame, staying: Mapping[str, DataFrame], relations: ModelTables) -> TemporalState:
-    known = build_versions(rows)
+def build_state(rows: DataFrame, permanent: Mapping[str, DataFrame], relations: ModelTables) -> TemporalState:
+    versions = build_versions(rows)
     return TemporalState(
-        _edges(known, staying, relations),
-        _classes(known, staying, relations),
-        _gone(rows, relations),
-        _watches(known, staying, relations),
-        _labels(known, staying, relations),
+        _build_edges(versions, permanent, relations),
+        _build_classes(versions, permanent, relations),
+        _build_gone(rows, relations),
+        _build_watches(versions, permanent, relations),
+        _build_labels(versions, permanent, relations),
     )
 
 
@@ -260,89 +264,104 @@ def is_valid_at(moment: str | Column = "moment") -> Column:
     return (F.col("since") <= when) & (when < F.col("until"))
 
 
-def _value(column: str) -> Column:
+def _get_value(column: str) -> Column:
     return F.try_element_at("values", F.col(column))
 
 
-def _edges(known: DataFrame, staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
+def _build_edges(
+    versions: DataFrame, permanent: Mapping[str, DataFrame], relations: ModelTables
+) -> DataFrame:
     ways = relations.frame("ways").select("way", "table", "near_column", "far_column")
-    moving = known.join(ways, "table").select(
-        "way", _value("near_column").alias("near"), _value("far_column").alias("far"), "since", "until"
+    logged = versions.join(ways, "table").select(
+        "way",
+        _get_value("near_column").alias("near"),
+        _get_value("far_column").alias("far"),
+        "since",
+        "until",
     )
-    fixed = (
+    unchanged = (
         select_permanent(
-            staying[way["table"]], way=way["way"], near=[way["near_column"]], far=[way["far_column"]]
+            permanent[way["table"]], way=way["way"], near=[way["near_column"]], far=[way["far_column"]]
         )
         for way in relations.rows["ways"]
-        if way["table"] in staying
+        if way["table"] in permanent
     )
-    edges = reduce(DataFrame.unionByName, fixed, moving)
+    edges = reduce(DataFrame.unionByName, unchanged, logged)
     return edges.where(F.col("near").isNotNull() & F.col("far").isNotNull())
 
 
-def _classes(known: DataFrame, staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
+def _build_classes(
+    versions: DataFrame, permanent: Mapping[str, DataFrame], relations: ModelTables
+) -> DataFrame:
     members = relations.frame("members")
-    is_one = F.col("column").isNull() | (_value("column") == F.col("value"))
+    is_member = F.col("column").isNull() | (_get_value("column") == F.col("value"))
     columns = ("family", "key", "class", "rank", "since", "until")
-    moving = (
-        known.join(members, "table").where(is_one).select("*", F.col("row")[0].alias("key")).select(*columns)
+    logged = (
+        versions.join(members, "table")
+        .where(is_member)
+        .select("*", F.col("row")[0].alias("key"))
+        .select(*columns)
     )
     keys = {row["table"]: row["id_columns"] for row in relations.rows["tables"]}
-    fixed = []
+    unchanged = []
     for row in relations.rows["members"]:
-        if row["table"] in staying:
-            frame = staying[row["table"]]
-            some = (
+        if row["table"] in permanent:
+            frame = permanent[row["table"]]
+            members_of = (
                 frame if row["column"] is None else frame.where(cast_to_text(row["column"]) == row["value"])
             )
-            said = {name: row[name] for name in ("family", "class", "rank")}
-            fixed.append(select_permanent(some, key=keys[row["table"]], **said))
-    return reduce(DataFrame.unionByName, fixed, moving)
+            constants = {name: row[name] for name in ("family", "class", "rank")}
+            unchanged.append(select_permanent(members_of, key=keys[row["table"]], **constants))
+    return reduce(DataFrame.unionByName, unchanged, logged)
 
 
-def _gone(rows: DataFrame, relations: ModelTables) -> DataFrame:
+def _build_gone(rows: DataFrame, relations: ModelTables) -> DataFrame:
     """Find when rows are known to be missing; links to rows that the log does not mention are valid."""
     tables = relations.frame("tables").where(F.col("holds") == OBJECTS).select("table")
-    of_objects = rows.join(tables, "table").withColumn("key", F.col("row")[0])
-    ended = of_objects.where(F.col("op").isin(DELETED, MOVED)).select(
+    objects = rows.join(tables, "table").withColumn("key", F.col("row")[0])
+    ended = objects.where(F.col("op").isin(DELETED, MOVED)).select(
         "table", "key", F.col("pos").alias("since"), "until"
     )
-    not_yet = of_objects.where(F.col("first") & (F.col("op") == CREATED)).select(
+    uncreated = objects.where(F.col("first") & (F.col("op") == CREATED)).select(
         "table", "key", F.lit(BEGINNING).cast("long").alias("since"), F.col("pos").alias("until")
     )
-    return ended.union(not_yet)
+    return ended.union(uncreated)
 
 
-def _watches(known: DataFrame, staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
+def _build_watches(
+    versions: DataFrame, permanent: Mapping[str, DataFrame], relations: ModelTables
+) -> DataFrame:
     columns = [F.col("values")[name].alias(name) for name in WATCH_COLUMNS]
-    said = known.where(F.col("table") == WATCH_TABLE_NAME).select(*columns, "since", "until")
-    if WATCH_TABLE_NAME in staying:
-        said = said.unionByName(
-            select_permanent(staying[WATCH_TABLE_NAME], **{name: [name] for name in WATCH_COLUMNS})
+    watches = versions.where(F.col("table") == WATCH_TABLE_NAME).select(*columns, "since", "until")
+    if WATCH_TABLE_NAME in permanent:
+        watches = watches.unionByName(
+            select_permanent(permanent[WATCH_TABLE_NAME], **{name: [name] for name in WATCH_COLUMNS})
         )
     families = relations.frame("families")
-    who = families.select(
+    subscribers = families.select(
         F.col("class").alias("subscriber_class"), F.col("family").alias("subscriber_family")
     )
-    return said.join(who, "subscriber_class").join(families, "class").drop("subscriber_class")
+    return watches.join(subscribers, "subscriber_class").join(families, "class").drop("subscriber_class")
 
 
-def _labels(known: DataFrame, staying: Mapping[str, DataFrame], relations: ModelTables) -> DataFrame:
+def _build_labels(
+    versions: DataFrame, permanent: Mapping[str, DataFrame], relations: ModelTables
+) -> DataFrame:
     labels = relations.frame("labels")
     columns = ("family", "key", "label", "rank", "since", "until")
-    moving = known.join(labels, "table").select(
-        "*", F.col("row")[0].alias("key"), _value("column").alias("label")
+    logged = versions.join(labels, "table").select(
+        "*", F.col("row")[0].alias("key"), _get_value("column").alias("label")
     )
     keys = {row["table"]: row["id_columns"] for row in relations.rows["tables"]}
-    fixed = (
+    unchanged = (
         select_permanent(
-            staying[row["table"]],
+            permanent[row["table"]],
             key=keys[row["table"]],
             label=[row["column"]],
             family=row["family"],
             rank=row["rank"],
         )
         for row in relations.rows["labels"]
-        if row["table"] in staying
+        if row["table"] in permanent
     )
-    return reduce(DataFrame.unionByName, fixed, moving.select(*columns)).where(F.col("label").isNotNull())
+    return reduce(DataFrame.unionByName, unchanged, logged.select(*columns)).where(F.col("label").isNotNull())

@@ -1,7 +1,7 @@
 """Changes of a flush: objects and links that it removes, adds or updates.
 
 Rows are read before and after and compared, whatever statements SQLAlchemy executes: an attribute may be set to the
-value it had, and references that no program set become NULL.
+value that it had, and references become NULL although no program set them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class MappedInstance:
     state: OrmState
     cls: str
 
-    def was(self, reading: DatabaseSnapshot) -> Object:
+    def object_before(self, snapshot: DatabaseSnapshot) -> Object:
         """Return the object by the key of its row before the flush."""
         identity = self.state.identity
-        return self._object(reading, self._key() if identity is None else identity[0])
+        return self._object(snapshot, self._key() if identity is None else identity[0])
 
-    def now(self, reading: DatabaseSnapshot) -> Object:
+    def object_after(self, snapshot: DatabaseSnapshot) -> Object:
         key = self._key()
-        return self.was(reading) if key is None else self._object(reading, key)
+        return self.object_before(snapshot) if key is None else self._object(snapshot, key)
 
     def has_key(self) -> bool:
         return self._key() is not None
@@ -68,60 +68,66 @@ class MappedInstance:
         mapper = self.state.mapper
         return self.state.dict.get(mapper.get_property_by_column(mapper.primary_key[0]).key)
 
-    def _object(self, reading: DatabaseSnapshot, key: Any) -> Object:
-        return reading.object(reading.tables.model.family(self.cls), key)
+    def _object(self, snapshot: DatabaseSnapshot, key: Any) -> Object:
+        return snapshot.object(snapshot.tables.model.family(self.cls), key)
 
 
 @dataclass
 class FlushInstances:
-    """Instances that are inserted, deleted, and the others, which may be updated."""
+    """Instances that are inserted, instances that are deleted, and the others, which may be updated."""
 
-    new: list[MappedInstance] = field(default_factory=list)
-    gone: list[MappedInstance] = field(default_factory=list)
-    kept: list[MappedInstance] = field(default_factory=list)
+    inserted: list[MappedInstance] = field(default_factory=list)
+    deleted: list[MappedInstance] = field(default_factory=list)
+    remaining: list[MappedInstance] = field(default_factory=list)
 
 
-def classify_instances(reading: DatabaseSnapshot, context: FlushContext) -> FlushInstances:
-    found, spared = FlushInstances(), list[MappedInstance]()
-    for state, (goes, only_listed) in context.states.items():
-        cls = reading.tables.class_of(state.mapper)
-        if cls is None or (only_listed and not goes):
+def classify_instances(snapshot: DatabaseSnapshot, context: FlushContext) -> FlushInstances:
+    instances, spared = FlushInstances(), list[MappedInstance]()
+    for state, (is_deleted, is_only_listed) in context.states.items():
+        cls = snapshot.tables.class_of(state.mapper)
+        if cls is None or (is_only_listed and not is_deleted):
             continue
-        going = spared if only_listed else found.gone
-        place = going if goes else found.new if state.identity is None else found.kept
-        place.append(MappedInstance(state, cls))
-    return _replaced(reading, found, spared)
+        removed = spared if is_only_listed else instances.deleted
+        group = (
+            removed if is_deleted else instances.inserted if state.identity is None else instances.remaining
+        )
+        group.append(MappedInstance(state, cls))
+    return _match_replaced(snapshot, instances, spared)
 
 
-def _replaced(
-    reading: DatabaseSnapshot, found: FlushInstances, spared: list[MappedInstance]
+def _match_replaced(
+    snapshot: DatabaseSnapshot, instances: FlushInstances, spared: list[MappedInstance]
 ) -> FlushInstances:
     """Treat a new instance with the key of a deleted one as updated, as SQLAlchemy does.
 
-    It spares the deleted instance at some point, before or after its first statement.
+    It marks the deleted instance as only listed, before or after its first statement.
     """
-    gone = {each.was(reading): each for each in (*found.gone, *spared)}
-    again = {each: each.was(reading) for each in found.new if each.has_key()}
-    same = {each: one for each, one in again.items() if one in gone}
-    ended = {gone[one] for one in same.values()}.union(spared)
+    deleted = {instance.object_before(snapshot): instance for instance in (*instances.deleted, *spared)}
+    keyed = {
+        instance: instance.object_before(snapshot) for instance in instances.inserted if instance.has_key()
+    }
+    replaced = {instance: subject for instance, subject in keyed.items() if subject in deleted}
+    spared_or_replaced = {deleted[subject] for subject in replaced.values()}.union(spared)
     return FlushInstances(
-        [each for each in found.new if each not in same],
-        [each for each in found.gone if each not in ended],
-        [*found.kept, *same],
+        [instance for instance in instances.inserted if instance not in replaced],
+        [instance for instance in instances.deleted if instance not in spared_or_replaced],
+        [*instances.remaining, *replaced],
     )
 
 
 def find_link_pairs(tables: MappedTables, instances: FlushInstances, which: str) -> dict[LinkPair, None]:
     """Find the `added` or `deleted` links in link tables, each once even if both ends have it."""
     return dict.fromkeys(
-        (each.trail, instance.state, other) if each.is_near else (each.trail, other, instance.state)
-        for instance in (*instances.new, *instances.kept)
-        for each in tables.collections[instance.cls]
-        for other in _others(instance.state, each.key, which)
+        (collection.association, instance.state, other)
+        if collection.is_near
+        else (collection.association, other, instance.state)
+        for instance in (*instances.inserted, *instances.remaining)
+        for collection in tables.collections[instance.cls]
+        for other in _list_others(instance.state, collection.key, which)
     )
 
 
-def _others(state: OrmState, key: str, which: str) -> Iterator[OrmState]:
+def _list_others(state: OrmState, key: str, which: str) -> Iterator[OrmState]:
     for other in getattr(state.attrs[key].history, which) or ():
         if other is not None:
             yield inspect(other)
@@ -132,15 +138,17 @@ def find_touched_columns(context: FlushContext) -> set[AnyColumn]:
 
     That may be in another instance: a book that loses a chapter writes to the chapter's row.
     """
-    found: set[AnyColumn] = set()
+    columns: set[AnyColumn] = set()
     for state in context.states:
         for key in set(state.mapper.attrs.keys()) - state.unmodified:
-            said = state.mapper.attrs[key]
-            if isinstance(said, ColumnProperty):
-                found.update(each for each in said.columns if isinstance(each, Column))
-            elif isinstance(said, RelationshipProperty) and said.secondary is None:
-                found.update(each for _, each in said.synchronize_pairs if isinstance(each, Column))
-    return found
+            attribute = state.mapper.attrs[key]
+            if isinstance(attribute, ColumnProperty):
+                columns.update(column for column in attribute.columns if isinstance(column, Column))
+            elif isinstance(attribute, RelationshipProperty) and attribute.secondary is None:
+                columns.update(
+                    column for _, column in attribute.synchronize_pairs if isinstance(column, Column)
+                )
+    return columns
 
 
 def to_json_value(value: Any) -> Any:
@@ -154,9 +162,9 @@ def to_json_value(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if isinstance(value, Mapping):
-        return {str(key): to_json_value(each) for key, each in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json_value(each) for each in value]
+        return [to_json_value(item) for item in value]
     return str(value)
 
 
@@ -165,7 +173,7 @@ AttributeValues = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FlushChange:
-    """A change with its values; for a link in a row, `held` is the instance and the column."""
+    """A change with its values; for a link stored in a row, `reference` is the instance and the column."""
 
     change: Change
     cls: str
@@ -173,123 +181,152 @@ class FlushChange:
     after: AttributeValues | None = None
     association: str | None = None
     other: Object | None = None
-    held: tuple[MappedInstance, AnyColumn] | None = None
+    reference: tuple[MappedInstance, AnyColumn] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
     """Two objects that are linked or unlinked."""
 
-    trail: AssociationColumns
+    association: AssociationColumns
     near: Object
     far: Object
-    held: tuple[MappedInstance, AnyColumn] | None = None
+    reference: tuple[MappedInstance, AnyColumn] | None = None
 
 
 class StateBeforeFlush:
     """Objects and links that a flush will remove, including links in columns that may change."""
 
-    def __init__(self, reading: DatabaseSnapshot, context: FlushContext) -> None:
-        self.reading, self._context = reading, context
-        self.instances: FlushInstances = classify_instances(reading, context)
-        self._was = {each: each.was(reading) for each in (*self.instances.kept, *self.instances.gone)}
-        rows = reading.rows({one: each.cls for each, one in self._was.items()})
-        self.rows = {each: rows[one] for each, one in self._was.items() if one in rows}
-        self.linked = find_link_pairs(reading.tables, self.instances, "added")
+    def __init__(self, snapshot: DatabaseSnapshot, context: FlushContext) -> None:
+        self.snapshot, self._context = snapshot, context
+        self.instances: FlushInstances = classify_instances(snapshot, context)
+        self._objects = {
+            instance: instance.object_before(snapshot)
+            for instance in (*self.instances.remaining, *self.instances.deleted)
+        }
+        rows = snapshot.rows({subject: instance.cls for instance, subject in self._objects.items()})
+        self.rows = {
+            instance: rows[subject] for instance, subject in self._objects.items() if subject in rows
+        }
+        self.new_links = find_link_pairs(snapshot.tables, self.instances, "added")
 
-    def happened(self) -> list[FlushChange]:
-        return [*self._deleted(), *self._unlinked(), *self._perhaps_unlinked()]
+    def list_changes(self) -> list[FlushChange]:
+        return [*self._list_deletions(), *self._list_unlinked(), *self._list_possibly_unlinked()]
 
-    def _deleted(self) -> Iterator[FlushChange]:
-        for each in self.instances.gone:
-            if each in self.rows:
-                values = read_attribute_values(self.reading.tables, each.cls, self.rows[each])
-                yield FlushChange(Change(ChangeKind.DELETE, self._was[each]), each.cls, before=values)
+    def _list_deletions(self) -> Iterator[FlushChange]:
+        for instance in self.instances.deleted:
+            if instance in self.rows:
+                values = read_attribute_values(self.snapshot.tables, instance.cls, self.rows[instance])
+                yield FlushChange(
+                    Change(ChangeKind.DELETE, self._objects[instance]), instance.cls, before=values
+                )
 
-    def _unlinked(self) -> Iterator[FlushChange]:
-        """Yield unlinked objects; a link that goes with a deleted object is part of the deletion."""
-        deleted = {each.state for each in self.instances.gone}
-        found = [
-            LinkChange(trail, *resolve_states(self.reading, trail, near, far))
-            for trail, near, far in find_link_pairs(self.reading.tables, self.instances, "deleted")
+    def _list_unlinked(self) -> Iterator[FlushChange]:
+        """Yield unlinked objects; a link of a deleted object is part of the deletion."""
+        deleted = {instance.state for instance in self.instances.deleted}
+        links = [
+            LinkChange(association, *resolve_states(self.snapshot, association, near, far))
+            for association, near, far in find_link_pairs(self.snapshot.tables, self.instances, "deleted")
             if near not in deleted and far not in deleted
         ]
-        return build_link_changes(self.reading, ChangeKind.UNLINK, found)
+        return build_link_changes(self.snapshot, ChangeKind.UNLINK, links)
 
-    def _perhaps_unlinked(self) -> Iterator[FlushChange]:
+    def _list_possibly_unlinked(self) -> Iterator[FlushChange]:
         """Yield links in references that may change: after the flush it is too late to find their subscribers."""
-        gone = {self._was[each] for each in self.instances.gone}
-        found = [
-            each
-            for each in self._references(find_touched_columns(self._context))
-            if not {each.near, each.far} & gone
+        deleted = {self._objects[instance] for instance in self.instances.deleted}
+        links = [
+            link
+            for link in self._list_references(find_touched_columns(self._context))
+            if not {link.near, link.far} & deleted
         ]
-        there = self.reading.classes([one for each in found for one in (each.near, each.far)])
-        found = [each for each in found if each.near in there and each.far in there]
-        return build_link_changes(self.reading, ChangeKind.UNLINK, found)
+        existing = self.snapshot.classes([subject for link in links for subject in (link.near, link.far)])
+        links = [link for link in links if link.near in existing and link.far in existing]
+        return build_link_changes(self.snapshot, ChangeKind.UNLINK, links)
 
-    def _references(self, columns: set[AnyColumn]) -> Iterator[LinkChange]:
-        for each in self.instances.kept:
-            for trail, column in self.reading.tables.references[each.cls] if each in self.rows else ():
-                value = self.rows[each][column]
+    def _list_references(self, columns: set[AnyColumn]) -> Iterator[LinkChange]:
+        for instance in self.instances.remaining:
+            for association, column in (
+                self.snapshot.tables.references[instance.cls] if instance in self.rows else ()
+            ):
+                value = self.rows[instance][column]
                 if value is not None and column in columns:
-                    near, far = resolve_link_ends(self.reading, trail, self._was[each], value)
-                    yield LinkChange(trail, near, far, (each, column))
+                    near, far = resolve_link_ends(self.snapshot, association, self._objects[instance], value)
+                    yield LinkChange(association, near, far, (instance, column))
 
 
 class StateAfterFlush:
     """Objects and links after a flush, compared with those before."""
 
-    def __init__(self, reading: DatabaseSnapshot, before: StateBeforeFlush) -> None:
-        self.reading, self.before = reading, before
-        self.new = {each: each.now(reading) for each in before.instances.new}
-        self.kept = {each: each.now(reading) for each in before.instances.kept if each in before.rows}
-        rows = reading.rows({one: each.cls for each, one in (*self.new.items(), *self.kept.items())})
-        self.rows = {each: rows[one] for each, one in (*self.new.items(), *self.kept.items()) if one in rows}
+    def __init__(self, snapshot: DatabaseSnapshot, before: StateBeforeFlush) -> None:
+        self.snapshot, self.before = snapshot, before
+        self.inserted = {instance: instance.object_after(snapshot) for instance in before.instances.inserted}
+        self.remaining = {
+            instance: instance.object_after(snapshot)
+            for instance in before.instances.remaining
+            if instance in before.rows
+        }
+        rows = snapshot.rows(
+            {subject: instance.cls for instance, subject in (*self.inserted.items(), *self.remaining.items())}
+        )
+        self.rows = {
+            instance: rows[subject]
+            for instance, subject in (*self.inserted.items(), *self.remaining.items())
+            if subject in rows
+        }
 
-    def happened(self) -> list[FlushChange]:
-        return [*self._inserted(), *self._updated(), *self._linked()]
+    def list_changes(self) -> list[FlushChange]:
+        return [*self._list_insertions(), *self._list_updates(), *self._list_links()]
 
-    def is_so(self, each: FlushChange) -> bool:
-        """Return whether a possible change happened: a reference was unlinked if it differs now."""
-        return each.held is None or (each.held[0] in self.rows and self._differs(*each.held))
+    def is_confirmed(self, change: FlushChange) -> bool:
+        """Return whether a possible change happened: a reference was unlinked if its value differs after the flush."""
+        return change.reference is None or (
+            change.reference[0] in self.rows and self._differs(*change.reference)
+        )
 
-    def _differs(self, each: MappedInstance, column: AnyColumn) -> bool:
-        old, new = self.before.rows[each][column], self.rows[each][column]
+    def _differs(self, instance: MappedInstance, column: AnyColumn) -> bool:
+        old, new = self.before.rows[instance][column], self.rows[instance][column]
         return not column.type.compare_values(old, new)
 
-    def _inserted(self) -> Iterator[FlushChange]:
-        for each, one in self.new.items():
-            if each in self.rows:
-                values = read_attribute_values(self.reading.tables, each.cls, self.rows[each])
-                yield FlushChange(Change(ChangeKind.INSERT, one), each.cls, after=values)
+    def _list_insertions(self) -> Iterator[FlushChange]:
+        for instance, subject in self.inserted.items():
+            if instance in self.rows:
+                values = read_attribute_values(self.snapshot.tables, instance.cls, self.rows[instance])
+                yield FlushChange(Change(ChangeKind.INSERT, subject), instance.cls, after=values)
 
-    def _updated(self) -> Iterator[FlushChange]:
+    def _list_updates(self) -> Iterator[FlushChange]:
         """Yield updates of objects with a value that differs."""
-        for each, one in self.kept.items():
-            if each not in self.rows:
+        for instance, subject in self.remaining.items():
+            if instance not in self.rows:
                 continue
-            attributes = self.reading.tables.attributes[each.cls]
-            changed = {name: column for name, column in attributes if self._differs(each, column)}
+            attributes = self.snapshot.tables.attributes[instance.cls]
+            changed = {name: column for name, column in attributes if self._differs(instance, column)}
             if changed:
                 old, new = (
                     {name: to_json_value(row[column]) for name, column in changed.items()}
-                    for row in (self.before.rows[each], self.rows[each])
+                    for row in (self.before.rows[instance], self.rows[instance])
                 )
-                yield FlushChange(Change(ChangeKind.UPDATE, one, frozenset(changed)), each.cls, old, new)
+                yield FlushChange(
+                    Change(ChangeKind.UPDATE, subject, frozenset(changed)), instance.cls, old, new
+                )
 
-    def _linked(self) -> Iterator[FlushChange]:
+    def _list_links(self) -> Iterator[FlushChange]:
         """Yield new links, except references of inserted objects: their insertion propagates along them already."""
-        found = [
-            LinkChange(trail, *resolve_states(self.reading, trail, *states))
-            for trail, *states in self.before.linked
+        links = [
+            LinkChange(association, *resolve_states(self.snapshot, association, *states))
+            for association, *states in self.before.new_links
         ]
-        for each, one in self.kept.items():
-            for trail, column in self.reading.tables.references[each.cls] if each in self.rows else ():
-                value = self.rows[each][column]
-                if value is not None and self._differs(each, column):
-                    found.append(LinkChange(trail, *resolve_link_ends(self.reading, trail, one, value)))
-        return build_link_changes(self.reading, ChangeKind.LINK, found)
+        for instance, subject in self.remaining.items():
+            for association, column in (
+                self.snapshot.tables.references[instance.cls] if instance in self.rows else ()
+            ):
+                value = self.rows[instance][column]
+                if value is not None and self._differs(instance, column):
+                    links.append(
+                        LinkChange(
+                            association, *resolve_link_ends(self.snapshot, association, subject, value)
+                        )
+                    )
+        return build_link_changes(self.snapshot, ChangeKind.LINK, links)
 
 
 def read_attribute_values(tables: MappedTables, cls: str, row: SnapshotRow) -> AttributeValues:
@@ -297,30 +334,32 @@ def read_attribute_values(tables: MappedTables, cls: str, row: SnapshotRow) -> A
 
 
 def resolve_states(
-    reading: DatabaseSnapshot, trail: AssociationColumns, near: OrmState, far: OrmState
+    snapshot: DatabaseSnapshot, association: AssociationColumns, near: OrmState, far: OrmState
 ) -> tuple[Object, Object]:
-    found = (
-        MappedInstance(state, cls).now(reading)
-        for state, cls in ((near, trail.way.near_class), (far, trail.way.far_class))
+    ends = (
+        MappedInstance(state, cls).object_after(snapshot)
+        for state, cls in ((near, association.way.near_class), (far, association.way.far_class))
     )
-    return next(found), next(found)
+    return next(ends), next(ends)
 
 
 def resolve_link_ends(
-    reading: DatabaseSnapshot, trail: AssociationColumns, one: Object, value: Any
+    snapshot: DatabaseSnapshot, association: AssociationColumns, subject: Object, value: Any
 ) -> tuple[Object, Object]:
-    """Return the near and far end of a link in a row of the object `one`."""
-    if trail.leaves_its_row:
-        return one, reading.object(trail.way.far_family, value)
-    return reading.object(trail.way.near_family, value), one
+    """Return the near and far end of a link that is stored in the row of `subject`."""
+    if association.is_in_near_row:
+        return subject, snapshot.object(association.way.far_family, value)
+    return snapshot.object(association.way.near_family, value), subject
 
 
 def build_link_changes(
-    reading: DatabaseSnapshot, kind: ChangeKind, found: Sequence[LinkChange]
+    snapshot: DatabaseSnapshot, kind: ChangeKind, links: Sequence[LinkChange]
 ) -> Iterator[FlushChange]:
     """Yield changes of the objects at the far ends, if the marks of the associations admit them."""
-    counted = [each for each in found if each.trail.way.limits.admits(kind)]
-    classes = reading.classes([each.far for each in counted])
-    for each in counted:
-        cls, name = classes.get(each.far, each.far.family), each.trail.way.name
-        yield FlushChange(Change(kind, each.far), cls, association=name, other=each.near, held=each.held)
+    admitted = [link for link in links if link.association.way.limits.admits(kind)]
+    classes = snapshot.classes([link.far for link in admitted])
+    for link in admitted:
+        cls, name = classes.get(link.far, link.far.family), link.association.way.name
+        yield FlushChange(
+            Change(kind, link.far), cls, association=name, other=link.near, reference=link.reference
+        )

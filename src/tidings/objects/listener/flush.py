@@ -1,4 +1,4 @@
-"""Two looks at a flush, before its first write and after its last, and propagation of its changes.
+"""Comparison of the database before the first write of a flush and after its last, and propagation of the changes.
 
 Deletions and unlinked objects are propagated in the state before, everything else in the state after. Changes propagate
 level by level, all at once: the number of queries is that of the longest path.
@@ -38,111 +38,144 @@ WatchSource = Iterable[Watch] | Callable[[Connection, frozenset[Object]], Iterab
 
 
 @dataclass
-class _Walk:
+class _Propagation:
     """A change and how far it has propagated."""
 
     change: Change
     reached: set[Object] = field(init=False)
-    newest: set[Object] = field(init=False)
-    leaving: set[Step] = field(default_factory=set)
+    frontier: set[Object] = field(init=False)
+    steps: set[Step] = field(default_factory=set)
     hits: set[Hit] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.reached, self.newest = {self.change.object}, {self.change.object}
+        self.reached, self.frontier = {self.change.object}, {self.change.object}
 
-    def leads(self, trail: AssociationColumns, one: Object) -> bool:
+    def admits(self, association: AssociationColumns, subject: Object) -> bool:
         """Return whether the change propagates from an object along an association.
 
-        An inserted object only has the links in its own row; other links in the flush are made after it.
+        An inserted object has only the links in its own row; the flush inserts other links after it.
         """
-        if one.family != trail.way.near_family or not admits_change(trail.way.limits, self.change, one):
+        if subject.family != association.way.near_family or not admits_change(
+            association.way.limits, self.change, subject
+        ):
             return False
-        return self.change.kind is not ChangeKind.INSERT or one != self.change.object or trail.leaves_its_row
+        return (
+            self.change.kind is not ChangeKind.INSERT
+            or subject != self.change.object
+            or association.is_in_near_row
+        )
 
-    def follow(self, goes_on: bool) -> None:
+    def advance(self, may_continue: bool) -> None:
         """Advance one step, unless the limit is reached."""
-        ends = {step.to for step in self.leaving} - self.reached if goes_on else set[Object]()
-        self.newest = ends
+        ends = {step.to for step in self.steps} - self.reached if may_continue else set[Object]()
+        self.frontier = ends
         self.reached |= ends
 
 
 def trace_changes(
-    reading: DatabaseSnapshot, changes: Sequence[Change], watches: WatchSource, limits: Limits
+    snapshot: DatabaseSnapshot, changes: Sequence[Change], watches: WatchSource, limits: Limits
 ) -> list[PropagationResult]:
     """Propagate changes in the present state of the database."""
-    walks = [_Walk(change) for change in changes]
-    _reach(reading, walks, limits.steps)
-    _meet(reading, walks, watches)
-    return [apply_limits(limits, walk.reached, walk.leaving, walk.hits) for walk in walks]
+    propagations = [_Propagation(change) for change in changes]
+    _find_reached(snapshot, propagations, limits.steps)
+    _find_hits(snapshot, propagations, watches)
+    return [
+        apply_limits(limits, propagation.reached, propagation.steps, propagation.hits)
+        for propagation in propagations
+    ]
 
 
-def _reach(reading: DatabaseSnapshot, walks: Sequence[_Walk], most: int | None) -> None:
-    taken = 0
-    while any(walk.newest for walk in walks):
-        for trail in reading.tables.propagating:
-            for walk, one, to in _links(reading, trail, [(walk, walk.newest) for walk in walks]):
-                walk.leaving.add(Step(one, trail.way.name, trail.way.forwards, to))
-        for walk in walks:
-            walk.follow(taken != most)
-        taken += 1
+def _find_reached(
+    snapshot: DatabaseSnapshot, propagations: Sequence[_Propagation], max_steps: int | None
+) -> None:
+    steps_taken = 0
+    while any(propagation.frontier for propagation in propagations):
+        for association in snapshot.tables.propagating:
+            for propagation, subject, end in _find_links(
+                snapshot, association, [(propagation, propagation.frontier) for propagation in propagations]
+            ):
+                propagation.steps.add(Step(subject, association.way.name, association.way.forwards, end))
+        for propagation in propagations:
+            propagation.advance(steps_taken != max_steps)
+        steps_taken += 1
 
 
-def _links(
-    reading: DatabaseSnapshot, trail: AssociationColumns, places: Iterable[tuple[_Walk, Iterable[Object]]]
-) -> Iterator[tuple[_Walk, Object, Object]]:
-    going = [(walk, one) for walk, objects in places for one in objects if walk.leads(trail, one)]
-    found = reading.links(trail, dict.fromkeys(one for _, one in going))
-    return ((walk, one, to) for walk, one in going for to in found[one])
+def _find_links(
+    snapshot: DatabaseSnapshot,
+    association: AssociationColumns,
+    frontiers: Iterable[tuple[_Propagation, Iterable[Object]]],
+) -> Iterator[tuple[_Propagation, Object, Object]]:
+    admitted = [
+        (propagation, subject)
+        for propagation, objects in frontiers
+        for subject in objects
+        if propagation.admits(association, subject)
+    ]
+    links = snapshot.links(association, dict.fromkeys(subject for _, subject in admitted))
+    return ((propagation, subject, end) for propagation, subject in admitted for end in links[subject])
 
 
-def _meet(reading: DatabaseSnapshot, walks: Sequence[_Walk], watches: WatchSource) -> None:
-    watched = _Watched(reading, watches, frozenset(one for walk in walks for one in walk.reached))
-    for walk in walks:
-        walk.hits.update(hit for one in walk.reached for hit in watched.hits(one))
-    for trail in reading.tables.implicit:
-        for walk, one, who in _links(reading, trail, [(walk, walk.reached) for walk in walks]):
-            walk.hits.add(Hit(who, one, HitKind.IMPLICIT, trail.way.name, trail.way.forwards))
+def _find_hits(
+    snapshot: DatabaseSnapshot, propagations: Sequence[_Propagation], watches: WatchSource
+) -> None:
+    index = _WatchIndex(
+        snapshot,
+        watches,
+        frozenset(subject for propagation in propagations for subject in propagation.reached),
+    )
+    for propagation in propagations:
+        propagation.hits.update(hit for subject in propagation.reached for hit in index.hits(subject))
+    for association in snapshot.tables.implicit:
+        for propagation, subject, subscriber in _find_links(
+            snapshot, association, [(propagation, propagation.reached) for propagation in propagations]
+        ):
+            propagation.hits.add(
+                Hit(subscriber, subject, HitKind.IMPLICIT, association.way.name, association.way.forwards)
+            )
 
 
-class _Watched:
+class _WatchIndex:
     """Watches by object and by class."""
 
-    def __init__(self, reading: DatabaseSnapshot, watches: WatchSource, reached: frozenset[Object]) -> None:
+    def __init__(self, snapshot: DatabaseSnapshot, watches: WatchSource, reached: frozenset[Object]) -> None:
         self.by_object: dict[Object, set[Object]] = {}
         self.by_class: dict[str, set[Object]] = {}
-        model = reading.tables.model
-        for each in watches(reading.connection, reached) if callable(watches) else watches:
-            checked = check_watch(reading.tables, each)
-            if each.key is None:
-                self.by_class.setdefault(each.cls, set()).add(checked.subscriber)
+        model = snapshot.tables.model
+        for watch in watches(snapshot.connection, reached) if callable(watches) else watches:
+            checked = check_watch(snapshot.tables, watch)
+            if watch.key is None:
+                self.by_class.setdefault(watch.cls, set()).add(checked.subscriber)
             else:
-                one = Object(model.family(each.cls), checked.key)
-                self.by_object.setdefault(one, set()).add(checked.subscriber)
+                subject = Object(model.family(watch.cls), checked.key)
+                self.by_object.setdefault(subject, set()).add(checked.subscriber)
         families = {model.family(cls) for cls in self.by_class}
-        self._classes = reading.classes([one for one in reached if one.family in families])
+        self._classes = snapshot.classes([subject for subject in reached if subject.family in families])
         self._model = model
 
-    def hits(self, one: Object) -> Iterator[Hit]:
-        for who in self.by_object.get(one, ()):
-            yield Hit(who, one, HitKind.WATCHED)
-        for cls in self._model.lineage(self._classes[one]) if one in self._classes else ():
-            for who in self.by_class.get(cls.name, ()):
-                yield Hit(who, one, HitKind.CLASS, cls.name)
+    def hits(self, subject: Object) -> Iterator[Hit]:
+        for subscriber in self.by_object.get(subject, ()):
+            yield Hit(subscriber, subject, HitKind.WATCHED)
+        for cls in self._model.lineage(self._classes[subject]) if subject in self._classes else ():
+            for subscriber in self.by_class.get(cls.name, ()):
+                yield Hit(subscriber, subject, HitKind.CLASS, cls.name)
 
 
 def check_watch(tables: MappedTables, watch: Watch) -> Watch:
     """Check the classes of a watch, since a mistyped one would never match, and convert its keys to text."""
-    model, told = tables.model, watch.subscriber.family
+    model, subscriber_class = tables.model, watch.subscriber.family
     check_class(model, watch.cls)
-    if told not in tables.tellable:
-        tellable = list(filter(model.is_subscriber, model.classes))
-        accepted = shorten_list(tellable, shown=printable) or "a model with subscribers"
-        hint = did_you_mean(told, tellable)
+    if subscriber_class not in tables.subscriber_classes:
+        accepted_classes = list(filter(model.is_subscriber, model.classes))
+        accepted = shorten_list(accepted_classes, shown=printable) or "a model with subscribers"
+        hint = did_you_mean(subscriber_class, accepted_classes)
         raise InputError(
-            "objects of this class cannot be told", received=printable(told), accepted=accepted, hint=hint
+            "objects of this class cannot be notified",
+            received=printable(subscriber_class),
+            accepted=accepted,
+            hint=hint,
         )
-    who = Object(model.family(told), str(watch.subscriber.key))
-    return Watch(who, watch.cls, None if watch.key is None else str(watch.key))
+    watcher = Object(model.family(subscriber_class), str(watch.subscriber.key))
+    return Watch(watcher, watch.cls, None if watch.key is None else str(watch.key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +191,10 @@ class ListenerOptions:
 class Flush:
     """One flush."""
 
-    def __init__(self, asking: ListenerOptions, context: FlushContext) -> None:
-        self._asking, self._context = asking, context
+    def __init__(self, options: ListenerOptions, context: FlushContext) -> None:
+        self._options, self._context = options, context
         self._before: StateBeforeFlush | None = None
-        self._gone: list[tuple[FlushChange, PropagationResult]] = []
+        self._removals: list[tuple[FlushChange, PropagationResult]] = []
         self.labels: dict[Object, str] = {}
 
     @property
@@ -170,53 +203,61 @@ class Flush:
         return self._context.has_work
 
     @property
-    def is_looked_at(self) -> bool:
+    def has_read_before(self) -> bool:
         return self._before is not None
 
-    def look_before(self, connection: Connection) -> None:
-        self._before = StateBeforeFlush(DatabaseSnapshot(self._asking.tables, connection), self._context)
-        self._gone = self._followed(self._before.reading, self._before.happened())
+    def read_before(self, connection: Connection) -> None:
+        self._before = StateBeforeFlush(DatabaseSnapshot(self._options.tables, connection), self._context)
+        self._removals = self._propagate(self._before.snapshot, self._before.list_changes())
 
-    def look_after(self, connection: Connection, author: Object | None) -> list[ObjectChange]:
+    def read_after(self, connection: Connection, author: Object | None) -> list[ObjectChange]:
         """Return all changes of the flush."""
         assert self._before is not None
-        after = StateAfterFlush(DatabaseSnapshot(self._asking.tables, connection), self._before)
-        found = self._followed(after.reading, after.happened())
-        found += ((each, follows) for each, follows in self._gone if after.is_so(each))
+        after = StateAfterFlush(DatabaseSnapshot(self._options.tables, connection), self._before)
+        results = self._propagate(after.snapshot, after.list_changes())
+        results += ((change, result) for change, result in self._removals if after.is_confirmed(change))
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return [_build_object_change(each, follows, at, author) for each, follows in found]
+        return [_build_object_change(change, result, at, author) for change, result in results]
 
-    def _followed(
-        self, reading: DatabaseSnapshot, happened: list[FlushChange]
+    def _propagate(
+        self, snapshot: DatabaseSnapshot, changes: list[FlushChange]
     ) -> list[tuple[FlushChange, PropagationResult]]:
-        changes = [each.change for each in happened]
-        found = trace_changes(reading, changes, self._asking.watches, self._asking.limits) if changes else []
-        if self._asking.labelled:
-            self.labels |= reading.labels(_collect_named_objects(happened, found))
-        return list(zip(happened, found, strict=True))
+        results = (
+            trace_changes(
+                snapshot,
+                [change.change for change in changes],
+                self._options.watches,
+                self._options.limits,
+            )
+            if changes
+            else []
+        )
+        if self._options.labelled:
+            self.labels |= snapshot.labels(_collect_named_objects(changes, results))
+        return list(zip(changes, results, strict=True))
 
 
 def _collect_named_objects(
-    happened: Iterable[FlushChange], found: Iterable[PropagationResult]
+    changes: Iterable[FlushChange], results: Iterable[PropagationResult]
 ) -> set[Object]:
     """Collect the objects that a text about the changes may mention."""
-    others = {each.other for each in happened if each.other is not None}
-    reached = {one for each in found for one in each.reached}
-    return others | reached | {hit.subscriber for each in found for hit in each.hits}
+    others = {each.other for each in changes if each.other is not None}
+    reached = {subject for each in results for subject in each.reached}
+    return others | reached | {hit.subscriber for each in results for hit in each.hits}
 
 
 def _build_object_change(
-    each: FlushChange, follows: PropagationResult, at: str, author: Object | None
+    change: FlushChange, propagation: PropagationResult, at: str, author: Object | None
 ) -> ObjectChange:
     return ObjectChange(
         uuid4().hex,
         at,
-        each.cls,
-        each.change,
-        follows,
-        each.before,
-        each.after,
-        each.association,
-        each.other,
+        change.cls,
+        change.change,
+        propagation,
+        change.before,
+        change.after,
+        change.association,
+        change.other,
         author,
     )

@@ -1,4 +1,4 @@
-"""Session listener: after each commit, report whom its changes concern (`notice`).
+"""Session listener: after each commit, report its changes and their subscribers (`notice`).
 
 The events of a session:
 
@@ -20,7 +20,7 @@ from sqlalchemy.orm import ORMExecuteState, Session, SessionTransaction, scoped_
 
 from tidings.core.arguments import accepts, each_is
 from tidings.core.suggest import printable, shorten_list
-from tidings.errors import InputError, NotTold
+from tidings.errors import InputError, NotificationFailed
 from tidings.objects.listener.changes import FlushContext
 from tidings.objects.listener.flush import Flush, ListenerOptions, WatchSource, check_watch
 from tidings.objects.listener.snapshot import MappedTables
@@ -35,7 +35,7 @@ class Notifier(Protocol):
     """A receiver of changes such as `Tidings`."""
 
     def notify_of_changes(
-        self, source: str, model: Model, noticed: Iterable[ObjectChange], labels: ObjectLabels
+        self, source: str, model: Model, changes: Iterable[ObjectChange], labels: ObjectLabels
     ) -> Any: ...
 
 
@@ -43,11 +43,11 @@ class Notifier(Protocol):
 class ChangeBatch:
     """Changes, and labels of the objects in them."""
 
-    noticed: list[ObjectChange] = field(default_factory=list)
+    changes: list[ObjectChange] = field(default_factory=list)
     labels: dict[Object, str] = field(default_factory=dict)
 
-    def take(self, other: ChangeBatch) -> None:
-        self.noticed += other.noticed
+    def extend(self, other: ChangeBatch) -> None:
+        self.changes += other.changes
         self.labels |= other.labels
 
 
@@ -59,16 +59,16 @@ class ChangeSink:
     labelled: bool
 
     @classmethod
-    def by(cls, tell: Callable[[list[ObjectChange]], object] | Notifier, source: str | None) -> ChangeSink:
+    def build(cls, tell: Callable[[list[ObjectChange]], object] | Notifier, source: str | None) -> ChangeSink:
         if callable(tell):
-            return cls(lambda model, batch: tell(batch.noticed), False)
+            return cls(lambda model, batch: tell(batch.changes), False)
         if source is None:
             raise InputError(
                 "a store keeps changes under the name of their source",
                 accepted="source=, a short name of the database",
             )
         return cls(
-            lambda model, batch: tell.notify_of_changes(source, model, batch.noticed, batch.labels), True
+            lambda model, batch: tell.notify_of_changes(source, model, batch.changes, batch.labels), True
         )
 
 
@@ -89,7 +89,7 @@ def notice(
     limits: Limits = UNLIMITED,
     bulk: Literal["refuse", "ignore"] = "refuse",
 ) -> SessionListener:
-    """Listen to sessions, and report after each commit whom its changes of the model's objects concern.
+    """Listen to sessions, and report after each commit its changes of objects with the subscribers to notify.
 
     `sessions` is a session, a class of sessions, a `sessionmaker` or a `scoped_session`; `base` is the declarative base
     whose classes are marked. `tell` is called with a list of all changes of a transaction, or is a `Tidings`, in whose
@@ -99,12 +99,12 @@ def notice(
     """
     if bulk not in ("refuse", "ignore"):
         raise InputError("unknown value of bulk", received=printable(repr(bulk)), accepted="refuse, ignore")
-    tables, telling = MappedTables(base), ChangeSink.by(tell, source)
+    tables, sink = MappedTables(base), ChangeSink.build(tell, source)
     if not callable(watches):
-        for each in each_is("watches", watches, Watch):
-            check_watch(tables, each)
-    asking = ListenerOptions(tables, watches, limits, telling.labelled)
-    return SessionListener(sessions, asking, telling, bulk == "refuse")
+        for watch in each_is("watches", watches, Watch):
+            check_watch(tables, watch)
+    options = ListenerOptions(tables, watches, limits, sink.labelled)
+    return SessionListener(sessions, options, sink, bulk == "refuse")
 
 
 @dataclass
@@ -112,7 +112,7 @@ class _SessionState:
     """State of a session: its flush, and the changes that wait for each of its transactions."""
 
     flush: Flush | None = None
-    waiting: dict[SessionTransaction, ChangeBatch] = field(default_factory=dict)
+    pending: dict[SessionTransaction, ChangeBatch] = field(default_factory=dict)
     committed: ChangeBatch | None = None
     hooks: list[tuple[Connection, Callable[..., None]]] = field(default_factory=list)
 
@@ -121,35 +121,35 @@ class SessionListener:
     """Listener of sessions, until `stop()`."""
 
     def __init__(
-        self, sessions: SessionTarget, asking: ListenerOptions, telling: ChangeSink, refuses: bool
+        self, sessions: SessionTarget, options: ListenerOptions, sink: ChangeSink, rejects_bulk: bool
     ) -> None:
-        self._sessions, self._asking, self._telling = _check_sessions(sessions), asking, telling
-        self._refuses, self._is_listening = refuses, True
+        self._sessions, self._options, self._sink = _check_sessions(sessions), options, sink
+        self._rejects_bulk, self._is_listening = rejects_bulk, True
         self._untold = ChangeBatch()
         self._listeners: dict[str, Callable[..., None]] = {
-            "after_begin": self._begun,
-            "before_flush": self._flushing,
-            "after_flush": self._flushed,
-            "after_commit": self._committed,
-            "after_transaction_end": self._ended,
-            "do_orm_execute": self._executing,
+            "after_begin": self._handle_begin,
+            "before_flush": self._handle_flush_start,
+            "after_flush": self._handle_flush_end,
+            "after_commit": self._handle_commit,
+            "after_transaction_end": self._handle_transaction_end,
+            "do_orm_execute": self._handle_execute,
         }
         for name, listener in self._listeners.items():
             event.listen(self._sessions, name, listener)
 
     @property
     def model(self) -> Model:
-        return self._asking.tables.model
+        return self._options.tables.model
 
     @property
     def untold(self) -> tuple[ObjectChange, ...]:
         """Committed changes for which `tell` failed."""
-        return tuple(self._untold.noticed)
+        return tuple(self._untold.changes)
 
     def tell_again(self) -> None:
         """Report the untold changes again, with the same ids."""
         batch, self._untold = self._untold, ChangeBatch()
-        if batch.noticed:
+        if batch.changes:
             self._tell(batch)
 
     def stop(self) -> None:
@@ -159,48 +159,50 @@ class SessionListener:
             for name, listener in self._listeners.items():
                 event.remove(self._sessions, name, listener)
 
-    def _open(self, session: Session) -> _SessionState:
-        """Return the state, which the session itself holds: it ends with the session."""
-        found: _SessionState = session.info.setdefault(self, _SessionState())
-        return found
+    def _get_state(self, session: Session) -> _SessionState:
+        """Return the state, which is stored in the session and ends with it."""
+        state: _SessionState = session.info.setdefault(self, _SessionState())
+        return state
 
-    def _begun(self, session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+    def _handle_begin(
+        self, session: Session, transaction: SessionTransaction, connection: Connection
+    ) -> None:
         if not transaction.nested:
             self._attach(session, connection)
 
     def _attach(self, session: Session, connection: Connection) -> None:
         """Listen to the connection, the only source of the statements of a flush."""
-        hooks = self._open(session).hooks
+        hooks = self._get_state(session).hooks
         if all(each is not connection for each, _ in hooks):
 
             def hook(connection: Connection, statement: Any, *more: Any) -> None:
-                self._writing(session, statement)
+                self._handle_statement(session, statement)
 
             event.listen(connection, "before_execute", hook)
             hooks.append((connection, hook))
 
-    def _flushing(self, session: Session, context: FlushContext, instances: Any) -> None:
-        self._open(session).flush = Flush(self._asking, context)
+    def _handle_flush_start(self, session: Session, context: FlushContext, instances: Any) -> None:
+        self._get_state(session).flush = Flush(self._options, context)
         if session.in_transaction():  # begun before the listener
             self._attach(session, self._connection(session))
 
-    def _writing(self, session: Session, statement: Any) -> None:
+    def _handle_statement(self, session: Session, statement: Any) -> None:
         if not self._is_listening or not getattr(statement, "is_dml", False):
             return
-        flush = self._open(session).flush
+        flush = self._get_state(session).flush
         if flush is None or not flush.is_writing:
-            self._refuse(statement)
-        elif not flush.is_looked_at:
-            flush.look_before(self._connection(session))
+            self._reject_bulk(statement)
+        elif not flush.has_read_before:
+            flush.read_before(self._connection(session))
 
-    def _executing(self, state: ORMExecuteState) -> None:
+    def _handle_execute(self, state: ORMExecuteState) -> None:
         if state.is_insert or state.is_update or state.is_delete:
-            self._refuse(state.statement)
+            self._reject_bulk(state.statement)
 
-    def _refuse(self, statement: Any) -> None:
+    def _reject_bulk(self, statement: Any) -> None:
         """Reject a bulk statement: the listener cannot see which objects it changes."""
         table = getattr(statement, "table", None)
-        if self._refuses and getattr(table, "fullname", None) in self._asking.tables.counted:
+        if self._rejects_bulk and getattr(table, "fullname", None) in self._options.tables.tracked_tables:
             raise InputError(
                 "a bulk statement changes objects of the model without the session's instances",
                 received=f"{type(statement).__name__.upper()} {table}",
@@ -209,68 +211,68 @@ class SessionListener:
             )
 
     def _connection(self, session: Session) -> Connection:
-        mapper = next(iter(self._asking.tables.mappers.values()))
+        mapper = next(iter(self._options.tables.mappers.values()))
         return session.connection(bind_arguments={"mapper": mapper})
 
-    def _flushed(self, session: Session, context: FlushContext) -> None:
-        flush = self._open(session).flush
+    def _handle_flush_end(self, session: Session, context: FlushContext) -> None:
+        flush = self._get_state(session).flush
         transaction = session.get_nested_transaction() or session.get_transaction()
-        if flush is None or not flush.is_looked_at or transaction is None:
+        if flush is None or not flush.has_read_before or transaction is None:
             return
-        noticed = flush.look_after(self._connection(session), self._author(session))
-        if noticed:
-            self._open(session).waiting.setdefault(transaction, ChangeBatch()).take(
-                ChangeBatch(noticed, flush.labels)
+        changes = flush.read_after(self._connection(session), self._author(session))
+        if changes:
+            self._get_state(session).pending.setdefault(transaction, ChangeBatch()).extend(
+                ChangeBatch(changes, flush.labels)
             )
 
     def _author(self, session: Session) -> Object | None:
-        said = session.info.get(AUTHOR_KEY)
-        if said is None:
+        author = session.info.get(AUTHOR_KEY)
+        if author is None:
             return None
-        if not isinstance(said, tuple | list) or len(said) != 2 or said[0] not in self.model.classes:
+        if not isinstance(author, tuple | list) or len(author) != 2 or author[0] not in self.model.classes:
             raise InputError(
                 "not an author",
                 where=f"session.info[{AUTHOR_KEY!r}]",
-                received=printable(repr(said)),
+                received=printable(repr(author)),
                 accepted=f"class and key, such as (Student, 3); classes are {shorten_list(self.model.classes)}",
             )
-        return Object(self.model.family(said[0]), str(said[1]))
+        return Object(self.model.family(author[0]), str(author[1]))
 
-    def _committed(self, session: Session) -> None:
+    def _handle_commit(self, session: Session) -> None:
         """Handle a commit; a released savepoint still waits for its enclosing transaction."""
-        opened, nested = self._open(session), session.get_nested_transaction()
+        state, nested = self._get_state(session), session.get_nested_transaction()
         transaction = nested or session.get_transaction()
-        batch = None if transaction is None else opened.waiting.pop(transaction, None)
+        batch = None if transaction is None else state.pending.pop(transaction, None)
         if batch is None:
             return
         if nested is None:
-            opened.committed = batch
+            state.committed = batch
         else:
-            opened.waiting.setdefault(_enclosing_transaction(nested), ChangeBatch()).take(batch)
+            state.pending.setdefault(_enclosing_transaction(nested), ChangeBatch()).extend(batch)
 
-    def _ended(self, session: Session, transaction: SessionTransaction) -> None:
+    def _handle_transaction_end(self, session: Session, transaction: SessionTransaction) -> None:
         """Report changes here, not in `after_commit`: an error there would leave the session half committed."""
-        opened = self._open(session)
-        opened.waiting.pop(transaction, None)
+        state = self._get_state(session)
+        state.pending.pop(transaction, None)
         if transaction.parent is not None:
-            opened.flush = None
+            state.flush = None
             return
-        for connection, hook in opened.hooks:
+        for connection, hook in state.hooks:
             event.remove(connection, "before_execute", hook)
-        batch, opened.hooks, opened.committed = opened.committed, [], None
+        batch, state.hooks, state.committed = state.committed, [], None
         if batch is not None:
             self._tell(batch)
 
     def _tell(self, batch: ChangeBatch) -> None:
         try:
-            self._telling.tell(self.model, batch)
+            self._sink.tell(self.model, batch)
         except BaseException as error:
-            self._untold.take(batch)
+            self._untold.extend(batch)
             if not isinstance(error, Exception):
                 raise
-            raise NotTold(
+            raise NotificationFailed(
                 "the changes are committed, but could not be reported",
-                noticed=batch.noticed,
+                noticed=batch.changes,
                 received=printable(f"{type(error).__name__}: {error}", 200),
                 hint="the listener keeps them: call tell_again()",
             ) from error
@@ -278,11 +280,11 @@ class SessionListener:
 
 def _enclosing_transaction(nested: SessionTransaction) -> SessionTransaction:
     """Return the savepoint or transaction around a savepoint."""
-    above = nested.parent
-    while above is not None and above.parent is not None and not above.nested:
-        above = above.parent
-    assert above is not None, "a savepoint is in a transaction"
-    return above
+    transaction = nested.parent
+    while transaction is not None and transaction.parent is not None and not transaction.nested:
+        transaction = transaction.parent
+    assert transaction is not None, "a savepoint is in a transaction"
+    return transaction
 
 
 def _check_sessions(sessions: Any) -> Any:

@@ -37,7 +37,7 @@ class AssociationColumns:
         return None if name is None else self.far if self.far.name == name else self.near
 
     @property
-    def leaves_its_row(self) -> bool:
+    def is_in_near_row(self) -> bool:
         """Whether the object's own row has the link: only such links exist when the object is inserted."""
         return self.reference is self.far
 
@@ -47,7 +47,7 @@ class LinkCollection:
     """A relationship whose collection is stored in the link table of a propagating association."""
 
     key: str
-    trail: AssociationColumns
+    association: AssociationColumns
     is_near: bool
     """Whether changes propagate from the object with the collection."""
 
@@ -60,14 +60,16 @@ class MappedTables:
         self._view = RelationalView(self.mapped)
         classes: registry = base if isinstance(base, registry) else base.registry
         self.mappers = {mapper.class_.__name__: mapper for mapper in classes.mappers}
-        self._tables = {table.fullname: table for mapper in self.mappers.values() for table in _all(mapper)}
-        self.propagating = tuple(map(self._trail, self._view.propagating()))
-        self.implicit = tuple(map(self._trail, self._view.implicit()))
+        self._tables = {
+            table.fullname: table for mapper in self.mappers.values() for table in _list_tables(mapper)
+        }
+        self.propagating = tuple(map(self._build_columns, self._view.propagating()))
+        self.implicit = tuple(map(self._build_columns, self._view.implicit()))
         names = self.model.classes
         self.tables_of = {name: frozenset(self._lineage_tables(name)) for name in names}
-        self.attributes = {name: tuple(self._attributes(name)) for name in names}
-        self.references = {name: tuple(self._references(name)) for name in names}
-        self.collections = {name: tuple(self._collections(name)) for name in names}
+        self.attributes = {name: tuple(self._list_attributes(name)) for name in names}
+        self.references = {name: tuple(self._list_references(name)) for name in names}
+        self.collections = {name: tuple(self._list_collections(name)) for name in names}
 
     @property
     def model(self) -> Model:
@@ -84,17 +86,17 @@ class MappedTables:
         return {self.key(name).table: self.key(name) for name in self.model.classes}
 
     @cached_property
-    def counted(self) -> frozenset[str]:
+    def tracked_tables(self) -> frozenset[str]:
         """Tables whose rows are objects, or links that count as changes."""
         return frozenset(
             {table.fullname for table in self.keys} | {each.near.table.fullname for each in self.propagating}
         )
 
     @cached_property
-    def tellable(self) -> frozenset[str]:
+    def subscriber_classes(self) -> frozenset[str]:
         """Subscriber classes and their ancestors: a subscriber may be named by any of them."""
         subscribers = filter(self.model.is_subscriber, self.model.classes)
-        return frozenset(above.name for name in subscribers for above in self.model.lineage(name))
+        return frozenset(ancestor.name for name in subscribers for ancestor in self.model.lineage(name))
 
     def key(self, cls: str) -> AnyColumn:
         table = self.mapped.tables[cls]
@@ -106,11 +108,16 @@ class MappedTables:
 
     def discriminator(self, cls: str) -> tuple[AnyColumn, AnyColumn] | None:
         """Return key and discriminator of the table that has both, which may be that of an ancestor."""
-        said = self.mapped.tables[cls].discriminator
-        if said is None:
+        discriminator = self.mapped.tables[cls].discriminator
+        if discriminator is None:
             return None
-        above = (self.key(each.name) for each in self.model.lineage(cls))
-        return next((key, each) for key in above for each in key.table.columns if each.name == said.column)
+        keys = (self.key(column.name) for column in self.model.lineage(cls))
+        return next(
+            (key, column)
+            for key in keys
+            for column in key.table.columns
+            if column.name == discriminator.column
+        )
 
     def members(self, family: str) -> list[str]:
         """List a class and its descendants, ancestors first."""
@@ -119,40 +126,40 @@ class MappedTables:
     def _lineage_tables(self, cls: str) -> Iterator[Table]:
         return (self.key(each.name).table for each in self.model.lineage(cls))
 
-    def _attributes(self, cls: str) -> Iterator[tuple[str, AnyColumn]]:
+    def _list_attributes(self, cls: str) -> Iterator[tuple[str, AnyColumn]]:
         """Yield attributes, inherited ones included, and references that do not propagate."""
-        for each in self.model.lineage(cls):
-            table = self.mapped.tables[each.name]
+        for cls_above in self.model.lineage(cls):
+            table = self.mapped.tables[cls_above.name]
             yield from ((name, self.column(table.name, column)) for name, column in table.columns.items())
         for reference in self.mapped.references_of(cls):
             link = self.mapped.link(reference)
             assert isinstance(link, ForeignKey)
             yield reference.name, self.column(link.table, link.column)
 
-    def _references(self, cls: str) -> Iterator[tuple[AssociationColumns, AnyColumn]]:
+    def _list_references(self, cls: str) -> Iterator[tuple[AssociationColumns, AnyColumn]]:
         """Yield the columns of the object's rows with propagating links."""
         names = {each.name for each in self.model.lineage(cls)}
-        for trail in self.propagating:
-            link = self.mapped.link(trail.way.relation.association)
-            if isinstance(link, ForeignKey) and trail.way.relation.association.at(link.owner) in names:
-                yield trail, self.column(link.table, link.column)
+        for association in self.propagating:
+            link = self.mapped.link(association.way.relation.association)
+            if isinstance(link, ForeignKey) and association.way.relation.association.at(link.owner) in names:
+                yield association, self.column(link.table, link.column)
 
-    def _collections(self, cls: str) -> Iterator[LinkCollection]:
+    def _list_collections(self, cls: str) -> Iterator[LinkCollection]:
         """Yield collections in link tables, in both directions if the program has both."""
-        for each in self.mappers[cls].relationships:
-            if each.secondary is None or each.viewonly:
+        for relationship in self.mappers[cls].relationships:
+            if relationship.secondary is None or relationship.viewonly:
                 continue
-            own = each.synchronize_pairs[0][1]
-            for trail in self.propagating:
-                if own is trail.near or own is trail.far:
-                    yield LinkCollection(each.key, trail, own is trail.near)
+            column = relationship.synchronize_pairs[0][1]
+            for association in self.propagating:
+                if column is association.near or column is association.far:
+                    yield LinkCollection(relationship.key, association, column is association.near)
 
-    def _trail(self, way: DirectedAssociation) -> AssociationColumns:
+    def _build_columns(self, way: DirectedAssociation) -> AssociationColumns:
         table = way.relation.table
         return AssociationColumns(way, self.column(table, way.near), self.column(table, way.far))
 
 
-def _all(mapper: Mapper[Any]) -> Iterator[Table]:
+def _list_tables(mapper: Mapper[Any]) -> Iterator[Table]:
     """Yield the tables of a class and of its links."""
     yield from (each for each in mapper.tables if isinstance(each, Table))
     for relationship in mapper.relationships:
@@ -182,91 +189,101 @@ class DatabaseSnapshot:
             dialect = self.connection.dialect
             stored = self.tables.key(family).type.dialect_impl(dialect)
             self._texts[family] = stored.bind_processor(dialect)
-        text = self._texts[family]
-        made = Object(family, str(key if text is None else text(key)))
-        self._keys[made] = key
-        return made
+        convert = self._texts[family]
+        result = Object(family, str(key if convert is None else convert(key)))
+        self._keys[result] = key
+        return result
 
-    def links(self, trail: AssociationColumns, objects: Iterable[Object]) -> Mapping[Object, set[Object]]:
+    def links(
+        self, association: AssociationColumns, objects: Iterable[Object]
+    ) -> Mapping[Object, set[Object]]:
         """Find the objects that each object is linked to."""
-        known = self._links.setdefault(trail, {})
-        asked = [one for one in objects if one not in known]
-        known.update((one, set()) for one in asked)
-        for near, far in self._select(trail.near, (trail.far,), asked):
+        links = self._links.setdefault(association, {})
+        missing = [subject for subject in objects if subject not in links]
+        links.update((subject, set()) for subject in missing)
+        for near, far in self._select(association.near, (association.far,), missing):
             if far is not None:
-                known[self.object(trail.way.near_family, near)].add(self.object(trail.way.far_family, far))
-        return known
+                links[self.object(association.way.near_family, near)].add(
+                    self.object(association.way.far_family, far)
+                )
+        return links
 
     def rows(self, classes: Mapping[Object, str]) -> Mapping[Object, SnapshotRow]:
         """Read attributes and references of objects of known classes; missing objects are left out."""
-        found: dict[Object, SnapshotRow] = {}
+        rows: dict[Object, SnapshotRow] = {}
         for table, key in self.tables.keys.items():
-            objects = [one for one, cls in classes.items() if table in self.tables.tables_of[cls]]
+            objects = [subject for subject, cls in classes.items() if table in self.tables.tables_of[cls]]
             columns = dict.fromkeys(
                 column
-                for cls in {classes[one] for one in objects}
-                for column in self._columns(cls)
+                for cls in {classes[subject] for subject in objects}
+                for column in self._list_columns(cls)
                 if column.table is table
             )
-            for its_key, *values in self._select(key, (*columns,), objects):
-                one = self.object(objects[0].family, its_key)  # a table has objects of one family
-                found.setdefault(one, {}).update(zip(columns, values, strict=True))
-        return found
+            for key_value, *values in self._select(key, (*columns,), objects):
+                subject = self.object(objects[0].family, key_value)  # a table has objects of one family
+                rows.setdefault(subject, {}).update(zip(columns, values, strict=True))
+        return rows
 
-    def _columns(self, cls: str) -> Iterator[AnyColumn]:
+    def _list_columns(self, cls: str) -> Iterator[AnyColumn]:
         yield from (column for _, column in self.tables.attributes[cls])
         yield from (column for _, column in self.tables.references[cls])
 
     def classes(self, objects: Iterable[Object]) -> Mapping[Object, str]:
         """Find the deepest class with a row of each object; missing objects are left out."""
-        asked: dict[str, list[Object]] = {}
-        for one in objects:
-            if one not in self._classes:
-                asked.setdefault(one.family, []).append(one)
-        for family, some in asked.items():
+        missing: dict[str, list[Object]] = {}
+        for subject in objects:
+            if subject not in self._classes:
+                missing.setdefault(subject.family, []).append(subject)
+        for family, batch in missing.items():
             for cls in self.tables.members(family):
-                self._classes.update((one, cls) for one in self._rows_of(cls, some))
+                self._classes.update((subject, cls) for subject in self._find_members(cls, batch))
         return self._classes
 
-    def _rows_of(self, cls: str, objects: Sequence[Object]) -> Iterator[Object]:
+    def _find_members(self, cls: str, objects: Sequence[Object]) -> Iterator[Object]:
         """Yield the objects with a row of the class; a shared table has a discriminator."""
-        family, said = self.tables.model.family(cls), self.tables.mapped.tables[cls].discriminator
-        place = None if cls == family else self.tables.discriminator(cls)
-        key, *kept = (self.tables.key(cls),) if place is None else place
-        for its_key, *values in self._select(key, kept, objects):
-            if said is None or place is None or values == [self.tables.mappers[cls].polymorphic_identity]:
-                yield self.object(family, its_key)
+        family, discriminator = self.tables.model.family(cls), self.tables.mapped.tables[cls].discriminator
+        columns = None if cls == family else self.tables.discriminator(cls)
+        key, *others = (self.tables.key(cls),) if columns is None else columns
+        for key_value, *values in self._select(key, others, objects):
+            if (
+                discriminator is None
+                or columns is None
+                or values == [self.tables.mappers[cls].polymorphic_identity]
+            ):
+                yield self.object(family, key_value)
 
     def labels(self, objects: Iterable[Object]) -> Mapping[Object, str]:
         """Return the label of each object, or its key if its class has none; missing objects are left out."""
-        found: dict[Object, str] = {}
-        named: dict[AnyColumn, list[Object]] = {}
-        for one, cls in self._known(objects).items():
+        labels: dict[Object, str] = {}
+        by_column: dict[AnyColumn, list[Object]] = {}
+        for subject, cls in self._find_classes(objects).items():
             label = self.tables.model.label_of(cls)
-            found[one] = str(one.key)
+            labels[subject] = str(subject.key)
             if label is not None:
-                named.setdefault(self.tables.column(*self.tables.mapped.column(cls, label)), []).append(one)
-        for column, some in named.items():
-            for key, label in self._select(self._key_beside(column), (column,), some):
-                one = self.object(some[0].family, key)
-                found[one] = str(label or one.key)
-        return found
+                by_column.setdefault(self.tables.column(*self.tables.mapped.column(cls, label)), []).append(
+                    subject
+                )
+        for column, batch in by_column.items():
+            for key, label in self._select(self._get_key_column(column), (column,), batch):
+                subject = self.object(batch[0].family, key)
+                labels[subject] = str(label or subject.key)
+        return labels
 
-    def _known(self, objects: Iterable[Object]) -> Mapping[Object, str]:
-        asked = [one for one in objects if self._has_key(one)]
-        classes = self.classes(asked)
-        return {one: classes[one] for one in asked if one in classes}
+    def _find_classes(self, objects: Iterable[Object]) -> Mapping[Object, str]:
+        with_key = [subject for subject in objects if self._convert_key(subject)]
+        classes = self.classes(with_key)
+        return {subject: classes[subject] for subject in with_key if subject in classes}
 
-    def _has_key(self, one: Object) -> bool:
+    def _convert_key(self, subject: Object) -> bool:
         """Convert the key of a watching subscriber; a text may not convert to the type of the key."""
-        if one not in self._keys:
+        if subject not in self._keys:
             try:
-                self._keys[one] = self.tables.key(one.family).type.python_type(one.key)
+                self._keys[subject] = self.tables.key(subject.family).type.python_type(subject.key)
             except (NotImplementedError, TypeError, ValueError):
                 return False
         return True
 
-    def _key_beside(self, column: AnyColumn) -> AnyColumn:
+    def _get_key_column(self, column: AnyColumn) -> AnyColumn:
         table = column.table
         assert isinstance(table, Table)
         return self.tables.keys[table]
@@ -275,5 +292,5 @@ class DatabaseSnapshot:
         self, key: AnyColumn, columns: Sequence[AnyColumn], objects: Sequence[Object]
     ) -> Iterator[Sequence[Any]]:
         for start in range(0, len(objects), KEYS_PER_QUERY):
-            keys = [self._keys[one] for one in objects[start : start + KEYS_PER_QUERY]]
+            keys = [self._keys[subject] for subject in objects[start : start + KEYS_PER_QUERY]]
             yield from self.connection.execute(select(key, *columns).where(key.in_(keys)))

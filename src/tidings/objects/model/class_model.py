@@ -1,4 +1,4 @@
-"""Model graph: classes, associations between them, and marks that decide whom a change concerns.
+"""Model graph: classes, associations between them, and marks that define who is notified of a change.
 
 It follows definitions 1, 5, 7 and 8 of the paper on semantic notification: classes are vertices, associations are edges
 with cardinalities; some classes are *subscribers*, some associations are *implicit* subscriptions, some *propagate*

@@ -12,7 +12,7 @@ from pathlib import Path
 from tidings.core.drawing.picture import Box, Edge, Picture
 from tidings.core.suggest import did_you_mean
 from tidings.core.text import plural
-from tidings.errors import Absent, InputError
+from tidings.errors import InputError, NotFound
 from tidings.objects.model.class_model import Association, Model, ModelClass
 from tidings.objects.model.summary import describe_marks, list_marks
 
@@ -22,7 +22,7 @@ MAX_CLASSES = 60
 SPACING = 1.6
 """Wider than the default, because lines have names."""
 
-PICTURE_TITLE = "Whom a change concerns"
+PICTURE_TITLE = "Who is notified of a change"
 MODEL_STYLE = Path(__file__).with_name("model.css").read_text()
 
 
@@ -52,7 +52,7 @@ def _counts(model: Model) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that should lead upwards from one class to another."""
+    """A line that should point upwards from one class to another."""
 
     start: str
     end: str
@@ -65,7 +65,7 @@ class _Line:
 def _select_classes(model: Model, names: Collection[str]) -> set[str]:
     for name in names:
         if name not in model.classes:
-            raise Absent("no such class", received=name, hint=did_you_mean(name, model.classes))
+            raise NotFound("no such class", received=name, hint=did_you_mean(name, model.classes))
     if names:
         near = {
             each
@@ -116,7 +116,7 @@ def _line(association: Association) -> _Line:
 
 
 def _upwards(lines: list[_Line]) -> Iterator[tuple[_Line, bool]]:
-    """Yield lines and whether they are reversed: a line that would close a cycle leads downwards."""
+    """Yield lines and whether they are reversed: a line that would close a cycle points downwards."""
     above: dict[str, set[str]] = {}
     for line in lines:
         if line.start == line.end:

@@ -28,7 +28,7 @@ InstalledObjects = Mapping[SchemaObjectKey, tuple[str | None, str | None]]
 """Installed objects: the table of each, and its mark."""
 
 
-class Away(InputError):
+class DatabaseUnavailable(InputError):
     """A database that cannot be opened or used."""
 
 
@@ -36,7 +36,7 @@ class ObjectDatabase(OutboxReader, WatchTable, ObjectLookup, ValueReader):
     """An open database: installed objects, outbox, watches, and lookup of the user's objects."""
 
     @abstractmethod
-    def found(self) -> InstalledObjects:
+    def installed_objects(self) -> InstalledObjects:
         """Return all indexes, functions and triggers whose names begin with tidings_, on any table."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class ObjectDatabase(OutboxReader, WatchTable, ObjectLookup, ValueReader):
         """Execute statements in one transaction."""
 
     def count(self, table: str) -> int:
-        return int(self.ask(f"SELECT count(*) FROM {quote_name(table)}")[0][0])
+        return int(self.query(f"SELECT count(*) FROM {quote_name(table)}")[0][0])
 
 
 def redact_url(url: str) -> str:
@@ -64,13 +64,15 @@ def open_sqlite(url: str) -> Iterator[ObjectDatabase]:
         connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=CONNECT_TIMEOUT_SECONDS)
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     except sqlite3.Error as error:
-        raise Away(
+        raise DatabaseUnavailable(
             "the database cannot be opened", where=str(path), received=str(error), accepted=DATABASE_URL_FORMS
         ) from error
     try:
         yield SqliteDatabase(connection)
     except sqlite3.Error as error:
-        raise Away("the database refuses it", where=str(path), received=str(error)) from error
+        raise DatabaseUnavailable(
+            "the database rejects the operation", where=str(path), received=str(error)
+        ) from error
     finally:
         connection.close()
 
@@ -79,22 +81,24 @@ class SqliteDatabase(ObjectDatabase):
     """A SQLite file; SQLite stores the text of a trigger unchanged."""
 
     dialect: Dialect = SqliteDialect()
-    refusal = sqlite3.IntegrityError
-    unfit = sqlite3.DataError
+    rejection = sqlite3.IntegrityError
+    conversion_error = sqlite3.DataError
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def found(self) -> InstalledObjects:
-        ours = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name LIKE 'tidings\\_%' ESCAPE '\\'"
-        rows = self._connection.execute(f"{ours} AND type IN ('index', 'trigger')").fetchall()
-        return {(SchemaObjectKind(what), name): (on, sql) for what, name, on, sql in rows}
+    def installed_objects(self) -> InstalledObjects:
+        selection = (
+            "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name LIKE 'tidings\\_%' ESCAPE '\\'"
+        )
+        rows = self._connection.execute(f"{selection} AND type IN ('index', 'trigger')").fetchall()
+        return {(SchemaObjectKind(kind), name): (table, sql) for kind, name, table, sql in rows}
 
-    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, _numbered(values)).fetchall()
+    def query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, _number_parameters(values)).fetchall()
 
-    def do(self, sql: str, *values: str) -> int:
-        return self._connection.execute(sql, _numbered(values)).rowcount
+    def execute(self, sql: str, *values: str) -> int:
+        return self._connection.execute(sql, _number_parameters(values)).rowcount
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -106,9 +110,9 @@ class SqliteDatabase(ObjectDatabase):
 
     def columns(self, table: str) -> list[str]:
         schema, _, name = table.rpartition(".")
-        within = f"{quote_name(schema)}." if schema else ""
+        prefix = f"{quote_name(schema)}." if schema else ""
         # table_xinfo has generated columns, too
-        rows = self._connection.execute(f"PRAGMA {within}table_xinfo({quote_name(name)})").fetchall()
+        rows = self._connection.execute(f"PRAGMA {prefix}table_xinfo({quote_name(name)})").fetchall()
         return [str(row[1]) for row in rows]
 
     def run(self, statements: Sequence[str]) -> None:
@@ -122,7 +126,7 @@ class SqliteDatabase(ObjectDatabase):
         self._connection.execute("COMMIT")
 
 
-def _numbered(values: Sequence[str]) -> dict[str, str]:
+def _number_parameters(values: Sequence[str]) -> dict[str, str]:
     """Name parameters for SQLite, to which $1 is a parameter called 1."""
     return {str(number): value for number, value in enumerate(values, 1)}
 

@@ -1,7 +1,7 @@
 """Installation of triggers as a migration: create what is missing, replace what differs, drop what is left over.
 
 Only objects whose names begin with tidings_ are touched, and tables are never recreated: they hold watches, and changes
-that are not read yet.
+that have not been read yet.
 """
 
 from __future__ import annotations
@@ -31,117 +31,172 @@ class InstallationState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """An object that installing would change; `piece` is None if it is left over."""
+    """An object that installing would change; `schema_object` is None if the object is left over."""
 
     state: InstallationState
     what: SchemaObjectKind
     name: str
     on: str | None
-    piece: SchemaObject | None = None
+    schema_object: SchemaObject | None = None
 
 
 def find_differences(
-    site: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
+    database: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
-    pieces = generate_schema(mapped, site.dialect, limits)
-    found, wanted = site.found(), {(piece.what, piece.name) for piece in pieces}
-    tables = set(site.tables([piece.name for piece in pieces if piece.what is SchemaObjectKind.TABLE]))
-    differing = []
-    for piece in pieces:
-        key = piece.what, piece.name
-        if piece.name not in tables if piece.what is SchemaObjectKind.TABLE else key not in found:
-            differing.append(
-                SchemaDifference(InstallationState.MISSING, piece.what, piece.name, piece.on, piece)
+    schema_objects = generate_schema(mapped, database.dialect, limits)
+    installed, wanted = (
+        database.installed_objects(),
+        {(wanted_object.what, wanted_object.name) for wanted_object in schema_objects},
+    )
+    tables = set(
+        database.tables(
+            [
+                wanted_object.name
+                for wanted_object in schema_objects
+                if wanted_object.what is SchemaObjectKind.TABLE
+            ]
+        )
+    )
+    differences = []
+    for wanted_object in schema_objects:
+        key = wanted_object.what, wanted_object.name
+        if (
+            wanted_object.name not in tables
+            if wanted_object.what is SchemaObjectKind.TABLE
+            else key not in installed
+        ):
+            differences.append(
+                SchemaDifference(
+                    InstallationState.MISSING,
+                    wanted_object.what,
+                    wanted_object.name,
+                    wanted_object.on,
+                    wanted_object,
+                )
             )
-        elif piece.mark is not None and found[key][1] != piece.mark:
-            differing.append(
-                SchemaDifference(InstallationState.DIFFERENT, piece.what, piece.name, piece.on, piece)
+        elif wanted_object.mark is not None and installed[key][1] != wanted_object.mark:
+            differences.append(
+                SchemaDifference(
+                    InstallationState.DIFFERENT,
+                    wanted_object.what,
+                    wanted_object.name,
+                    wanted_object.on,
+                    wanted_object,
+                )
             )
-        differing += _columns(site, piece) if piece.name in tables else ()
-    left = [
-        SchemaDifference(InstallationState.LEFT_OVER, *key, found[key][0])
-        for key in found
+        differences += _find_missing_columns(database, wanted_object) if wanted_object.name in tables else ()
+    left_over = [
+        SchemaDifference(InstallationState.LEFT_OVER, *key, installed[key][0])
+        for key in installed
         if key not in wanted
     ]
-    return (*differing, *sorted(left, key=lambda each: (each.what.value, each.name)))
+    return (*differences, *sorted(left_over, key=lambda difference: (difference.what.value, difference.name)))
 
 
-def _columns(site: ObjectDatabase, table: SchemaObject) -> Iterator[SchemaDifference]:
+def _find_missing_columns(database: ObjectDatabase, table: SchemaObject) -> Iterator[SchemaDifference]:
     """Find the columns that a table of an earlier version lacks; its rows are kept."""
-    there = site.columns(table.name) if table.later else []
-    for piece in table.later:
-        if piece.name not in there:
-            yield SchemaDifference(InstallationState.MISSING, piece.what, piece.name, piece.on, piece)
+    existing = database.columns(table.name) if table.added_columns else []
+    for schema_object in table.added_columns:
+        if schema_object.name not in existing:
+            yield SchemaDifference(
+                InstallationState.MISSING,
+                schema_object.what,
+                schema_object.name,
+                schema_object.on,
+                schema_object,
+            )
 
 
 def install_triggers(
-    site: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
+    database: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
     """Install triggers in one transaction, and return what changed."""
-    _check(site, mapped)
-    found = find_differences(site, mapped, limits)
-    gone = [each for each in found if each.state is not InstallationState.MISSING and not _is_replaced(each)]
-    made = [_make(each) for each in found if each.piece is not None]
-    if found:
-        site.run([*_drops(site, gone), *made])
-    return found
+    _check_columns(database, mapped)
+    differences = find_differences(database, mapped, limits)
+    dropped = [
+        difference
+        for difference in differences
+        if difference.state is not InstallationState.MISSING and not _is_replaced(difference)
+    ]
+    creations = [
+        _build_creation(difference) for difference in differences if difference.schema_object is not None
+    ]
+    if differences:
+        database.run([*_build_drops(database, dropped), *creations])
+    return differences
 
 
-def _is_replaced(each: SchemaDifference) -> bool:
+def _is_replaced(difference: SchemaDifference) -> bool:
     """Return whether an object is replaced instead of dropped and created.
 
     PostgreSQL cannot drop a function that a trigger calls. Other functions are dropped, since their return type may
     differ.
     """
-    of_trigger = each.piece is not None and "RETURNS trigger" in each.piece.sql
-    return each.what is SchemaObjectKind.FUNCTION and each.state is InstallationState.DIFFERENT and of_trigger
+    is_trigger_function = (
+        difference.schema_object is not None and "RETURNS trigger" in difference.schema_object.sql
+    )
+    return (
+        difference.what is SchemaObjectKind.FUNCTION
+        and difference.state is InstallationState.DIFFERENT
+        and is_trigger_function
+    )
 
 
-def _make(each: SchemaDifference) -> str:
-    assert each.piece is not None, "what is left over is not made"
-    sql = each.piece.sql
-    return sql.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) if _is_replaced(each) else sql
+def _build_creation(difference: SchemaDifference) -> str:
+    assert difference.schema_object is not None, "an object that is left over is not created"
+    sql = difference.schema_object.sql
+    return (
+        sql.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) if _is_replaced(difference) else sql
+    )
 
 
-def remove_triggers(site: ObjectDatabase) -> tuple[int, int]:
+def remove_triggers(database: ObjectDatabase) -> tuple[int, int]:
     """Drop everything that is installed, with the outbox; return the numbers of triggers and of watches."""
-    found = site.found()
-    everything = [SchemaDifference(InstallationState.LEFT_OVER, *key, found[key][0]) for key in found]
-    names = [piece.name for piece in site.dialect.tables() if piece.what is SchemaObjectKind.TABLE]
-    tables = site.tables(names)
-    watches = site.count("tidings_watches") if "tidings_watches" in tables else 0
+    installed = database.installed_objects()
+    dropped = [SchemaDifference(InstallationState.LEFT_OVER, *key, installed[key][0]) for key in installed]
+    names = [
+        schema_object.name
+        for schema_object in database.dialect.tables()
+        if schema_object.what is SchemaObjectKind.TABLE
+    ]
+    tables = database.tables(names)
+    watches = database.count("tidings_watches") if "tidings_watches" in tables else 0
     # Tables that refer to others were created after them, and are dropped before them.
-    site.run([*_drops(site, everything), *(f"DROP TABLE {name}" for name in reversed(tables))])
-    return sum(each.what is SchemaObjectKind.TRIGGER for each in everything), watches
+    database.run([*_build_drops(database, dropped), *(f"DROP TABLE {name}" for name in reversed(tables))])
+    return sum(difference.what is SchemaObjectKind.TRIGGER for difference in dropped), watches
 
 
 DROP_ORDER = (SchemaObjectKind.TRIGGER, SchemaObjectKind.FUNCTION, SchemaObjectKind.INDEX)
 
 
-def _drops(site: ObjectDatabase, gone: Sequence[SchemaDifference]) -> Iterator[str]:
-    in_schemas = site.dialect.name == "postgresql"
-    for each in sorted(gone, key=lambda one: DROP_ORDER.index(one.what)):
-        schema, _, _ = (each.on or "").rpartition(".")
-        within = f"{quote_name(schema)}." if each.what is SchemaObjectKind.INDEX and schema else ""
-        on = f" ON {quote_name(str(each.on))}" if each.what is SchemaObjectKind.TRIGGER and in_schemas else ""
-        yield f"DROP {each.what.name} {within}{quote_name(each.name)}{on}"
+def _build_drops(database: ObjectDatabase, dropped: Sequence[SchemaDifference]) -> Iterator[str]:
+    in_schemas = database.dialect.name == "postgresql"
+    for difference in sorted(dropped, key=lambda difference: DROP_ORDER.index(difference.what)):
+        schema, _, _ = (difference.on or "").rpartition(".")
+        prefix = f"{quote_name(schema)}." if difference.what is SchemaObjectKind.INDEX and schema else ""
+        on = (
+            f" ON {quote_name(str(difference.on))}"
+            if difference.what is SchemaObjectKind.TRIGGER and in_schemas
+            else ""
+        )
+        yield f"DROP {difference.what.name} {prefix}{quote_name(difference.name)}{on}"
 
 
-def _folded(site: ObjectDatabase, name: str) -> str:
-    return name.lower() if site.dialect.name == "sqlite" else name
+def _fold_case(database: ObjectDatabase, name: str) -> str:
+    return name.lower() if database.dialect.name == "sqlite" else name
 
 
-def _check(site: ObjectDatabase, mapped: MappedModel) -> None:
+def _check_columns(database: ObjectDatabase, mapped: MappedModel) -> None:
     """Raise if columns of the model are missing: their triggers would make the user's statements fail later.
 
     Quoted names are case-sensitive in PostgreSQL, but not in SQLite.
     """
     missing = [
         f"{printable(table)}.{printable(column)}"
-        for table, columns in _needed(mapped).items()
-        for there in [{_folded(site, each) for each in site.columns(table)}]
+        for table, columns in _list_required_columns(mapped).items()
+        for existing in [{_fold_case(database, name) for name in database.columns(table)}]
         for column in columns
-        if _folded(site, column) not in there
+        if _fold_case(database, column) not in existing
     ]
     if missing:
         raise InputError(
@@ -152,16 +207,16 @@ def _check(site: ObjectDatabase, mapped: MappedModel) -> None:
         )
 
 
-def _needed(mapped: MappedModel) -> dict[str, list[str]]:
-    needed: dict[str, list[str]] = {}
+def _list_required_columns(mapped: MappedModel) -> dict[str, list[str]]:
+    required: dict[str, list[str]] = {}
     for table in mapped.tables.values():
-        kept = table.discriminator
-        needed.setdefault(table.name, []).extend((table.key, *table.columns.values()))
-        if kept is not None:
-            needed.setdefault(kept.table or table.name, []).append(kept.column)
+        discriminator = table.discriminator
+        required.setdefault(table.name, []).extend((table.key, *table.columns.values()))
+        if discriminator is not None:
+            required.setdefault(discriminator.table or table.name, []).append(discriminator.column)
     for link in mapped.links.values():
         if isinstance(link, LinkTable):
-            needed.setdefault(link.name, []).extend((link.source, link.target))
+            required.setdefault(link.name, []).extend((link.source, link.target))
         elif isinstance(link, ForeignKey):
-            needed.setdefault(link.table, []).append(link.column)
-    return needed
+            required.setdefault(link.table, []).append(link.column)
+    return required

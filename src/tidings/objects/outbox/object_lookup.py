@@ -26,47 +26,56 @@ class ObjectLookup(DatabaseConnection):
 
     def labels(self, mapped: MappedModel, objects: Collection[Object]) -> Mapping[Object, str]:
         """Return the label of each object, or its key if its class has none; deleted objects are left out."""
-        self.need_outbox()
-        found: dict[Object, str] = {}
+        self.require_outbox()
+        labels: dict[Object, str] = {}
         for family, keys in _by_family(mapped.model, objects):
-            names = _LabelQueries(RelationalView(mapped), self.dialect, family)
-            for key, label in self._named(names, keys):
-                found[Object(family, key)] = label or key
-        return found
+            queries = _LabelQueries(RelationalView(mapped), self.dialect, family)
+            for key, label in self._select_labels(queries, keys):
+                labels[Object(family, key)] = label or key
+        return labels
 
-    def _named(self, names: _LabelQueries, keys: list[str]) -> list[tuple[str, str | None]]:
-        asked = json.dumps(keys)
+    def _select_labels(self, queries: _LabelQueries, keys: list[str]) -> list[tuple[str, str | None]]:
+        parameter = json.dumps(keys)
         try:
-            return [(key, label) for key, label in self.ask(names.where(names.has_one_of("$1")), asked)]
-        except self.unfit:  # somebody may watch who cannot exist: Student:abc, where keys are numbers
-            return [(key, label) for key, label in self.ask(names.where(names.reads_as_one_of("$1")), asked)]
+            return [
+                (key, label) for key, label in self.query(queries.where(queries.has_one_of("$1")), parameter)
+            ]
+        except (
+            self.conversion_error
+        ):  # a watch may name an impossible key: Student:abc, where keys are numbers
+            return [
+                (key, label)
+                for key, label in self.query(queries.where(queries.has_one_of_as_text("$1")), parameter)
+            ]
 
-    def find(self, mapped: MappedModel, cls: str, word: str) -> str:
+    def find(self, mapped: MappedModel, cls: str, key_or_label: str) -> str:
         """Find an object by its key, or by its label if that is unique, and return its key."""
-        found = self.find_if_any(mapped, cls, word)
-        if found is not None:
-            return found
-        names = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
-        near = self.ask(f"{names.where(names.is_a(cls))} LIMIT {MOST_COMPARED + 1}")
-        raise _unknown(mapped.model, cls, word, [str(label) for _, label in near if label])
+        key = self.find_if_any(mapped, cls, key_or_label)
+        if key is not None:
+            return key
+        queries = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
+        examples = self.query(f"{queries.where(queries.is_a(cls))} LIMIT {MOST_COMPARED + 1}")
+        raise _build_unknown_error(
+            mapped.model, cls, key_or_label, [str(label) for _, label in examples if label]
+        )
 
-    def find_if_any(self, mapped: MappedModel, cls: str, word: str) -> str | None:
+    def find_if_any(self, mapped: MappedModel, cls: str, key_or_label: str) -> str | None:
         """Like `find`, but return None if there is no such object; an ambiguous label is rejected."""
-        self.need_outbox()
+        self.require_outbox()
         check_class(mapped.model, cls)
-        names = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
-        for condition in (names.has_key("$1"), names.has_label("$1")):
-            keys = self._keys(names.where(condition, names.is_a(cls)), word)
+        queries = _LabelQueries(RelationalView(mapped), self.dialect, mapped.model.family(cls))
+        for condition in (queries.has_key("$1"), queries.has_label("$1")):
+            keys = self._select_keys(queries.where(condition, queries.is_a(cls)), key_or_label)
             if len(keys) == 1:
                 return keys[0]
             if keys:
-                raise _ambiguous(cls, word, keys)
+                raise _build_ambiguity_error(cls, key_or_label, keys)
         return None
 
-    def _keys(self, query: str, word: str) -> list[str]:
+    def _select_keys(self, statement: str, key_or_label: str) -> list[str]:
         try:
-            return [str(key) for key, _ in self.ask(query, word)]
-        except self.unfit:  # 'Ada' is no key where keys are numbers
+            return [str(key) for key, _ in self.query(statement, key_or_label)]
+        except self.conversion_error:  # 'Ada' is not a key where keys are numbers
             return []
 
 
@@ -83,18 +92,18 @@ def check_class(model: Model, cls: str) -> None:
         )
 
 
-def _ambiguous(cls: str, word: str, keys: list[str]) -> InputError:
+def _build_ambiguity_error(cls: str, key_or_label: str, keys: list[str]) -> InputError:
     what = f"{plural(len(keys), 'object')} of {printable(cls)} have this label"
     hint = f"their keys are {shorten_list(keys, shown=printable)}"
-    return InputError(what, received=printable(word), accepted="a key", hint=hint)
+    return InputError(what, received=printable(key_or_label), accepted="a key", hint=hint)
 
 
-def _unknown(model: Model, cls: str, word: str, labels: list[str]) -> InputError:
+def _build_unknown_error(model: Model, cls: str, key_or_label: str, labels: list[str]) -> InputError:
     label = model.label_of(cls)
     accepted = "a key" if label is None else f"a key or {printable(label)}"
-    hint = did_you_mean(word, labels)
+    hint = did_you_mean(key_or_label, labels)
     return InputError(
-        f"there is no such {printable(cls)}", received=printable(word), accepted=accepted, hint=hint
+        f"there is no such {printable(cls)}", received=printable(key_or_label), accepted=accepted, hint=hint
     )
 
 
@@ -104,9 +113,9 @@ def _by_family(model: Model, objects: Collection[Object]) -> Iterator[tuple[str,
     for each in objects:
         keys.setdefault(each.family, set()).add(str(each.key))
     for family in keys.keys() & model.classes.keys():
-        those = sorted(keys[family])
-        for at in range(0, len(those), MAX_KEYS_PER_QUERY):
-            yield family, those[at : at + MAX_KEYS_PER_QUERY]
+        sorted_keys = sorted(keys[family])
+        for start in range(0, len(sorted_keys), MAX_KEYS_PER_QUERY):
+            yield family, sorted_keys[start : start + MAX_KEYS_PER_QUERY]
 
 
 @dataclass(frozen=True)
@@ -119,22 +128,22 @@ class _LabelQueries:
 
     def where(self, *conditions: str) -> str:
         table = quote_name(self.view.mapped.tables[self.family].name)
-        columns = f"{self.dialect.kept(self._key)}, {self._label()}"
+        columns = f"{self.dialect.key_to_text(self._key)}, {self._label_expression()}"
         return f"SELECT {columns} FROM {table} AS t WHERE {' AND '.join(conditions)}"
 
     def has_one_of(self, keys: str) -> str:
-        typed = self.dialect.key(self.family, "value")
-        return f"{self._key} IN (SELECT {typed} FROM ({self.dialect.listed(keys)}) AS listed)"
+        key = self.dialect.text_to_key(self.family, "value")
+        return f"{self._key} IN (SELECT {key} FROM ({self.dialect.json_values(keys)}) AS listed)"
 
-    def reads_as_one_of(self, keys: str) -> str:
+    def has_one_of_as_text(self, keys: str) -> str:
         """Compare keys as text, which cannot use an index."""
-        return f"{self.dialect.kept(self._key)} IN ({self.dialect.listed(keys)})"
+        return f"{self.dialect.key_to_text(self._key)} IN ({self.dialect.json_values(keys)})"
 
     def has_key(self, key: str) -> str:
-        return f"{self._key} = {self.dialect.key(self.family, key)}"
+        return f"{self._key} = {self.dialect.text_to_key(self.family, key)}"
 
     def has_label(self, label: str) -> str:
-        return f"{self._label()} = {label}"
+        return f"{self._label_expression()} = {label}"
 
     def is_a(self, cls: str) -> str:
         return self.view.is_a(cls, self._key) or "1 = 1"
@@ -143,23 +152,23 @@ class _LabelQueries:
     def _key(self) -> str:
         return f"t.{quote_name(self.view.mapped.tables[self.family].key)}"
 
-    def _label(self) -> str:
+    def _label_expression(self) -> str:
         """Build the expression of a label: subclasses may have their own, and the deepest class counts."""
-        below = self.view.below(self.family)
-        cases = "".join(f" WHEN {self.is_a(cls)} THEN {self._value(cls)}" for cls in below)
-        last = self._value(self.family)
-        return f"CASE{cases} ELSE {last} END" if cases else last
+        descendants = self.view.below(self.family)
+        cases = "".join(f" WHEN {self.is_a(cls)} THEN {self._label_of_class(cls)}" for cls in descendants)
+        default = self._label_of_class(self.family)
+        return f"CASE{cases} ELSE {default} END" if cases else default
 
-    def _value(self, cls: str) -> str:
+    def _label_of_class(self, cls: str) -> str:
         attribute = self.view.model.label_of(cls)
         if attribute is None:
-            return self.dialect.shown("NULL")
+            return self.dialect.to_text("NULL")
         tables = [self.view.mapped.tables[each.name] for each in self.view.model.lineage(cls)]
         table = next(each for each in tables if attribute in each.columns)
         column = quote_name(table.columns[attribute])
         if table.name == tables[-1].name:
-            return self.dialect.shown(f"t.{column}")
-        value, key = self.dialect.shown(f"o.{column}"), f"o.{quote_name(table.key)}"
+            return self.dialect.to_text(f"t.{column}")
+        value, key = self.dialect.to_text(f"o.{column}"), f"o.{quote_name(table.key)}"
         return f"(SELECT {value} FROM {quote_name(table.name)} AS o WHERE {key} = {self._key})"
 
 
@@ -172,17 +181,22 @@ class ValueReader(DatabaseConnection):
 
     def values(self, mapped: MappedModel, cls: str, keys: Collection[str]) -> ValuesByKey:
         """Read the values of objects of a class; deleted objects, and classes not in the model, have none."""
-        found: dict[str, dict[str, Any]] = {}
+        values: dict[str, dict[str, Any]] = {}
         if cls in mapped.model.classes:
-            asked, family = json.dumps(sorted(keys)), mapped.model.family(cls)
-            for each in mapped.model.lineage(cls):
-                for key, *row in self.ask(self._query(mapped.tables[each.name], family), asked):
-                    names = mapped.tables[each.name].columns
-                    found.setdefault(key, {}).update(zip(names, row, strict=True))
-        return found
+            parameter, family = json.dumps(sorted(keys)), mapped.model.family(cls)
+            for cls_above in mapped.model.lineage(cls):
+                for key, *row in self.query(
+                    self._build_query(mapped.tables[cls_above.name], family), parameter
+                ):
+                    columns = mapped.tables[cls_above.name].columns
+                    values.setdefault(key, {}).update(zip(columns, row, strict=True))
+        return values
 
-    def _query(self, table: ClassTable, family: str) -> str:
-        key, say = f"t.{quote_name(table.key)}", self.dialect
-        columns = (say.kept(key), *(say.value(f"t.{quote_name(each)}") for each in table.columns.values()))
-        these = f"SELECT {say.key(family, 'value')} FROM ({say.listed('$1')}) AS listed"
-        return f"SELECT {', '.join(columns)} FROM {quote_name(table.name)} AS t WHERE {key} IN ({these})"
+    def _build_query(self, table: ClassTable, family: str) -> str:
+        key, dialect = f"t.{quote_name(table.key)}", self.dialect
+        columns = (
+            dialect.key_to_text(key),
+            *(dialect.to_json(f"t.{quote_name(each)}") for each in table.columns.values()),
+        )
+        listed = f"SELECT {dialect.text_to_key(family, 'value')} FROM ({dialect.json_values('$1')}) AS listed"
+        return f"SELECT {', '.join(columns)} FROM {quote_name(table.name)} AS t WHERE {key} IN ({listed})"

@@ -12,7 +12,7 @@ from tidings.objects.model.relational_view import quote_name
 from tidings.objects.outbox.database import (
     CONNECT_TIMEOUT_SECONDS,
     DATABASE_URL_FORMS,
-    Away,
+    DatabaseUnavailable,
     InstalledObjects,
     ObjectDatabase,
     redact_url,
@@ -23,14 +23,16 @@ from tidings.objects.triggers.postgresql_dialect import PostgresqlDialect
 
 @contextmanager
 def open_postgresql(url: str) -> Iterator[ObjectDatabase]:
-    plain, where = f"postgresql:{url.partition(':')[2]}", redact_url(url)
+    plain_url, redacted_url = f"postgresql:{url.partition(':')[2]}", redact_url(url)
     try:
-        with psycopg.connect(plain, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
+        with psycopg.connect(
+            plain_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS
+        ) as connection:
             yield PostgresqlDatabase(connection)
     except psycopg.Error as error:
-        raise Away(
+        raise DatabaseUnavailable(
             "the database cannot be used",
-            where=where,
+            where=redacted_url,
             received=str(error).strip(),
             accepted=DATABASE_URL_FORMS,
         ) from error
@@ -48,9 +50,9 @@ WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgname LIKE 'tidings\\_%'
 # A function for keys keeps the type that the column had when the function was created.
 _FUNCTIONS = """
 SELECT 'function', p.proname, NULL,
-    CASE WHEN said IS NULL OR a.atttypid = p.prorettype THEN p.prosrc ELSE 'of another type' END
-FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its column "(.+)"') AS said ON true
-    LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(said[1]) AND a.attname = replace(said[2], '""', '"')
+    CASE WHEN found IS NULL OR a.atttypid = p.prorettype THEN p.prosrc ELSE 'of another type' END
+FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its column "(.+)"') AS found ON true
+    LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(found[1]) AND a.attname = replace(found[2], '""', '"')
 WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
 """
 # An index is in the schema of its table. In another schema it is ours if one of our functions mentions the table: any
@@ -78,25 +80,25 @@ class PostgresqlDatabase(ObjectDatabase):
     """A PostgreSQL database; our objects are in the first schema of the search path."""
 
     dialect: Dialect = PostgresqlDialect()
-    refusal = psycopg.errors.CheckViolation
-    unfit = psycopg.DataError
+    rejection = psycopg.errors.CheckViolation
+    conversion_error = psycopg.DataError
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def found(self) -> InstalledObjects:
+    def installed_objects(self) -> InstalledObjects:
         rows = [
             row
-            for query in (_TRIGGERS, _FUNCTIONS, _INDEXES)
-            for row in self._connection.execute(query.encode()).fetchall()
+            for statement in (_TRIGGERS, _FUNCTIONS, _INDEXES)
+            for row in self._connection.execute(statement.encode()).fetchall()
         ]
-        return {(SchemaObjectKind(what), name): (on, mark) for what, name, on, mark in rows}
+        return {(SchemaObjectKind(kind), name): (table, mark) for kind, name, table, mark in rows}
 
-    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         with psycopg.RawCursor(self._connection) as cursor:
             return cursor.execute(sql.encode(), values or None).fetchall()
 
-    def do(self, sql: str, *values: str) -> int:
+    def execute(self, sql: str, *values: str) -> int:
         with psycopg.RawCursor(self._connection) as cursor:
             return cursor.execute(sql.encode(), values or None).rowcount
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from tidings.core.language_hints import refuse_unreadable
+from tidings.core.source_text import refuse_unreadable
 from tidings.core.suggest import closest
 from tidings.objects.readers.plantuml_tree import (
     GROUP,

@@ -1,4 +1,4 @@
-"""Marks for SQLAlchemy's declarative classes, which decide whom a change concerns.
+"""Marks for SQLAlchemy's declarative classes, which define who is notified of a change.
 
     @subscriber
     class Student(Base):

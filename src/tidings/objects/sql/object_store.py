@@ -89,7 +89,7 @@ class ObjectNotifications:
     def tell(self, source: str, notices: Iterable[Notice]) -> NotificationOutcome:
         """Store the notices that are not stored yet, in the given order and in one transaction.
 
-        A notice for an invalid subscriber name becomes a dead letter: rejecting it would block all others for ever.
+        A notice for an invalid subscriber name becomes a dead letter: rejecting it would block all others forever.
         """
         names.check("a source's name", source)
         listed = list(notices)

@@ -29,7 +29,7 @@ class SchemaObject:
     """An object to install: its name, its table if it has one, and the SQL that creates it.
 
     `mark` identifies its version in a database; None if it only has to exist, as a table does: its rows cannot be
-    recreated. `later` are columns that are added to a table of an earlier version.
+    recreated. `added_columns` are columns that are added to a table of an earlier version.
     """
 
     what: SchemaObjectKind
@@ -37,22 +37,22 @@ class SchemaObject:
     sql: str
     on: str | None = None
     mark: str | None = None
-    later: tuple[SchemaObject, ...] = ()
+    added_columns: tuple[SchemaObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger: its moment (`AFTER UPDATE ON "course"`), condition and statements. `why` is its comment.
+    """A trigger: its event (`AFTER UPDATE ON "course"`), condition and statements, with a comment.
 
     Rows whose `key` is NULL are not objects: SQLite allows them, and PostgreSQL if the key is only unique.
     """
 
     name: str
-    moment: str
+    event: str
     table: str
     statements: tuple[str, ...]
-    why: str
-    when: str | None = None
+    comment: str
+    condition: str | None = None
     key: str | None = None
 
 
@@ -67,14 +67,16 @@ class DistanceColumn:
     start: str = ""
     next: str = ""
     within: str = ""
-    once: str = ""
+    distinct: str = ""
 
 
-def build_distance_column(most: int | None) -> DistanceColumn:
+def build_distance_column(max_steps: int | None) -> DistanceColumn:
     """Build the fragments. Without a limit there must be none: rows in a cycle would always be new."""
-    if most is None:
+    if max_steps is None:
         return DistanceColumn()
-    return DistanceColumn(", distance", ", 0", ", r.distance + 1", f" AND r.distance < {most}", "DISTINCT ")
+    return DistanceColumn(
+        ", distance", ", 0", ", r.distance + 1", f" AND r.distance < {max_steps}", "DISTINCT "
+    )
 
 
 class Dialect(Protocol):
@@ -89,53 +91,53 @@ class Dialect(Protocol):
     def tables(self) -> Sequence[SchemaObject]:
         """Return the tables of the outbox: changes, reached objects, steps, hits, truncations; watches."""
 
-    def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
+    def support_objects(self, view: RelationalView) -> Sequence[SchemaObject]:
         """Return the objects that triggers need besides the tables."""
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]: ...
 
-    def kept(self, value: str) -> str:
+    def key_to_text(self, value: str) -> str:
         """Convert a key to its form in the outbox."""
 
-    def typed(self, family: str) -> str:
+    def reached_key(self, family: str) -> str:
         """Convert the key of the reached object `r` to the type of its family's tables."""
 
-    def key(self, family: str, said: str) -> str:
+    def text_to_key(self, family: str, text: str) -> str:
         """Convert a text to a key of a family's type."""
 
     def differs(self, old: str, new: str) -> str: ...
 
-    def value(self, value: str) -> str:
+    def to_json(self, value: str) -> str:
         """Convert a value of any type to one for JSON."""
 
-    def shown(self, value: str) -> str:
+    def to_text(self, value: str) -> str:
         """Convert a value of any type to text."""
 
-    def moment(self, column: str) -> str:
+    def format_timestamp(self, column: str) -> str:
         """Convert a timestamp to text, independent of the session's time zone."""
 
-    def listed(self, parameter: str) -> str:
+    def json_values(self, parameter: str) -> str:
         """Build a query for each `value` of a JSON array of texts."""
 
-    def names(self, name: str) -> str:
+    def aggregate_names(self, name: str) -> str:
         """Aggregate the names of a group to a JSON array."""
 
-    def object(self, name: str, value: str) -> str:
+    def aggregate_values(self, name: str, value: str) -> str:
         """Aggregate the values of a group by name to a JSON object."""
 
-    def touches(self, attributes: Collection[str]) -> str:
+    def has_changed_attribute(self, attributes: Collection[str]) -> str:
         """Test whether the change NEW has one of the attributes."""
 
-    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], most: int | None) -> str:
+    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], max_steps: int | None) -> str:
         """Build a query for family and key of all objects reached from NEW; each way has its condition."""
 
     def author(self) -> str:
         """Build the expressions of the author's family and key; NULL if the program has set none."""
 
-    def by_code_points(self, value: str) -> str:
+    def order_by_code_points(self, value: str) -> str:
         """Order a text by code points, independent of the database's collation."""
 
-    def refuse(self, condition: str, message: str) -> str:
+    def reject(self, condition: str, message: str) -> str:
         """Build a statement that aborts the user's statement under a condition."""
 
 
@@ -150,16 +152,16 @@ _TABLES = {
     id {identity},
     at {moment},
     kind {text} NOT NULL, -- insert, update, delete, link, unlink
-    class {text} NOT NULL, -- of which the object is made
-    family {text} NOT NULL, -- the topmost class above it: with the key it says which object it is
+    class {text} NOT NULL, -- the class of the object
+    family {text} NOT NULL, -- the topmost ancestor of the class; with the key it identifies the object
     key {text} NOT NULL,
-    attributes {json}, -- of an update: what is another, as a JSON array
+    attributes {json}, -- of an update: the names of changed attributes, as a JSON array
     before {json}, -- their values, as a JSON object
     after {json},
-    association {text}, -- of a link: with what
+    association {text}, -- of a link: the association and the object at its other end
     other_family {text},
     other_key {text},
-    author_family {text}, -- who made the change, if the program said so
+    author_family {text}, -- who made the change, if the program set it
     author_key {text}
 )""",
     "tidings_reached": """(
@@ -191,7 +193,7 @@ _TABLES = {
     change {number} NOT NULL,
     what {text} NOT NULL, -- steps, told
     most {number} NOT NULL, -- the limit that was reached
-    found {number} NOT NULL, -- how many steps led farther, or how many would have been told
+    found {number} NOT NULL, -- the number of steps beyond the limit, or of subscribers without it
     PRIMARY KEY (change, what)
 ){by_key}""",
 }
@@ -218,15 +220,17 @@ class ColumnTypes:
     moment: str
     by_key: str = ""
 
-    def words(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def build_outbox_schema(types: ColumnTypes) -> Iterator[SchemaObject]:
     """Yield the tables, then their indexes."""
     for name, columns in _TABLES.items():
-        sql = f"CREATE TABLE {name} {columns.format_map(types.words())};"
-        yield SchemaObject(SchemaObjectKind.TABLE, name, sql, later=tuple(_build_added_columns(name, types)))
+        sql = f"CREATE TABLE {name} {columns.format_map(types.fields())};"
+        yield SchemaObject(
+            SchemaObjectKind.TABLE, name, sql, added_columns=tuple(_build_added_columns(name, types))
+        )
     for name, on in _INDEXES.items():
         yield SchemaObject(SchemaObjectKind.INDEX, name, f"CREATE INDEX {name} ON {on};", on.split()[0])
 

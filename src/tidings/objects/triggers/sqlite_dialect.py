@@ -34,7 +34,7 @@ SQLITE_TYPES = ColumnTypes(
 )
 """SQLite converts a text that is compared with a numeric column, and uses its index."""
 
-AUTHOR = """-- Who makes the changes of a transaction: inserted at its begin, deleted at its end.
+AUTHOR = """-- The author of a transaction's changes: insert it at the start, delete it at the end.
 CREATE TABLE tidings_author (
     class TEXT NOT NULL,
     key TEXT NOT NULL
@@ -54,41 +54,41 @@ class SqliteDialect:
             SchemaObject(SchemaObjectKind.TABLE, "tidings_author", AUTHOR),
         )
 
-    def helpers(self, view: RelationalView) -> Sequence[SchemaObject]:
+    def support_objects(self, view: RelationalView) -> Sequence[SchemaObject]:
         """Build the trigger of the author's table: a new author replaces the previous one."""
         classes = view.model.classes
         message = f"tidings_author.class: the model has {', '.join(classes)}"
         statements = (
-            self.refuse(f"NEW.class NOT IN ({quote_literals(classes)})", message),
+            self.reject(f"NEW.class NOT IN ({quote_literals(classes)})", message),
             "DELETE FROM tidings_author WHERE rowid <> NEW.rowid;",
             f"UPDATE tidings_author SET class = {view.family_of('class')};",
         )
-        moment, why = "AFTER INSERT ON tidings_author", "One author at a time, of a class of the model."
-        return self.trigger(Trigger("tidings_author_said", moment, "tidings_author", statements, why))
+        event, comment = "AFTER INSERT ON tidings_author", "One author at a time, of a class of the model."
+        return self.trigger(Trigger("tidings_author_said", event, "tidings_author", statements, comment))
 
     def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]:
         """Build a trigger; comments are inside, since SQLite does not store text before CREATE."""
-        has_key = f"{trigger.key} IS NOT NULL" if trigger.key else ""
-        when = f"({trigger.when})" if trigger.when and has_key else trigger.when
-        conditions = " AND ".join(filter(None, (has_key, when)))
-        head = f"\nWHEN {conditions}" if conditions else ""
-        body = indent_sql("\n".join((format_comment(trigger.why), *trigger.statements)))
-        sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{head}\nBEGIN\n{body}\nEND;"
+        key_test = f"{trigger.key} IS NOT NULL" if trigger.key else ""
+        condition = f"({trigger.condition})" if trigger.condition and key_test else trigger.condition
+        conditions = " AND ".join(filter(None, (key_test, condition)))
+        when_clause = f"\nWHEN {conditions}" if conditions else ""
+        body = indent_sql("\n".join((format_comment(trigger.comment), *trigger.statements)))
+        sql = f"CREATE TRIGGER {trigger.name} {trigger.event}{when_clause}\nBEGIN\n{body}\nEND;"
         return [SchemaObject(SchemaObjectKind.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
 
-    def kept(self, value: str) -> str:
+    def key_to_text(self, value: str) -> str:
         return f"CAST({value} AS TEXT)"
 
-    def typed(self, family: str) -> str:
+    def reached_key(self, family: str) -> str:
         return "r.key"
 
-    def key(self, family: str, said: str) -> str:
-        return said
+    def text_to_key(self, family: str, text: str) -> str:
+        return text
 
     def differs(self, old: str, new: str) -> str:
         return f"{old} IS NOT {new}"
 
-    def value(self, value: str) -> str:
+    def to_json(self, value: str) -> str:
         """Convert blobs and infinite numbers, which JSON lacks: SQLite would reject the user's update."""
         finite = f"typeof({value}) <> 'real' OR abs({value}) < 9e999"
         return (
@@ -96,42 +96,45 @@ class SqliteDialect:
             f" ELSE CAST({value} AS TEXT) END"
         )
 
-    def shown(self, value: str) -> str:
+    def to_text(self, value: str) -> str:
         return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE CAST({value} AS TEXT) END"
 
-    def moment(self, column: str) -> str:
+    def format_timestamp(self, column: str) -> str:
         return column
 
-    def listed(self, parameter: str) -> str:
+    def json_values(self, parameter: str) -> str:
         return f"SELECT value FROM json_each({parameter})"
 
-    def names(self, name: str) -> str:
+    def aggregate_names(self, name: str) -> str:
         return f"json_group_array({name})"
 
-    def object(self, name: str, value: str) -> str:
+    def aggregate_values(self, name: str, value: str) -> str:
         return f"json_group_object({name}, {value})"
 
-    def touches(self, attributes: Collection[str]) -> str:
+    def has_changed_attribute(self, attributes: Collection[str]) -> str:
         return (
             f"EXISTS (SELECT 1 FROM json_each(NEW.attributes) WHERE value IN ({quote_literals(attributes)}))"
         )
 
-    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], most: int | None) -> str:
-        far = build_distance_column(most)
-        arms = [
-            f"SELECT {quote_literal(way.far_family)}, {self.kept(f'l.{quote_name(way.far)}')}{far.next}\n"
-            f"FROM tidings_closure AS r CROSS JOIN {quote_name(way.relation.table)} AS l\nWHERE {condition}{far.within}"
+    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], max_steps: int | None) -> str:
+        distance = build_distance_column(max_steps)
+        parts = [
+            f"SELECT {quote_literal(way.far_family)}, {self.key_to_text(f'l.{quote_name(way.far)}')}{distance.next}\n"
+            f"FROM tidings_closure AS r CROSS JOIN {quote_name(way.relation.table)} AS l\n"
+            f"WHERE {condition}{distance.within}"
             for way, condition in ways
         ]
-        union = "\nUNION\n".join((f"SELECT NEW.family, NEW.key{far.start}", *arms))
-        recursive = f"WITH RECURSIVE tidings_closure (family, key{far.column}) AS (\n{indent_sql(union)}\n)"
-        return indent_sql(f"{recursive}\nSELECT {far.once}family, key FROM tidings_closure")
+        union = "\nUNION\n".join((f"SELECT NEW.family, NEW.key{distance.start}", *parts))
+        recursive = (
+            f"WITH RECURSIVE tidings_closure (family, key{distance.column}) AS (\n{indent_sql(union)}\n)"
+        )
+        return indent_sql(f"{recursive}\nSELECT {distance.distinct}family, key FROM tidings_closure")
 
     def author(self) -> str:
         return "(SELECT class FROM tidings_author), (SELECT key FROM tidings_author)"
 
-    def by_code_points(self, value: str) -> str:
+    def order_by_code_points(self, value: str) -> str:
         return f"{value} COLLATE BINARY"
 
-    def refuse(self, condition: str, message: str) -> str:
+    def reject(self, condition: str, message: str) -> str:
         return f"SELECT RAISE(ABORT, {quote_literal(message)}) WHERE {condition};"

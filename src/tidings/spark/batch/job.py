@@ -33,7 +33,7 @@ from tidings.matching.index.index import Index
 from tidings.model import Reject
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import Snapshot
-from tidings.reference_data.tables import stamp
+from tidings.reference_data.tables import read_stamp
 from tidings.spark.batch.batch_task import REPORT_PREFIX, BatchTaskJob, build_batch_stage, load_worker
 from tidings.spark.batch.output import (
     TIMED_STEPS,
@@ -88,10 +88,10 @@ class IndexBuilt:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """Event: progress of matching."""
+    """Event: progress of matching. `done` and `total` count bytes of files, or tasks of a job over tables."""
 
-    bytes_done: int
-    bytes_total: int
+    done: int
+    total: int
     events: int
     matches: int
     rejects: int
@@ -154,7 +154,7 @@ def check_request(request: BatchRequest) -> None:
     _choose_index_parent(request)
     for reference in request.references:
         if reference.spark_table is None:
-            stamp(reference)
+            read_stamp(reference)
     merged(*map(_read_taxonomy, request.taxonomies))
     list_publications(request.publications)
 

@@ -152,8 +152,11 @@ def _suggest_target(is_file: bool, names: Sequence[str]) -> str:
 
 
 def _is_result(names: Sequence[str]) -> bool:
-    """Return whether a folder has only files that this job writes: only those may be replaced."""
-    return bool(names) and all(name == "_SUCCESS" or name.endswith(".parquet") for name in names)
+    """Return whether a folder has only files that a batch job or Spark writes: only those may be replaced."""
+    return bool(names) and all(
+        name == "_SUCCESS" or name.endswith((".parquet", ".crc")) or name.startswith("part-")
+        for name in names
+    )
 
 
 def check_separate(out: str | Path, others: Sequence[str | Path]) -> None:
@@ -234,7 +237,7 @@ def write_rejects(
     examples = list(subscriptions[:SHOWN_REJECTS])
     with _reject_writer(path) as write:
         for reject in subscriptions:
-            write(_format_reject(reject))
+            write(format_reject(reject))
         for report in reports:
             if report.rejects_file:
                 with work.files.open_input_stream(f"{work.path}/{report.rejects_file}") as lines:
@@ -250,11 +253,11 @@ def _reject_writer(path: Path | None) -> Iterator[Callable[[bytes], object]]:
     if path is None:
         yield len
         return
-    with _open_rejects(path) as file:
+    with open_rejects(path) as file:
         yield file.write
 
 
-def _open_rejects(path: Path) -> BinaryIO:
+def open_rejects(path: Path) -> BinaryIO:
     """Open the rejects file; a failure now leaves the result complete, and the error says so."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -263,7 +266,8 @@ def _open_rejects(path: Path) -> BinaryIO:
         raise _unwritable_rejects(path, f"{problem.strerror}; the result itself is complete") from problem
 
 
-def _format_reject(reject: Reject) -> bytes:
+def format_reject(reject: Reject) -> bytes:
+    """Return the line of the rejects file for a reject."""
     place: dict[str, object] = {name: reject.facts[name] for name in ("file", "line") if name in reject.facts}
     line = {"what": reject.what, "id": reject.id, **place, "reason": reject.reason, "facts": reject.facts}
     return json.dumps(line).encode() + b"\n"

@@ -1,6 +1,6 @@
 """What tasks match with: an index version, event schema and taxonomy; fixed, or published at a location.
 
-    <location>/segments/tidings-segment-<digest>.tar
+    <location>/segments/tidings-<digest>.segment
     <location>/versions/00000007.json                  manifest, schema and taxonomy of version 7
     <location>/pins/<query>/<batch>                    the version that a micro-batch uses
 

@@ -21,15 +21,18 @@ from pyspark.sql import functions as F
 from tidings.core.suggest import did_you_mean
 from tidings.errors import InputError
 from tidings.kinds import find_kind, media_types
-from tidings.spark.dataframe.match_stage import BODY, PUBLICATION, MatchStage
+from tidings.model import CONTENT_ID_BYTES
+from tidings.spark.dataframe.match_stage import BODY, NUMBERS, PUBLICATION, MatchStage
 from tidings.spark.dataframe.subscription_set import Subscriptions, SubscriptionsLike
 
-Shape = Literal["rows", "grouped"]
+Shape = Literal["rows", "grouped", "numbers"]
 OnError = Literal["separate", "column", "drop", "fail"]
 FORMATS = {"json": "application/json", "xml": "application/xml", "rdf": "text/turtle"}
 ROW = "row"
 VALUE, ID = "value", "id"
 TEXT_TYPES = ("string", "binary")
+PAIR_PROBLEM = "problem.subscription is not null"
+"""Problems of a publication with one subscription, which only the group of that subscription has."""
 OWN_COLUMNS = ("publication", "subscription", "subscriber", "explanation", "bindings", "matches", "problem")
 
 
@@ -60,7 +63,8 @@ def match(
 
     The result has a row per match: `publication`, `subscription`, `subscriber`, on request `explanation` and
     `bindings`, and the columns of `events` that `keep` names. With the shape `grouped` it has a row per publication
-    with an array `matches`. Publications are named by the column `id` (default: a column named `id`), else by the
+    with an array `matches`; with the shape `numbers`, the fastest, `matches` are the numbers of subscriptions in
+    `Subscriptions.numbers`. Publications are named by the column `id` (default: a column named `id`), else by the
     field `id_field` of the event, else by a digest of their content.
 
     Rejected publications are in the DataFrame `result.rejects`, rejected subscriptions in
@@ -72,11 +76,21 @@ def match(
     """
     _check_choice("shape", shape, Shape)
     _check_choice("on_error", on_error, OnError)
+    if groups > 1 and shape != "rows":
+        raise InputError(
+            "each group of segments gives its own rows",
+            where="shape",
+            received=f"{shape}, with groups={groups}",
+            hint="use the shape rows, and group the result: .groupBy('publication')",
+        )
     kept = _check_keep(events, keep)
     compiled = Subscriptions.of(subscriptions)
+    if shape == "numbers":
+        _check_numbers(compiled, explain or bindings)
     source = PublicationColumns.of(events, value, format)
-    publications = source.select(events, id, kept, compiled.attributes)
-    fields = ("subscription", "subscriber", *["explanation"] * explain, *["bindings"] * bindings)
+    publications = source.select(events, id, id_field, kept, compiled.attributes)
+    named = ("subscription", "subscriber", *["explanation"] * explain, *["bindings"] * bindings)
+    fields = NUMBERS if shape == "numbers" else named
     environment = compiled.environment(events.sparkSession)
     stages = [
         MatchStage(part, source.media_type, id_field, fields, kept, on_error == "fail")
@@ -84,9 +98,10 @@ def match(
     ]
     types = [dict(events.dtypes)[name] for name in kept]
     staged = [publications.mapInArrow(stage, stage.output_schema(types)) for stage in stages]
-    result = reduce(DataFrame.unionByName, (_shape(one, shape, on_error, kept) for one in staged))
-    # Each group decodes every publication; the problems of one of them are those of all.
-    result.rejects = _select_problems(staged[0], kept)
+    # Each group decodes every publication, so that only the problems of one group count.
+    staged = [staged[0], *(each.where(f"matches is not null or {PAIR_PROBLEM}") for each in staged[1:])]
+    result = reduce(DataFrame.unionByName, (_shape(each, shape, on_error, kept) for each in staged))
+    result.rejects = reduce(DataFrame.unionByName, (_select_problems(each, kept) for each in staged))
     result.rejected_subscriptions = compiled.rejects_frame(events.sparkSession)
     return result
 
@@ -95,7 +110,7 @@ def _shape(staged: DataFrame, shape: Shape, on_error: OnError, keep: Sequence[st
     """Give the stage's output the shape that the caller wants."""
     problem = ["problem"] if on_error == "column" else []
     rows = staged if problem else staged.where("matches is not null")
-    if shape == "grouped":
+    if shape != "rows":
         return rows.select("publication", "matches", *problem, *map(_column, keep))
     exploded = F.inline_outer("matches") if problem else F.inline("matches")
     return rows.select("publication", exploded, *problem, *map(_column, keep))
@@ -147,15 +162,31 @@ class PublicationColumns:
         return cls(value, _media_type(format or "json"))
 
     def select(
-        self, events: DataFrame, id: str | None, keep: Sequence[str], attributes: Sequence[str] | None
+        self,
+        events: DataFrame,
+        id: str | None,
+        id_field: str,
+        keep: Sequence[str],
+        attributes: Sequence[str] | None,
     ) -> DataFrame:
         """Select what the match stage reads: id, body and the columns that are passed through."""
         if id is not None:
             _check_column(events, "id", id)
+        body = _column(self.value) if self.value else self._row(events, attributes)
+        name = self._name(events, id, id_field).cast("string").alias(PUBLICATION)
+        return events.select(name, body.alias(BODY), *map(_column, keep))
+
+    def _name(self, events: DataFrame, id: str | None, id_field: str) -> Any:
+        """Return the column with the ids of publications; null where the match stage finds an id in the body."""
         named = id or (ID if ID in events.columns else None)
-        name = F.lit(None) if named is None else _column(named)
-        body = self._row(events, attributes) if self.value is None else _column(self.value)
-        return events.select(name.cast("string").alias(PUBLICATION), body.alias(BODY), *map(_column, keep))
+        if named is not None:
+            return _column(named)
+        if self.value is not None:
+            return F.lit(None)
+        if id_field in events.columns:
+            return _column(id_field)
+        # Of all columns: the body has only those that subscriptions test, and would be the same for different rows.
+        return F.substring(F.sha2(F.to_json(F.struct("*")), 256), 1, 2 * CONTENT_ID_BYTES)
 
     def _row(self, events: DataFrame, attributes: Sequence[str] | None) -> Any:
         """Write the columns that some subscription tests as JSON. Measured: faster than our own columns to atoms."""
@@ -198,6 +229,23 @@ def _check_column(events: DataFrame, argument: str, name: str) -> None:
             received=name,
             accepted=", ".join(events.columns),
             hint=did_you_mean(name, events.columns),
+        )
+
+
+def _check_numbers(subscriptions: Subscriptions, explains: bool) -> None:
+    if explains:
+        raise InputError(
+            "numbers have no explanations",
+            where="shape",
+            received="numbers, with explain or bindings",
+            hint="use the shape grouped or rows",
+        )
+    if subscriptions.attributes is None:
+        raise InputError(
+            "numbers belong to one version of the subscriptions, and published ones may change",
+            where="shape",
+            received="numbers",
+            hint="compile the subscriptions here, or use the shape grouped or rows",
         )
 
 

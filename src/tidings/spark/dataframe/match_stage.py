@@ -6,7 +6,6 @@ either `matches`, an array, or a `problem`: Spark has no second output for rejec
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,25 +22,33 @@ from tidings.events.json_batch_decoder import documents_of
 from tidings.kinds import DecodedPublications, Evaluator, Explanation, find_kind
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
-from tidings.notification_text import binding_rows
+from tidings.model import content_id
 from tidings.spark.dataframe.environment import MatchEnvironment
 from tidings.spark.decoder import Decoder, match_decoded
+from tidings.spark.explanation_columns import (
+    BINDINGS,
+    BINDINGS_TYPE,
+    EXPLANATION,
+    EXPLANATION_TYPE,
+    encode_bindings,
+    encode_reasons,
+)
 from tidings.spark.worker_gc import freeze_memory
-from tidings.values import show
 
 PUBLICATION, BODY, MEDIA_TYPE = "publication", "body", "media_type"
 """Columns of the stage's input; `media_type` only if publications have different ones."""
 
-REASON = pa.struct([("predicate", pa.string()), ("value", pa.string()), ("path", pa.string())])
-EXPLANATION = pa.list_(REASON)
-BINDINGS = pa.list_(pa.map_(pa.string(), pa.string()))
 PROBLEM = pa.struct([("subscription", pa.string()), ("reason", pa.string()), ("facts", pa.string())])
 SPARK_TYPES = {
+    "number": "int",
     "subscription": "string",
     "subscriber": "string",
-    "explanation": "array<struct<predicate: string, value: string, path: string>>",
-    "bindings": "array<map<string, string>>",
+    "explanation": EXPLANATION_TYPE,
+    "bindings": BINDINGS_TYPE,
 }
+NUMBERS = ("number",)
+"""The field of a match that is only the number of a subscription, its place in `Index.ids`."""
+COLUMN_OF = {"subscription": "id", "subscriber": "subscriber"}
 PROBLEM_TYPE = "struct<subscription: string, reason: string, facts: string>"
 
 Places = npt.NDArray[np.int64]
@@ -66,9 +73,13 @@ class Problem(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Matches in the order of publications: place in the group, subscription, and on request the explanation."""
+    """Matches in the order of publications.
+
+    `places` are the publications with matches, as places in the group; the matches of `places[i]` start at `starts[i]`.
+    """
 
     places: Places
+    starts: Places
     subscriptions: Any
     explanations: Sequence[Explanation] | None = None
 
@@ -84,11 +95,23 @@ class MatchStage:
     keep: tuple[str, ...] = ()
     fails: bool = False
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether matches are numbers of subscriptions in the index instead of structs."""
+        return self.fields == NUMBERS
+
     def output_schema(self, keep_types: Sequence[str]) -> str:
         """Return the schema of the output, in Spark's DDL; `keep_types` are the types of the kept columns."""
         pair = ", ".join(f"{name}: {SPARK_TYPES[name]}" for name in self.fields)
+        matches = "array<int>" if self.is_numbered else f"array<struct<{pair}>>"
         kept = (f", {_quote(name)} {kind}" for name, kind in zip(self.keep, keep_types, strict=True))
-        return f"publication string, matches array<struct<{pair}>>, problem {PROBLEM_TYPE}" + "".join(kept)
+        return f"publication string, matches {matches}, problem {PROBLEM_TYPE}" + "".join(kept)
+
+    @property
+    def matches_type(self) -> pa.DataType:
+        """The Arrow type of the column `matches`."""
+        pair = pa.struct([(name, _ARROW_TYPES[name]) for name in self.fields if not self.is_numbered])
+        return pa.list_(pa.int32() if self.is_numbered else pair)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_memory()
@@ -172,16 +195,23 @@ class BatchMatch:
     def _pairs(self, group: Group, decoded: DecodedPublications, names: Any, matches: Matches) -> Pairs:
         """Put matches in the order of publications, decide the undecided ones, and explain them if wanted."""
         explains = "explanation" in self._stage.fields or "bindings" in self._stage.fields
-        undecided = matches.undecided
-        candidates = matches.candidates if len(undecided) else matches
-        places, order = _sort(candidates.publication)
-        table = candidates.table()
-        table = table if order is None else table.take(order)
-        if not explains and not len(undecided):
-            return Pairs(places, table)
+        if explains or len(matches.undecided):
+            return self._explain(group, decoded, names, matches.candidates)
+        order, starts = matched = matches.order(len(group.rows))
+        places = matched.matched
+        begins = np.append(starts[places], len(order))
+        if self._stage.is_numbered:
+            return Pairs(places, begins, matches.subscription[order])
+        columns = [COLUMN_OF[name] for name in self._stage.fields]
+        return Pairs(places, begins, matches.table(columns, order))
+
+    def _explain(self, group: Group, decoded: DecodedPublications, names: Any, candidates: Matches) -> Pairs:
+        """Explain each match. Pairs that do not match after all are dropped, and those beyond the budget rejected."""
+        pairs = candidates.order(len(group.rows))
+        table = candidates.table(order=pairs.order)
         kept: list[int] = []
         explanations: list[Explanation] = []
-        rows = zip(places.tolist(), table.to_pylist(), strict=True)
+        rows = zip(pairs.publications.tolist(), table.to_pylist(), strict=True)
         for place, some in groupby(enumerate(rows), lambda entry: entry[1][0]):
             evaluator = self._read(group, decoded, names, place)
             for number, (_, row) in some if evaluator else ():
@@ -194,8 +224,12 @@ class BatchMatch:
                 if explanation is not None and explanation.because:
                     kept.append(number)
                     explanations.append(explanation)
-        numbers = np.array(kept, np.int64)
-        return Pairs(places[numbers], table.take(pa.array(numbers)), explanations)
+        chosen = np.array(kept, np.int64)
+        places, begins = np.unique(pairs.publications[chosen], return_index=True)
+        begins = np.append(begins, len(chosen))
+        if self._stage.is_numbered:
+            return Pairs(places, begins, candidates.subscription[pairs.order[chosen]])
+        return Pairs(places, begins, table.take(pa.array(chosen)), explanations)
 
     def _read(self, group: Group, decoded: DecodedPublications, names: Any, place: int) -> Evaluator | None:
         body = _as_bytes(group.bodies[place].as_py())
@@ -208,23 +242,23 @@ class BatchMatch:
 
     def _rows(self, group: Group, names: Any, pairs: Pairs) -> pa.RecordBatch:
         """Build one row per publication, with an array of its matches."""
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(pairs.places)) + 1, [len(pairs.places)]])
+        lists = pa.ListArray.from_arrays(pa.array(pairs.starts, pa.int32()), self._values(pairs))
+        publications = names.take(pa.array(pairs.places))
+        return self._assemble(publications, lists, pa.nulls(len(lists), PROBLEM), group.rows[pairs.places])
+
+    def _values(self, pairs: Pairs) -> Any:
+        if self._stage.is_numbered:
+            return pa.array(pairs.subscriptions, pa.int32())
         columns = [self._field(name, pairs) for name in self._stage.fields]
-        structs = pa.StructArray.from_arrays(columns, names=list(self._stage.fields))
-        lists = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs)
-        places = pairs.places[starts[:-1]]
-        publications = names.take(pa.array(places))
-        return self._assemble(publications, lists, pa.nulls(len(places), PROBLEM), group.rows[places])
+        return pa.StructArray.from_arrays(columns, names=list(self._stage.fields))
 
     def _field(self, name: str, pairs: Pairs) -> Any:
-        if name == "subscription":
-            return pairs.subscriptions.column("id").combine_chunks().cast(pa.string())
-        if name == "subscriber":
-            return pairs.subscriptions.column("subscriber").combine_chunks().cast(pa.string())
+        if name in COLUMN_OF:
+            return pairs.subscriptions.column(COLUMN_OF[name]).combine_chunks().cast(pa.string())
         explanations = pairs.explanations or ()
         if name == "explanation":
-            return pa.array([_encode_reasons(each) for each in explanations], EXPLANATION)
-        return pa.array([_encode_bindings(each) for each in explanations], BINDINGS)
+            return pa.array([encode_reasons(each.because) for each in explanations], EXPLANATION)
+        return pa.array([encode_bindings(each.bindings) for each in explanations], BINDINGS)
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         """Yield a row for each problem so far."""
@@ -239,8 +273,7 @@ class BatchMatch:
         yield self._assemble(publications, None, structs, rows)
 
     def _assemble(self, publications: Any, lists: Any, problems: Any, rows: Places) -> pa.RecordBatch:
-        pair = pa.struct([(name, _ARROW_TYPES[name]) for name in self._stage.fields])
-        matches = pa.nulls(len(publications), pa.list_(pair)) if lists is None else lists
+        matches = pa.nulls(len(publications), self._stage.matches_type) if lists is None else lists
         kept = [self._batch.column(name).take(pa.array(rows)) for name in self._stage.keep]
         names = ["publication", "matches", "problem", *self._stage.keep]
         return pa.RecordBatch.from_arrays([publications, matches, problems, *kept], names=names)
@@ -268,7 +301,7 @@ class BatchMatch:
         bodies = group.bodies
         return pa.array(
             [
-                _digest(_as_bytes(bodies[place].as_py())) if is_missing else names[place].as_py()
+                content_id(_as_bytes(bodies[place].as_py())) if is_missing else names[place].as_py()
                 for place, is_missing in enumerate(missing)
             ],
             pa.string(),
@@ -281,7 +314,7 @@ class BatchMatch:
         return f"{name}:{part}" if part else name
 
     def _name(self, row: int, body: bytes) -> str:
-        return self._batch.column(PUBLICATION)[row].as_py() or _digest(body)
+        return self._batch.column(PUBLICATION)[row].as_py() or content_id(body)
 
 
 _ARROW_TYPES = {
@@ -292,36 +325,10 @@ _ARROW_TYPES = {
 }
 
 
-def _sort(places: npt.NDArray[np.int32]) -> tuple[Places, Any]:
-    """Return the places in order, and the order of the pairs; None if they are in order already."""
-    wide = places.astype(np.int64)
-    if len(wide) < 2 or bool((wide[1:] >= wide[:-1]).all()):
-        return wide, None
-    order = np.argsort(wide, kind="stable")
-    return wide[order], pa.array(order)
-
-
-def _digest(body: bytes) -> str:
-    """Return a publication id that repeated attempts of a task agree on."""
-    return hashlib.blake2b(body, digest_size=16).hexdigest()
-
-
 def _as_bytes(body: str | bytes | None) -> bytes:
     if body is None:
         return b""
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-
-
-def _encode_reasons(explanation: Explanation) -> list[tuple[str, str | None, str | None]]:
-    return [
-        (reason.predicate, None if reason.value is None else show(reason.value), reason.at)
-        for reason in explanation.because
-    ]
-
-
-def _encode_bindings(explanation: Explanation) -> list[list[tuple[str, str]]] | None:
-    rows = binding_rows(explanation.bindings) if explanation.bindings else None
-    return None if rows is None else [list(row.items()) for row in rows]
 
 
 def _with_name(problem: Problem) -> PublicationError:

@@ -20,7 +20,7 @@ import stat
 import tarfile
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -133,7 +133,8 @@ def archive_segment(folder: Path, target: Path) -> None:
 
 
 def archive_name(digest: str) -> str:
-    return f"tidings-segment-{digest}.tar"
+    """Return the file name of an archive. Not `.tar`: executors would unpack it among the files of other segments."""
+    return f"tidings-{digest}.segment"
 
 
 class SegmentSource(ABC):
@@ -212,7 +213,8 @@ class SegmentCache:
     """Segments and assembled indexes in a folder of this host, shared by all Python workers of one user.
 
     A segment is fetched by one process at a time (file lock), checked against its digest and renamed into place. When
-    the cache exceeds its limit, the least recently used segments go; files that are mapped stay readable on POSIX.
+    the cache exceeds its limit, the least recently used segments go, but none of the index that is being opened; files
+    that are mapped stay readable on POSIX.
     """
 
     def __init__(self, folder: Path, limit: int = CACHE_BYTES) -> None:
@@ -248,6 +250,7 @@ class SegmentCache:
             parts = [
                 self._part(number, entry, source, folder) for number, entry in enumerate(manifest.segments)
             ]
+            self._evict({entry.digest for entry in manifest.segments})
             index = Index(Path(folder), 1, parts)
             index.paths  # noqa: B018 - maps every segment and reads the marks: no file is opened later
             return index
@@ -275,16 +278,17 @@ class SegmentCache:
                 unfinished.rename(folder)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-        self._evict(entry.digest)
         return folder
 
-    def _evict(self, newest: str) -> None:
+    def _evict(self, needed: Collection[str]) -> None:
         segments = [(path.stat().st_mtime, path) for path in (self._folder / "segments").glob("[!u]*")]
         size = {path: sum(file.stat().st_size for file in path.iterdir()) for _, path in segments}
         total = sum(size.values())
         for _, path in sorted(segments):
-            if total <= self._limit or path.name == newest:
+            if total <= self._limit:
                 return
+            if path.name in needed:
+                continue
             with _locked(self._folder / f"{path.name}.lock"):
                 shutil.rmtree(path, ignore_errors=True)
             total -= size[path]

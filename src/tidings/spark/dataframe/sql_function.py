@@ -19,6 +19,7 @@ from pyspark.sql.functions import arrow_udtf
 
 from tidings.core.suggest import did_you_mean
 from tidings.errors import InputError
+from tidings.spark.data_source.source import TidingsSource
 from tidings.spark.dataframe.environment import MatchEnvironment, PublishedSubscriptions
 from tidings.spark.dataframe.match import FORMATS, ID, VALUE
 from tidings.spark.dataframe.match_stage import BODY, PROBLEM_TYPE, PUBLICATION, SPARK_TYPES, MatchStage
@@ -32,7 +33,9 @@ RESULT = ", ".join(
 
 
 def register(session: SparkSession, /, **subscriptions: SubscriptionsLike) -> None:
-    """Register the table function `tidings_match` and the sets of subscriptions that it knows by name.
+    """Register the table function `tidings_match`, the sets of subscriptions that it knows, and the format `tidings`.
+
+    Spark finds the format by itself where Tidings is installed; it is registered for sessions that do not.
 
     The function matches the JSON in a text or binary column `value` if the table has one, else the table's columns;
     a column `id` names publications. It gives a row per match with its explanation, and a row with a `problem` for
@@ -42,6 +45,7 @@ def register(session: SparkSession, /, **subscriptions: SubscriptionsLike) -> No
         name: Subscriptions.of(given).environment(session) for name, given in subscriptions.items()
     }
     session.udtf.register(FUNCTION, arrow_udtf(returnType=RESULT)(_match_function(environments)))
+    session.dataSource.register(TidingsSource)
 
 
 def _match_function(environments: Mapping[str, MatchEnvironment]) -> type:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import atexit
 import shutil
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
@@ -30,7 +32,7 @@ from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 from tidings.model import Reject, Subscription
-from tidings.spark.batch.subscription_file import FIELDS, compile_table, read_subscriptions
+from tidings.spark.batch.subscription_file import FIELDS, PAUSED, STATE, compile_table, read_subscriptions
 from tidings.spark.dataframe.environment import MatchEnvironment, PublishedSubscriptions
 from tidings.spark.dataframe.segments import (
     DescribedIndex,
@@ -97,6 +99,7 @@ class Subscriptions:
     ) -> Subscriptions:
         """Compile a DataFrame (`id`, `text`, perhaps `subscriber` and `language`), a JSON Lines file, or objects.
 
+        Rows with the `state` paused are skipped, in DataFrames and files.
         With an event schema, or the file of one, texts are checked against it, and events that contradict it are
         rejected. `taxonomies` are RDF files with the classes that graph subscriptions refer to.
         """
@@ -121,8 +124,15 @@ class Subscriptions:
     def from_store(cls, url: str) -> Subscriptions:
         """Compile the active subscriptions of a Tidings store, with its event schema and taxonomies, as of now."""
         with open_store(url) as store:
+            if tables := store.references.load():
+                raise InputError(
+                    "match does not join reference tables",
+                    where=url.rpartition("@")[2],
+                    received=", ".join(table.name for table in tables),
+                    hint="join them to the events with Spark, and compile the subscriptions from a DataFrame",
+                )
             schema, files = store.schemas.load(), store.taxonomies.load()
-            compiled = compile_many(store.subscriptions.list(), schema)
+            compiled = compile_many(store.subscriptions.changes(0).added, schema)
         index = Index.create(_new_folder("index-"))
         index.add(compiled)
         taxonomy = merged(*(taxonomy_in(file.body, file.media_type) for file in files))
@@ -158,6 +168,16 @@ class Subscriptions:
         return sum(entry.subscriptions - len(entry.removed) // 4 for entry in segments)
 
     @property
+    def segments(self) -> int:
+        """The number of segments of the index."""
+        return len(self._opened_index.describe())
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the index in bytes."""
+        return self._opened_index.nbytes
+
+    @property
     def attributes(self) -> tuple[str, ...] | None:
         """The paths of events that subscriptions test; None if the set may change while it is in use."""
         return self._index.paths if self._index is not None else None
@@ -174,6 +194,12 @@ class Subscriptions:
         """Return the rejected subscriptions as a DataFrame: id, reason."""
         rows = [(reject.id, reject.reason) for reject in self.rejects]
         return session.createDataFrame(rows, "id string, reason string")
+
+    def numbers(self, session: SparkSession) -> DataFrame:
+        """Return the subscriptions with their numbers in `match(..., shape="numbers")`: number, id, subscriber."""
+        index = self._opened_index
+        columns = pa.array(range(len(index.ids)), pa.int32()), index.ids.cast(pa.string()), index.subscribers
+        return session.createDataFrame(pa.table(columns, ["number", "id", "subscriber"]))
 
     def _location_environment(self) -> MatchEnvironment:
         assert self._location is not None
@@ -201,7 +227,7 @@ def _compile(
 
 
 def _read_frame(frame: DataFrame) -> pa.Table:
-    """Collect a DataFrame of subscriptions, with defaults for columns that it does not have."""
+    """Collect a DataFrame of subscriptions, with defaults for columns that it does not have, without paused ones."""
     missing = [name for name in ("id", "text") if name not in frame.columns]
     if missing:
         raise InputError(
@@ -216,6 +242,8 @@ def _read_frame(frame: DataFrame) -> pa.Table:
         text = F.col(name).cast("string") if name in frame.columns else F.lit(DEFAULTS[name])
         return (F.coalesce(text, F.lit(DEFAULTS[name])) if name in DEFAULTS else text).alias(name)
 
+    if STATE in frame.columns:
+        frame = frame.where(F.coalesce(F.col(STATE).cast("string"), F.lit("")) != PAUSED)
     return frame.select(*map(column, FIELDS)).toArrow()
 
 
@@ -255,22 +283,32 @@ def _distribute(session: SparkSession, described: DescribedIndex) -> SegmentSour
     for path in archives.values():
         if context is not None:
             context.addFile(str(path))
-        elif str(path) not in _SENT:
+        elif (session.session_id, path) not in _sent:
             session.addArtifacts(str(path), file=True)
-            _SENT.add(str(path))
+            _sent.add((session.session_id, path))
     return SparkFileSegments()
 
 
-_SENT: set[str] = set()
-"""Archives that a Connect server has: it refuses to receive one twice."""
+_sent: set[tuple[str, Path]] = set()
+"""Archives that the sessions of Connect servers have: a server refuses to receive one twice."""
+_archived: dict[str, Path] = {}
+_archive_lock = Lock()
 
 
 def _archives(described: DescribedIndex) -> dict[str, Path]:
-    folder = _new_folder("segments-")
-    archives = {digest: folder / archive_name(digest) for digest in described.folders}
-    for digest, path in archives.items():
-        archive_segment(described.folders[digest], path)
-    return archives
+    """Return archives of the segments. Each is written once: Spark refuses a second path for the same file name."""
+    with _archive_lock:
+        for digest, folder in described.folders.items():
+            if digest not in _archived:
+                path = _archive_folder() / archive_name(digest)
+                archive_segment(folder, path)
+                _archived[digest] = path
+    return {digest: _archived[digest] for digest in described.folders}
+
+
+@cache
+def _archive_folder() -> Path:
+    return _new_folder("segments-")
 
 
 def _new_folder(prefix: str) -> Path:

@@ -22,13 +22,20 @@ from time import monotonic
 from typing import Any
 
 from pyarrow import fs
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tidings.kinds import media_type_of
+from tidings.spark.sources.admission_control import Offset
 from tidings.spark.sources.blocks import Block, UnreadableFile, count_lines, read_blocks
 from tidings.spark.sources.chunks import Chunk, Piece, cut_line_pieces, document_piece, unreadable_piece
 from tidings.spark.sources.files import Location, PublicationFile, list_files
-from tidings.spark.sources.journal import JOURNAL_COLUMNS, JournalRow, PositionRange, PositionReader
+from tidings.spark.sources.position_reader import (
+    JOURNAL_COLUMNS,
+    JournalRow,
+    PositionRange,
+    PositionReader,
+    build_record_batches,
+)
 
 PIECE_BYTES = 1 << 20
 LISTING_SECONDS = 0.5
@@ -132,13 +139,17 @@ class FolderReader(PositionReader):
             self._next_listing = monotonic() + LISTING_SECONDS
         return known.last
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[PositionRange]:
-        known, ranges = self._known_files(), super().partitions(start, end)
+    def ranges(self, start: Offset, end: Offset) -> Sequence[PositionRange]:
+        known, ranges = self._known_files(), super().ranges(start, end)
         return [
             FileRange(part.after, part.upto, tuple(known.between(part.after, part.upto))) for part in ranges
         ]
 
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return build_record_batches(self.rows(partition))
+
     def rows(self, part: FileRange) -> Iterator[JournalRow]:
+        """Yield the rows of a range."""
         for listed in part.listed:
             first, last = max(part.after, listed.first) + 1, min(part.upto, listed.last)
             yield from _read_publications(self._folder.files, listed, first, last)

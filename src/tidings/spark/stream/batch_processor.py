@@ -21,9 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.core.atomic_files import write_atomically
 from tidings.spark import checkpoint
+from tidings.spark.data_source.options import MAX_ROWS, START, STORE
+from tidings.spark.data_source.reader import MATCHED
+from tidings.spark.data_source.source import TidingsSource
 from tidings.spark.reference_data import LiveReferences, LiveTaxonomy
+from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.sources.folder import FileList, FolderSource
-from tidings.spark.sources.journal import JournalSource, find_start_position
+from tidings.spark.sources.position_reader import find_start_position
 from tidings.spark.stream import sink
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
@@ -209,7 +213,7 @@ class PublicationProcessor:
             batch=batch,
             events=events,
             notifications=committed.new,
-            held=committed.held,
+            deferred=committed.deferred,
             repeated=committed.repeated,
             dead_letters=dead,
             position=position,
@@ -219,7 +223,7 @@ class PublicationProcessor:
             sizes=index.sizes,
             total_events=before.total_events + events,
             total_notifications=before.total_notifications + committed.new,
-            total_held=before.total_held + committed.held,
+            total_deferred=before.total_deferred + committed.deferred,
             total_dead_letters=before.total_dead_letters + dead,
         )
 
@@ -247,7 +251,7 @@ def _build_measurements(now: StreamProgress) -> dict[str, float]:
     """Return the figures of a batch that are stored as time series."""
     counts = {
         "publications": now.events,
-        "matches": now.notifications + now.held + now.repeated,
+        "matches": now.notifications + now.deferred + now.repeated,
         "notifications": now.notifications,
         "dead_letters": now.dead_letters,
         "batch_seconds": now.seconds,
@@ -281,6 +285,7 @@ class PublicationStream:
     run: str = ""
     budget: Budget = DEFAULT_BUDGET
     suspend_after: int = SUSPEND_AFTER
+    once: bool = False
 
     name = "tidings"
 
@@ -319,10 +324,12 @@ class PublicationStream:
     def rows(self, session: SparkSession) -> DataFrame:
         """Return the publications as a streaming DataFrame."""
         options = {"publications": str(self.most), "lock": str(self.home / checkpoint.STREAM_LOCK)}
-        options |= {"run": self.run} if self.run else {}
-        source: type[Any] = FolderSource if self.folder else JournalSource
+        options |= {ONCE: str(self.once)} | ({"run": self.run} if self.run else {})
+        source: type[Any] = FolderSource if self.folder else TidingsSource
         source_options = (
-            {"folder": self.folder, "list": str(self.file_list)} if self.folder else {"store_url": self.store}
+            {"folder": self.folder, "list": str(self.file_list)}
+            if self.folder
+            else {STORE: self.store, START: MATCHED, MAX_ROWS: str(self.most)}
         )
         session.dataSource.register(source)
         return session.readStream.format(source.name()).options(**options, **source_options).load()

@@ -22,7 +22,7 @@ class StreamProgress:
     batch: int = -1
     events: int = 0
     notifications: int = 0
-    held: int = 0
+    deferred: int = 0
     repeated: int = 0
     dead_letters: int = 0
     position: int = 0
@@ -36,7 +36,7 @@ class StreamProgress:
     latency: float | None = None
     total_events: int = 0
     total_notifications: int = 0
-    total_held: int = 0
+    total_deferred: int = 0
     total_dead_letters: int = 0
 
 
@@ -60,6 +60,28 @@ class MetadataProgress:
     total_changed: int = 0
     total_left: int = 0
     total_dead_letters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """Progress of a stream from any source: the last batch, and totals since the start.
+
+    `lag` is the number of publications that the source has beyond the batch, None if it does not tell. `version` is
+    that of the published subscriptions.
+    """
+
+    batch: int = -1
+    publications: int = 0
+    matches: int = 0
+    rejects: int = 0
+    lag: int | None = None
+    seconds: float = 0.0
+    version: int = 0
+    subscriptions: int = 0
+    segments: int = 0
+    total_publications: int = 0
+    total_matches: int = 0
+    total_rejects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +124,15 @@ class Activity:
     publications: int = 0
 
 
-StreamEvent = StreamRepair | StreamStart | StreamProgress | MetadataProgress | DeferredRelease | Activity
+StreamEvent = (
+    StreamRepair
+    | StreamStart
+    | StreamProgress
+    | MetadataProgress
+    | TableProgress
+    | DeferredRelease
+    | Activity
+)
 StreamListener = Callable[[StreamEvent], None]
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from tidings.errors import SetupError, SlowStart, StoreError, TidingsError
+from tidings.spark.sources.admission_control import set_trigger, stop_at_end
 from tidings.spark.sources.files import Location
 from tidings.spark.stream.failures import DISK_FULL, SLOW_START, is_slow_start
 
@@ -113,28 +114,43 @@ class BatchFunction:
 
 
 class Query:
-    """A running query; `last` is the progress it reported last."""
+    """A running query; `last` is the progress it reported last.
 
-    def __init__(self, session: SparkSession, work: QueryDefinition, once: bool, drain: float = 0.0) -> None:
+    With `is_own_source` it reads a source of ours (`admission_control`), whose option `once` is the same.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        work: QueryDefinition,
+        once: bool,
+        drain: float = 0.0,
+        is_own_source: bool = False,
+    ) -> None:
         self.last: Any = None
         self._drain = drain
         self._work, self._processor = work, BatchFunction(work)
         with _slow_starts():
             writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
             writer = writer.option("checkpointLocation", Location.of(work.checkpoint).for_spark)
-            writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
-            self._query = _start(writer)
+            self._query = _start(set_trigger(writer, once, is_own_source))
+        stop_at_end(self._query, once, is_own_source)
 
     def has_ended(self, seconds: float) -> bool:
         """Wait up to `seconds` and return whether the query has ended; raise its failure."""
         try:
             return bool(self._query.awaitTermination(seconds))
         except PySparkException as problem:
-            raise self._processor.failure or _explained(problem) from problem
+            raise self._processor.failure or explain_failure(problem) from problem
 
     def is_busy(self) -> bool:
         """Return whether the query has new data and is processing it."""
         return bool(self._query.status["isDataAvailable"])
+
+    def spark_progress(self) -> dict[str, Any] | None:
+        """Return what Spark reports about the last batch, or None before the first one."""
+        progress = self._query.lastProgress
+        return json.loads(progress.json) if progress else None
 
     def tell(self, tell: ProgressCallback) -> None:
         """Report the progress if there is a new batch."""
@@ -157,9 +173,11 @@ class Query:
             self._processor.close()
 
 
-def _explained(problem: PySparkException) -> TidingsError:
+def explain_failure(problem: PySparkException | Py4JJavaError) -> TidingsError:
     """Build the error for a failed query from a `TidingsError` or a known cause in its message."""
     message = str(problem)
+    if isinstance(problem, Py4JJavaError):  # its first line names a call of ours, not the cause
+        message = message.partition("\n")[2].removeprefix(": ")
     ours = [line for line in message.splitlines() if line.startswith("tidings.errors.")]
     temporary = [line.strip() for line in message.splitlines() if DISK_FULL in line or SLOW_START in line]
     first = message.split("\n", 1)[0].rpartition("terminated with exception: ")[2]

@@ -13,12 +13,13 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from copy import deepcopy
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from threading import Event
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -41,7 +42,11 @@ from tidings.spark.stream.progress import (
     StreamStart,
 )
 from tidings.spark.stream.supervisor import StreamSupervisor, release_deferred
+from tidings.spark.stream.warm_up import warm_up_beside
 from tidings.store.store import Store, open_store
+
+Q = TypeVar("Q", bound=AbstractContextManager[Any])
+P = TypeVar("P")
 
 # Streams through Spark Connect: a query runs on the server, and continues when the process that started it has died.
 #
@@ -117,15 +122,16 @@ def run_stream(
     name = "" if once else uuid4().hex[:8]
     stream = PublicationStream(
         home,
-        _resolve_url(store_url),
+        resolve_url(store_url),
         _resolve_path(folder),
         id_field,
         most_publications,
         name,
         budget,
         suspend_after,
+        once,
     )
-    metadata = MetadataStream(home, stream.store, metadata_batch, budget)
+    metadata = MetadataStream(home, stream.store, metadata_batch, budget, once)
     tell = StreamEventRelay(stream.source, listener or (lambda event: None), starts_with_batch=not once)
     with checkpoint.hold_run_lock(home):
         _end_previous_run(session, home)
@@ -137,9 +143,9 @@ def run_stream(
             if once:
                 tell(start)
             begin = partial(StreamSupervisor, session, stream, metadata, once, drain)
-            return _follow(
-                begin, store, stop or Event(), tell, PAUSES if once else chain(PAUSES, repeat(PAUSES[-1]))
-            )
+            index = None if once else open_current_index(stream.segments)
+            with warm_up_beside(session, index, None if stream.folder else stream.store):
+                return _follow(begin, store, stop or Event(), tell, list_pauses(once))
 
 
 def _follow(
@@ -149,6 +155,23 @@ def _follow(
     tell: StreamListener,
     pauses: Iterable[float],
 ) -> StreamProgress:
+    def follow(queries: StreamSupervisor) -> StreamProgress:
+        return queries.follow(store, stop, tell)
+
+    return follow_queries(begin, follow, stop, pauses)
+
+
+def list_pauses(once: bool) -> Iterable[float]:
+    """Return the seconds before each restart."""
+    return PAUSES if once else chain(PAUSES, repeat(PAUSES[-1]))
+
+
+def follow_queries(
+    begin: Callable[[], Q],
+    follow: Callable[[Q], P],
+    stop: Event,
+    pauses: Iterable[float],
+) -> P:
     """Follow the queries to their end; restart them if Python processes start too slowly.
 
     Spark's limit of ten seconds cannot be configured. On a busy machine a process may take longer; the next one finds
@@ -157,8 +180,9 @@ def _follow(
     remaining = iter(pauses)
     while True:
         try:
-            with begin() as queries:
-                return queries.follow(store, stop, tell)
+            queries = begin()
+            with queries:
+                return follow(queries)
         except SlowStart as problem:
             pause = next(remaining, None)
             if pause is None or stop.is_set():
@@ -174,7 +198,7 @@ def _resolve_path(folder: str | Path | None) -> str | None:
     return str(folder) if "://" in str(folder) else str(Path(folder).absolute())
 
 
-def _resolve_url(store_url: str) -> str:
+def resolve_url(store_url: str) -> str:
     """Make a store address independent of the working directory; raise if the store is unusable."""
     with open_store(store_url) as store:
         return store.database.engine.url.render_as_string(hide_password=False)

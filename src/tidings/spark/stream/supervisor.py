@@ -38,7 +38,7 @@ class StreamSupervisor(ExitStack):
         super().__init__()
         self._session, self._metadata, self._once, self._drain = session, metadata, once, drain
         self._stream, self._activity = stream, Activity(ActivityKind.STARTING)
-        self._queries = [self.enter_context(closing(Query(session, stream, once, drain)))]
+        self._queries = [self.enter_context(closing(Query(session, stream, once, drain, is_own_source=True)))]
         self._workers = WorkerKeepAlive(session)
 
     def follow(self, store: Store, stop: Event, tell: StreamListener) -> StreamProgress:
@@ -68,7 +68,7 @@ class StreamSupervisor(ExitStack):
         is_due = len(self._queries) == 1 and checkpoint.is_source_started(self._metadata.home)
         if not is_due or not store.metadata.log.head():
             return False
-        query = Query(self._session, self._metadata, self._once, self._drain)
+        query = Query(self._session, self._metadata, self._once, self._drain, is_own_source=True)
         self._queries.append(self.enter_context(closing(query)))
         return True
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -19,12 +21,16 @@ from pyspark.sql import SparkSession
 
 from tidings.atoms import AtomShape
 from tidings.kinds import Part, kinds
-from tidings.spark.sources.journal import build_record_batches, open_shared_store
+from tidings.matching.index.index import Index
+from tidings.spark.sources.position_reader import build_record_batches, open_shared_store
 from tidings.spark.stream.failures import is_data_failure, is_slow_start
 from tidings.spark.stream.match_task import MatchJob, decode_samples, match_samples
 
 MANY = 1_000
 """Enough rows for all cores: without a number of partitions Spark makes one for each core."""
+
+JOIN_SECONDS = 5.0
+"""Seconds that the end of a stream waits for a warm-up; one that takes longer ends with the session."""
 
 QUIET_SECONDS = 30.0
 """Seconds without a batch after which workers get a task. Spark's minute cannot be configured."""
@@ -42,6 +48,32 @@ def warm_up_workers(
     """
     samples = _samples({AtomShape.FLAT, *shapes})
     return len(session.range(MANY).mapInArrow(_build_warm_up(job, samples, store), "done boolean").collect())
+
+
+@contextmanager
+def warm_up_beside(session: SparkSession, index: Index | None, store: str | None) -> Iterator[None]:
+    """Warm up Spark's workers in a thread while the block starts the query, which keeps only one core busy.
+
+    The first batch warms them up as well: with the complete job, and if there is no index yet. It takes no time if this
+    one has succeeded.
+    """
+    if index is None:
+        yield
+        return
+    job = MatchJob(str(index.folder.absolute()), index.version, None, "id", "", is_journal=store is not None)
+
+    def warm_up() -> None:
+        try:
+            warm_up_workers(session, job, index.shapes, store)
+        except Exception as problem:  # noqa: BLE001 - the first batch warms up again, and reports what is wrong
+            _log.info("the workers are not warm yet: %s", str(problem).partition("\n")[0])
+
+    thread = Thread(target=warm_up, name="warm-up", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(JOIN_SECONDS)
 
 
 def check_workers(session: SparkSession, job: MatchJob, store: str | None = None) -> int:

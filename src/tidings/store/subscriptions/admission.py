@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlalchemy import Column, Connection, select
 
 from tidings.core import durations
-from tidings.errors import IdTaken, InputError, OverLimit, pointing
+from tidings.errors import IdConflict, InputError, LimitExceeded, pointing
 from tidings.metadata.sql.tables import metadata_rules
 from tidings.model import Subscription
 from tidings.store import bulk, counters, names
@@ -66,18 +66,18 @@ class AddedSubscription:
     new: bool
 
 
-def limit_error(most: int) -> OverLimit:
+def limit_error(most: int) -> LimitExceeded:
     """Make the error for a subscriber at the limit."""
     accepted, hint = f"{most:,} for each subscriber", "remove some first"
-    return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
+    return LimitExceeded("too many subscriptions", accepted=accepted, hint=hint)
 
 
-def id_conflict_error(id: str, owner: str, subscriber: str) -> IdTaken:
+def id_conflict_error(id: str, owner: str, subscriber: str) -> IdConflict:
     """Make the error for an id that is in use; only its owner learns for what."""
     if owner != subscriber:
         return names.id_taken_error(id)
     hint = "give it an id of its own, leave the id out, or unsubscribe first"
-    return _about_id(IdTaken(f"the id '{id}' is already used for another subscription", hint=hint))
+    return _about_id(IdConflict(f"the id '{id}' is already used for another subscription", hint=hint))
 
 
 @dataclass
@@ -122,11 +122,11 @@ class LiveCountCache:
             self._known = known._replace(live=live if len(live) <= REMEMBERED else known.live)
 
 
-class IdConflict(NamedTuple):
-    """A conflicting use of an id: its owner, and the error for the owner."""
+class ConflictingUse(NamedTuple):
+    """Another use of an id: its owner, and the error for the owner."""
 
     owner: str
-    problem: IdTaken
+    problem: IdConflict
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Admission:
     version: int
     quota: SubscriptionQuota | None
     known: dict[str, Subscription]
-    conflicts: Mapping[str, IdConflict]
+    conflicts: Mapping[str, ConflictingUse]
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
     def admit(self, one: Subscription) -> AddedSubscription:
@@ -238,7 +238,7 @@ def unwrap_outcome(outcome: AddedSubscription | InputError) -> AddedSubscription
     return outcome
 
 
-ConflictLookup = tuple[dict[str, Subscription], Mapping[str, IdConflict]]
+ConflictLookup = tuple[dict[str, Subscription], Mapping[str, ConflictingUse]]
 """The uses of some ids: existing subscriptions of the same state, and conflicts."""
 
 
@@ -272,8 +272,10 @@ def _find_active_conflicts(connection: Connection, ids: Collection[str]) -> Conf
     """Find conflicts of new active subscriptions: rules, and paused ones, which keep their ids."""
     rules = _owners(connection, *_RULES, ids)
     sleeping = _owners(connection, paused.c.id, paused.c.subscriber, ids)
-    conflicts = {id: IdConflict(owner, id_conflict_error(id, owner, owner)) for id, owner in rules.items()}
-    conflicts |= {id: IdConflict(owner, _is_paused(id)) for id, owner in sleeping.items()}
+    conflicts = {
+        id: ConflictingUse(owner, id_conflict_error(id, owner, owner)) for id, owner in rules.items()
+    }
+    conflicts |= {id: ConflictingUse(owner, _is_paused(id)) for id, owner in sleeping.items()}
     return {one.id: one for one in find_live(connection, ids)}, conflicts
 
 
@@ -284,7 +286,7 @@ def _find_paused_conflicts(connection: Connection, ids: Collection[str]) -> Conf
     active = _owners(connection, *_RULES, ids) | {
         one.id: one.subscriber for one in find_live(connection, ids)
     }
-    return known, {id: IdConflict(owner, _is_active(id)) for id, owner in active.items()}
+    return known, {id: ConflictingUse(owner, _is_active(id)) for id, owner in active.items()}
 
 
 _PAUSED = select(paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
@@ -310,16 +312,16 @@ def _quota(
     return SubscriptionQuota(most, live, view.other_counts(connection, subscribers))
 
 
-def _is_paused(id: str) -> IdTaken:
+def _is_paused(id: str) -> IdConflict:
     hint = "resume or remove that one, or leave the id out"
-    return _about_id(IdTaken(f"the id '{id}' is used for a subscription that is paused", hint=hint))
+    return _about_id(IdConflict(f"the id '{id}' is used for a subscription that is paused", hint=hint))
 
 
-def _is_active(id: str) -> IdTaken:
+def _is_active(id: str) -> IdConflict:
     hint = "pause or remove that one, or leave the id out"
-    return _about_id(IdTaken(f"the id '{id}' is used for a subscription that is active", hint=hint))
+    return _about_id(IdConflict(f"the id '{id}' is used for a subscription that is active", hint=hint))
 
 
-def _about_id(problem: IdTaken) -> IdTaken:
+def _about_id(problem: IdConflict) -> IdConflict:
     problem.pointer = "/id"
     return problem

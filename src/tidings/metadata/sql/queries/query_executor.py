@@ -79,7 +79,7 @@ QUERY_LIMITS = limits_from("TIDINGS_QUERY_LIMITS", Limits)
 
 
 class QueryExecutor:
-    """Create an executor; `members` is the SQL for the results of a rule."""
+    """Executor of queries; `members` is the SQL for the results of a rule."""
 
     def __init__(
         self, database: Database, members: str = RULE_RESULTS_SQL, limits: Limits = QUERY_LIMITS
@@ -88,14 +88,14 @@ class QueryExecutor:
 
     def answer(self, query: Query, schema: Schema, types: Mapping[str, str]) -> QueryAnswer:
         """Answer a valid query. `types` are the classes of the rules that it searches."""
-        with self._database.moment() as connection, _within(connection, self._limits.seconds):
-            asking = _Asking(connection, query, schema, types, self._members)
-            most = self._limits.results if query.limit is None else query.limit
-            found = asking.bindings(most + 1 if query.limit is None else most)
-            kept = sort_bindings(found, asking.order(found), query.limit)
-            if len(kept) > self._limits.results:
-                raise _too_many(self._limits.results)
-            return asking.shown(kept)
+        with self._database.moment() as connection, _deadline(connection, self._limits.seconds):
+            run = _QueryRun(connection, query, schema, types, self._members)
+            limit = self._limits.results if query.limit is None else query.limit
+            bindings = run.bindings(limit + 1 if query.limit is None else limit)
+            sorted_bindings = sort_bindings(bindings, run.order(bindings), query.limit)
+            if len(sorted_bindings) > self._limits.results:
+                raise _build_too_large_error(self._limits.results)
+            return run.shown(sorted_bindings)
 
     def resources(self) -> Iterator[Resource]:
         """Stream all resources ordered by URI, as of one moment."""
@@ -106,89 +106,91 @@ class QueryExecutor:
                 connection.execution_options(yield_per=QUERY_BATCH).execute(atoms), key=itemgetter(0)
             )
             uri, rows = next(groups, _NO_MORE)
-            for each, cls in connection.execute(select(r.uri, r["class"]).order_by(r.uri)):
+            for resource_uri, cls in connection.execute(select(r.uri, r["class"]).order_by(r.uri)):
                 values: dict[str, tuple[Value, ...]] = {}
-                if each == uri:
+                if resource_uri == uri:
                     for _, name, value, kind in rows:
                         values[name] = (*values.get(name, ()), from_comparable(value, kind))
                     uri, rows = next(groups, _NO_MORE)
-                yield Resource(each, cls, values)
+                yield Resource(resource_uri, cls, values)
 
     def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
         """Return the existing strong targets of resources, if they have the class of the reference."""
-        leads = dict[str, set[str]]()
+        accepted = dict[str, set[str]]()
         for each in resources:
             for row in resource_rows.build_atom_rows(each, schema):
                 if row.strong is not None:
-                    leads.setdefault(row.text, set()).update(schema.at_or_below(row.strong))
+                    accepted.setdefault(row.text, set()).update(schema.at_or_below(row.strong))
         with self._database.moment() as connection:
-            found = resource_rows.load_resources(connection, leads)
-        return {uri: resource for uri, resource in found.items() if resource.cls in leads[uri]}
+            targets = resource_rows.load_resources(connection, accepted)
+        return {uri: resource for uri, resource in targets.items() if resource.cls in accepted[uri]}
 
 
-def _too_many(most: int) -> TooLarge:
-    accepted = f"at most {most:,} (the limit results)"
+def _build_too_large_error(limit: int) -> TooLarge:
+    accepted = f"at most {limit:,} (the limit results)"
     return TooLarge("the answer has too many results", accepted=accepted, hint="ask for fewer with limit")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _QueryRun:
     connection: Connection
     query: Query
     schema: Schema
     types: Mapping[str, str]
     members: str
 
-    def bindings(self, most: int) -> set[Binding]:
+    def bindings(self, limit: int) -> set[Binding]:
         """Return the bindings of the selected variables; without an order, no more than the limit."""
-        found: set[Binding] = set()
+        bindings: set[Binding] = set()
         for normal in normalize_rule(self.query.rule, self.schema, self.types):
-            statement, parameters = self.statement(normal)
+            sql, parameters = self.statement(normal)
             if not self.query.order:
                 columns = ", ".join(str(at) for at in range(1, len(selected_variables(self.query)) + 1))
-                statement += f" ORDER BY {columns} LIMIT {most}"
-            rows = self.connection.execute(text(statement), parameters)
-            found.update(tuple(row) for row in rows)
-        return found
+                sql += f" ORDER BY {columns} LIMIT {limit}"
+            rows = self.connection.execute(text(sql), parameters)
+            bindings.update(tuple(row) for row in rows)
+        return bindings
 
     def statement(self, normal: Rule) -> tuple[str, dict[str, object]]:
         tree = build_query_tree(normal, self.schema, self.types)
         sizes = {variable: find_smallest_set(node, self.count) for variable, node in tree.items()}
-        made = self.new()
-        finding = StatementBuilder(tree, sizes, made)
-        those = finding.along(choose_start(tree, sizes, self.query.of), self.query.of)
-        return made.text(finding.bindings(selected_variables(self.query), those)), made.parameters
+        statement = self.new()
+        builder = StatementBuilder(tree, sizes, statement)
+        resource_set = builder.build_path(choose_start(tree, sizes, self.query.of), self.query.of)
+        return statement.text(
+            builder.bindings(selected_variables(self.query), resource_set)
+        ), statement.parameters
 
     def new(self) -> QueryStatement:
         return QueryStatement(self.connection.dialect.name, self.members)
 
-    def count(self, listed: Callable[[QueryStatement], str]) -> int:
+    def count(self, candidates: Callable[[QueryStatement], str]) -> int:
         """Count the candidates of a list up to a limit."""
-        made = self.new()
-        counted = f"SELECT count(*) FROM ({listed(made)} LIMIT {COUNT_LIMIT}) f"
-        return int(self.connection.execute(text(counted), made.parameters).scalar_one())
+        statement = self.new()
+        sql = f"SELECT count(*) FROM ({candidates(statement)} LIMIT {COUNT_LIMIT}) f"
+        return int(self.connection.execute(text(sql), statement.parameters).scalar_one())
 
-    def order(self, found: Iterable[Binding]) -> list[tuple[dict[Binding, Any], bool]]:
-        every = list(found)
-        return [(self.keys(path, every), falls) for path, falls in self.query.order]
+    def order(self, unsorted: Iterable[Binding]) -> list[tuple[dict[Binding, Any], bool]]:
+        bindings = list(unsorted)
+        return [(self.keys(path, bindings), is_descending) for path, is_descending in self.query.order]
 
-    def keys(self, path: Path, found: Sequence[Binding]) -> dict[Binding, Any]:
+    def keys(self, path: Path, bindings: Sequence[Binding]) -> dict[Binding, Any]:
         """Return the sort value of each binding that has one."""
-        at = selected_variables(self.query).index(path.variable)
-        values = self.values(path, {binding[at] for binding in found})
-        keys = ((binding, evaluate_cell(path, values.get(binding[at], ()))) for binding in found)
+        index = selected_variables(self.query).index(path.variable)
+        values = self.values(path, {binding[index] for binding in bindings})
+        keys = ((binding, evaluate_cell(path, values.get(binding[index], ()))) for binding in bindings)
         return {binding: key for binding, key in keys if key is not None}
 
-    def shown(self, kept: Sequence[Binding]) -> QueryAnswer:
+    def shown(self, bindings: Sequence[Binding]) -> QueryAnswer:
         if not self.query.select:
-            loaded = resource_rows.load_resources(self.connection, [uri for (uri,) in kept])
-            return QueryAnswer(resources=tuple(loaded[uri] for (uri,) in kept))
-        places = selected_variables(self.query)
+            loaded = resource_rows.load_resources(self.connection, [uri for (uri,) in bindings])
+            return QueryAnswer(resources=tuple(loaded[uri] for (uri,) in bindings))
+        variables = selected_variables(self.query)
         cells: list[list[Any]] = []
         for path in self.query.select:
-            at = places.index(path.variable)
-            values = self.values(path, {binding[at] for binding in kept})
-            cells.append([evaluate_cell(path, values.get(binding[at], ())) for binding in kept])
+            index = variables.index(path.variable)
+            values = self.values(path, {binding[index] for binding in bindings})
+            cells.append([evaluate_cell(path, values.get(binding[index], ())) for binding in bindings])
         return QueryAnswer(column_names(self.query), tuple(zip(*cells, strict=True)))
 
     def values(self, path: Path, uris: Iterable[str]) -> dict[str, list[Value]]:
@@ -196,38 +198,42 @@ class _Asking:
         extension = next(each.extension for each in self.query.searched if each.variable == path.variable)
         cls: str | None = class_of(extension, self.schema, self.types)
         reached: dict[str, list[Value]] = {uri: [Ref(uri)] for uri in uris}
-        for at, step in enumerate(path.steps):
+        for index, step in enumerate(path.steps):
             assert cls is not None, "queries are checked before"
             declared = self.schema.property_of(cls, step.property)
             assert declared is not None, "queries are checked before"
-            named = {each.uri for found in reached.values() for each in found if isinstance(each, Ref)}
-            there = self.instances(named, cls) if at else named
-            values = self.property(there, step.property)
+            uris_in_step = {
+                each.uri for values_of in reached.values() for each in values_of if isinstance(each, Ref)
+            }
+            instances = self.instances(uris_in_step, cls) if index else uris_in_step
+            values = self.property(instances, step.property)
             reached = {
-                uri: [value for each in found if isinstance(each, Ref) for value in values.get(each.uri, ())]
-                for uri, found in reached.items()
+                uri: [
+                    value for each in values_of if isinstance(each, Ref) for value in values.get(each.uri, ())
+                ]
+                for uri, values_of in reached.items()
             }
             cls = declared.leads_to
         return reached
 
     def instances(self, uris: Iterable[str], cls: str) -> list[str]:
         """Return the resources that exist and have a class."""
-        below = self.schema.at_or_below(cls)
-        classes = resource_rows.load_classes(self.connection, uris)
-        return [uri for uri, own in classes.items() if own in below]
+        classes_below = self.schema.at_or_below(cls)
+        stored = resource_rows.load_classes(self.connection, uris)
+        return [uri for uri, cls_of in stored.items() if cls_of in classes_below]
 
     def property(self, uris: Iterable[str], name: str) -> dict[str, list[Value]]:
         c = metadata_atoms.c
         # Not the column itself: SQLite would scan all values of the property for each chunk of URIs.
-        wanted = select(c.uri, c.value, c.kind).where(c.property + "" == name)
-        found: dict[str, list[Value]] = {}
-        for uri, value, kind in bulk.select_among(self.connection, wanted, c.uri, list(uris)):
-            found.setdefault(uri, []).append(from_comparable(value, kind))
-        return found
+        statement = select(c.uri, c.value, c.kind).where(c.property + "" == name)
+        values: dict[str, list[Value]] = {}
+        for uri, value, kind in bulk.select_among(self.connection, statement, c.uri, list(uris)):
+            values.setdefault(uri, []).append(from_comparable(value, kind))
+        return values
 
 
 @contextmanager
-def _within(connection: Connection, seconds: int) -> Iterator[None]:
+def _deadline(connection: Connection, seconds: int) -> Iterator[None]:
     """Cancel statements at the deadline."""
     sqlite = connection.dialect.name == "sqlite"
     driver: Any = connection.connection.driver_connection
@@ -241,7 +247,7 @@ def _within(connection: Connection, seconds: int) -> Iterator[None]:
     except DBAPIError as error:
         if not _is_over(error):
             raise
-        accepted = f"what takes {seconds} s at most (the limit seconds)"
+        accepted = f"at most {seconds} s (the limit seconds)"
         raise TooLarge("the query takes too long", accepted=accepted) from error
     finally:
         if sqlite:

@@ -66,7 +66,7 @@ class QueryStatement:
         self.parameters[name] = value
         return f":{name}"
 
-    def among(self, classes: tuple[str, ...]) -> str:
+    def list_classes(self, classes: tuple[str, ...]) -> str:
         """Return a condition on the class. Many classes become a set, since parameters are limited."""
         if len(classes) <= MAX_INLINE_CLASSES:
             return ", ".join(self.parameter(each) for each in classes)
@@ -80,84 +80,84 @@ class QueryStatement:
         return f"q{len(self.sets) - 1}"
 
     def text(self, select: str) -> str:
-        made = ", ".join(f"q{n} AS MATERIALIZED ({each})" for n, each in enumerate(self.sets))
-        return f"WITH {made} {select}"
+        tables = ", ".join(f"q{n} AS MATERIALIZED ({each})" for n, each in enumerate(self.sets))
+        return f"WITH {tables} {select}"
 
-    def of_itself(self, node: QueryNode, uri: str, by_class: bool) -> list[str]:
+    def own_tests(self, node: QueryNode, uri: str, by_class: bool) -> list[str]:
         """Return the tests of a variable on its own.
 
         Unless resources are found by their class, SQLite is prevented from using that index: it would scan all classes
         for each URI.
         """
         column = "r.class" if by_class else "r.class || ''"
-        found = [f"{column} IN ({self.among(node.classes)})"]
+        conditions = [f"{column} IN ({self.list_classes(node.classes)})"]
         if node.rule is not None:
-            found.append(f"{uri} IN ({self.results(node.rule)})")
-        found += [self.constant(each, uri) for each in node.asked]
-        return found + [self.between(uri, each, uri) for each in node.itself]
+            conditions.append(f"{uri} IN ({self.results(node.rule)})")
+        conditions += [self.constant(each, uri) for each in node.tests]
+        return conditions + [self.between(uri, each, uri) for each in node.self_comparisons]
 
     def results(self, rule: str) -> str:
         return self.members.format(rule=self.parameter(rule))
 
-    def constant(self, asked: ConstantTest, uri: str) -> str:
-        if asked.property is None:
-            return f"{uri} {asked.operator.value} {self.parameter(asked.constant.text)}"
-        text, number = ("", self.parameter(asked.constant.number))
-        if asked.operator.value not in _BOUNDS:
-            text, number = self.parameter(asked.constant.text), ""
-        constant = SqlOperand((), (), text, str(int(asked.constant.kind)), number)
-        holds = comparison_condition(_ATOM, asked.operator, constant, self.dialect)
+    def constant(self, test: ConstantTest, uri: str) -> str:
+        if test.property is None:
+            return f"{uri} {test.operator.value} {self.parameter(test.constant.text)}"
+        text, number = ("", self.parameter(test.constant.number))
+        if test.operator.value not in _BOUNDS:
+            text, number = self.parameter(test.constant.text), ""
+        constant = SqlOperand((), (), text, str(int(test.constant.kind)), number)
+        holds = comparison_condition(_ATOM, test.operator, constant, self.dialect)
         return (
-            f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {self.atom('a', uri, asked.property)} AND {holds})"
+            f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {self.atom('a', uri, test.property)} AND {holds})"
         )
 
-    def with_value(self, asked: ConstantTest) -> str:
+    def with_value(self, test: ConstantTest) -> str:
         """Select the URIs of resources with a value.
 
         With `value = 'x'` next to it, SQLite would substitute 'x' in the indexed expression, and not find the index.
         """
-        value = asked.constant
+        value = test.constant
         is_value = f"{indexed_prefix('a.value')} = {self.parameter(value.text[:INDEXED_LENGTH])}"
         if len(value.text) >= INDEXED_LENGTH:
             is_value += f" AND a.value || '' = {self.parameter(value.text)}"
-        property = self.parameter(asked.property)
+        property = self.parameter(test.property)
         return (
             f"SELECT a.uri FROM metadata_atoms a WHERE a.property = {property} AND {is_value}"
             f" AND a.kind = {int(value.kind)}"
         )
 
     def atom(self, alias: str, uri: str, property: str, kind: int | None = None) -> str:
-        found = f"{alias}.uri = {uri} AND {alias}.property = {self.parameter(property)}"
-        return found if kind is None else f"{found} AND {alias}.kind = {int(kind)}"
+        condition = f"{alias}.uri = {uri} AND {alias}.property = {self.parameter(property)}"
+        return condition if kind is None else f"{condition} AND {alias}.kind = {int(kind)}"
 
-    def between(self, uri: str, stands: VariableComparison, other: str) -> str:
+    def between(self, uri: str, comparison: VariableComparison, other: str) -> str:
         """Return the condition of a comparison of two resources."""
-        own, others = self.operand("k", uri, stands.own), self.operand("l", other, stands.others)
-        if stands.operator == "within":
+        own, others = self.operand("k", uri, comparison.own), self.operand("l", other, comparison.others)
+        if comparison.operator == "within":
             return exists_condition(others, Operator.CONTAINS, own, self.dialect)
-        return exists_condition(own, Operator(stands.operator), others, self.dialect)
+        return exists_condition(own, Operator(comparison.operator), others, self.dialect)
 
     def operand(self, alias: str, uri: str, side: ComparedProperty) -> SqlOperand:
         steps = () if side.property is None else side.property.split(".")
         return build_operand(alias, uri, [self.parameter(step) for step in steps])
 
-    def values(self, side: ComparedProperty, those: str) -> str:
+    def values(self, side: ComparedProperty, resource_set: str) -> str:
         """Select the distinct compared values of the resources of a set."""
         if side.property is None:
-            return f"SELECT y.uri AS value FROM {those} y"
-        of_those = self.atom("b", "y.uri", side.property, side.kind)
-        return f"SELECT DISTINCT b.value FROM {those} y CROSS JOIN metadata_atoms b WHERE {of_those}"
+            return f"SELECT y.uri AS value FROM {resource_set} y"
+        atom_condition = self.atom("b", "y.uri", side.property, side.kind)
+        return f"SELECT DISTINCT b.value FROM {resource_set} y CROSS JOIN metadata_atoms b WHERE {atom_condition}"
 
-    def led_to(self, edge: QueryEdge, others: str) -> str:
+    def select_partners(self, edge: QueryEdge, others: str) -> str:
         """Select the URIs of resources that share a value with one of a set, for edges with `=`."""
         if edge.also:
-            return self.led_to_by_pairs(edge, others)
+            return self.select_partners_by_pairs(edge, others)
         values = self.values(edge.others, others)
         if edge.own.property is None:
             return f"SELECT w.value AS uri FROM ({values}) w"
         return f"SELECT a.uri FROM ({values}) w CROSS JOIN metadata_atoms a WHERE {self.equal(edge.own, 'w.value')}"
 
-    def led_to_by_pairs(self, edge: QueryEdge, others: str) -> str:
+    def select_partners_by_pairs(self, edge: QueryEdge, others: str) -> str:
         """Select such URIs with further predicates, which need the resource of each value."""
         tables, conditions, uri = [f"{others} y"], list[str](), "y.uri"
         if edge.others.property is not None:
@@ -180,32 +180,32 @@ class QueryStatement:
             f" AND {alias}.value = {value} AND {alias}.kind = {int(side.kind)}"
         )
 
-    def meets(self, uri: str, edge: QueryEdge, others: str) -> str:
+    def has_partner(self, uri: str, edge: QueryEdge, others: str) -> str:
         """Return the condition that a comparison with some resource of a set holds."""
         if edge.by_value:
-            return f"{uri} IN ({self.led_to(edge, others)})"
+            return f"{uri} IN ({self.select_partners(edge, others)})"
         if edge.also or edge.by_path:
-            every = " AND ".join(self.between(uri, each, "y.uri") for each in (edge, *edge.also))
-            return f"EXISTS (SELECT 1 FROM {others} y WHERE {every})"
+            all_hold = " AND ".join(self.between(uri, each, "y.uri") for each in (edge, *edge.also))
+            return f"EXISTS (SELECT 1 FROM {others} y WHERE {all_hold})"
         if edge.own.property is None:
-            return self.other_than(uri, edge, others)
+            return self.differs_from_some(uri, edge, others)
         own = self.atom("a", uri, edge.own.property, edge.own.kind)
-        return f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {own} AND {self.stands(edge, others)})"
+        return f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {own} AND {self.value_matches(edge, others)})"
 
-    def stands(self, edge: QueryEdge, others: str) -> str:
+    def value_matches(self, edge: QueryEdge, others: str) -> str:
         if edge.operator == "!=":
-            return self.other_than("a.value", edge, others)
+            return self.differs_from_some("a.value", edge, others)
         if edge.operator in ("contains", "within"):
             texts = ("a.value", "w.value") if edge.operator == "contains" else ("w.value", "a.value")
-            has = f"{POSITION_FUNCTIONS[self.dialect]}({', '.join(texts)}) > 0"
-            return f"EXISTS (SELECT 1 FROM ({self.values(edge.others, others)}) w WHERE {has})"
+            contains = f"{POSITION_FUNCTIONS[self.dialect]}({', '.join(texts)}) > 0"
+            return f"EXISTS (SELECT 1 FROM ({self.values(edge.others, others)}) w WHERE {contains})"
         assert edge.others.property is not None, "resources have no order"
         bound = f"{_BOUNDS[edge.operator]}(b.number)"
-        of_those = self.atom("b", "y.uri", edge.others.property, edge.others.kind)
-        every = f"SELECT {bound} FROM {others} y CROSS JOIN metadata_atoms b WHERE {of_those}"
-        return f"a.number {edge.operator} ({every})"
+        atom_condition = self.atom("b", "y.uri", edge.others.property, edge.others.kind)
+        bound_query = f"SELECT {bound} FROM {others} y CROSS JOIN metadata_atoms b WHERE {atom_condition}"
+        return f"a.number {edge.operator} ({bound_query})"
 
-    def other_than(self, text: str, edge: QueryEdge, others: str) -> str:
+    def differs_from_some(self, text: str, edge: QueryEdge, others: str) -> str:
         bounds = (
             f"(SELECT {each}(w.value) FROM ({self.values(edge.others, others)}) w)" for each in ("min", "max")
         )
@@ -228,111 +228,130 @@ class StatementBuilder:
     """Builder of the statement of a tree."""
 
     tree: QueryTree
-    fewest: Mapping[str, SmallestSet]
-    made: QueryStatement
+    smallest: Mapping[str, SmallestSet]
+    statement: QueryStatement
 
-    def first(self, node: QueryNode) -> str:
+    def build_first_set(self, node: QueryNode) -> str:
         """Build the set of candidates of a variable, by its own tests."""
-        return self.among(node, self.fewest[node.variable].few(self.made))
+        return self.build_candidates(node, self.smallest[node.variable].get_sql(self.statement))
 
-    def partners(self, edge: QueryEdge, node: QueryNode, others: str) -> str:
+    def build_partner_set(self, edge: QueryEdge, node: QueryNode, others: str) -> str:
         """Build the set of candidates of a variable that are partners of a resource of a set."""
         if edge.by_value:
-            return self.among(node, self.made.led_to(edge, others))
-        return self.among(
-            node, self.fewest[node.variable].few(self.made), self.made.meets("r.uri", edge, others)
+            return self.build_candidates(node, self.statement.select_partners(edge, others))
+        return self.build_candidates(
+            node,
+            self.smallest[node.variable].get_sql(self.statement),
+            self.statement.has_partner("r.uri", edge, others),
         )
 
-    def among(self, node: QueryNode, uris: str | None, *more: str) -> str:
-        """Start the join with these few: SQLite evaluates CROSS JOINs in the written order."""
-        asked = [*self.made.of_itself(node, "r.uri", uris is None), *more]
+    def build_candidates(self, node: QueryNode, uris: str | None, *further: str) -> str:
+        """Build a set of candidates. The URIs come first: SQLite evaluates CROSS JOINs in the written order."""
+        conditions = [*self.statement.own_tests(node, "r.uri", uris is None), *further]
         tables = "metadata_resources r"
         if uris is not None:
             tables = f"(SELECT DISTINCT f.uri FROM ({uris}) f) d CROSS JOIN metadata_resources r"
-            asked.insert(0, "r.uri = d.uri")
-        return self.made.set(f"SELECT r.uri FROM {tables} WHERE {' AND '.join(asked)}")
+            conditions.insert(0, "r.uri = d.uri")
+        return self.statement.set(f"SELECT r.uri FROM {tables} WHERE {' AND '.join(conditions)}")
 
-    def beside(self, variable: str, those: str, besides: Iterable[str]) -> str:
-        """Reduce a set to resources with partners in all branches, except for those that lead to `besides`."""
+    def filter_branches(self, variable: str, resource_set: str, excluded: Iterable[str]) -> str:
+        """Reduce a set to resources with partners in all branches, except for those that lead to `excluded`."""
         for edge in self.tree[variable].edges:
-            if edge.other not in besides:
-                candidates = self.partners(edge.turned(variable), self.tree[edge.other], those)
-                partners = self.beside(edge.other, candidates, (variable,))
-                those = self.made.set(
-                    f"SELECT x.uri FROM {those} x WHERE {self.made.meets('x.uri', edge, partners)}"
+            if edge.other not in excluded:
+                candidates = self.build_partner_set(
+                    edge.reversed(variable), self.tree[edge.other], resource_set
                 )
-        return those
+                partners = self.filter_branches(edge.other, candidates, (variable,))
+                resource_set = self.statement.set(
+                    f"SELECT x.uri FROM {resource_set} x WHERE {self.statement.has_partner('x.uri', edge, partners)}"
+                )
+        return resource_set
 
-    def along(self, start: str, end: str) -> str:
+    def build_path(self, start: str, end: str) -> str:
         """Build the set of the last variable of a path."""
-        ways = path_between(self.tree, start, end)
-        those = self.beside(start, self.first(self.tree[start]), ways[1:2])
-        for at, (before, variable) in enumerate(pairwise(ways), 1):
-            candidates = self.partners(self.edge(variable, before), self.tree[variable], those)
-            those = self.beside(variable, candidates, (before, *ways[at + 1 : at + 2]))
-        return those
+        path = path_between(self.tree, start, end)
+        resource_set = self.filter_branches(start, self.build_first_set(self.tree[start]), path[1:2])
+        for index, (previous, variable) in enumerate(pairwise(path), 1):
+            candidates = self.build_partner_set(
+                self.edge(variable, previous), self.tree[variable], resource_set
+            )
+            resource_set = self.filter_branches(
+                variable, candidates, (previous, *path[index + 1 : index + 2])
+            )
+        return resource_set
 
     def edge(self, variable: str, other: str) -> QueryEdge:
         return next(edge for edge in self.tree[variable].edges if edge.other == other)
 
-    def bindings(self, shown: tuple[str, ...], those: str) -> str:
+    def bindings(self, selected: tuple[str, ...], resource_set: str) -> str:
         """Join the selected variables; the first ranges over a set."""
-        before = spanning_order(self.tree, shown[0], shown[1:])
-        uris, sets = {shown[0]: "x0.uri"}, {shown[0]: those}
-        tables, conditions = [f"{those} x0"], list[str]()
-        for at, (variable, other) in enumerate(before.items(), 1):
+        parents = spanning_order(self.tree, selected[0], selected[1:])
+        uris, sets = {selected[0]: "x0.uri"}, {selected[0]: resource_set}
+        tables, conditions = [f"{resource_set} x0"], list[str]()
+        for index, (variable, other) in enumerate(parents.items(), 1):
             edge = self.edge(variable, other)
-            beside = {other, *(each for each, earlier in before.items() if earlier == variable)}
-            candidates = self.partners(edge, self.tree[variable], sets[other])
-            sets[variable] = self.beside(variable, candidates, beside)
-            uris[variable] = self.joined(edge, uris[other], sets[variable], at, tables, conditions)
-            conditions += [self.made.between(uris[variable], each, uris[other]) for each in edge.also]
+            excluded = {other, *(child for child, parent in parents.items() if parent == variable)}
+            candidates = self.build_partner_set(edge, self.tree[variable], sets[other])
+            sets[variable] = self.filter_branches(variable, candidates, excluded)
+            uris[variable] = self.add_partners(edge, uris[other], sets[variable], index, tables, conditions)
+            conditions += [self.statement.between(uris[variable], each, uris[other]) for each in edge.also]
         if len(tables) > MAX_TABLES:
-            accepted = f"at most {MAX_TABLES} tables between what is shown"
+            accepted = f"at most {MAX_TABLES} tables between the selected variables"
             raise TooLarge(
                 "the query has too many joins", received=f"{len(tables)} tables", accepted=accepted
             )
-        chosen = ", ".join(uris[variable] for variable in shown)
+        chosen = ", ".join(uris[variable] for variable in selected)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"SELECT DISTINCT {chosen} FROM {' CROSS JOIN '.join(tables)}{where}"
 
-    def joined(
-        self, edge: QueryEdge, uri: str, those: str, at: int, tables: list[str], conditions: list[str]
+    def add_partners(
+        self,
+        edge: QueryEdge,
+        uri: str,
+        resource_set: str,
+        index: int,
+        tables: list[str],
+        conditions: list[str],
     ) -> str:
         """Add the partners of a resource to the join, and return their URI column."""
-        a, b, x = f"a{at}", f"b{at}", f"x{at}"
+        own_atoms, other_atoms, alias = f"a{index}", f"b{index}", f"x{index}"
         if edge.by_path:
-            tables.append(f"{those} {x}")
-            conditions.append(self.made.between(f"{x}.uri", edge, uri))
-            return f"{x}.uri"
-        theirs = uri
+            tables.append(f"{resource_set} {alias}")
+            conditions.append(self.statement.between(f"{alias}.uri", edge, uri))
+            return f"{alias}.uri"
+        other_value = uri
         if edge.others.property is not None:
-            tables.append(f"metadata_atoms {b}")
-            conditions.append(self.made.atom(b, uri, edge.others.property, edge.others.kind))
-            theirs = f"{b}.value"
+            tables.append(f"metadata_atoms {other_atoms}")
+            conditions.append(self.statement.atom(other_atoms, uri, edge.others.property, edge.others.kind))
+            other_value = f"{other_atoms}.value"
         if edge.operator == "=" and edge.own.property is None:
-            conditions.append(f"{theirs} IN (SELECT uri FROM {those})")
-            return theirs
+            conditions.append(f"{other_value} IN (SELECT uri FROM {resource_set})")
+            return other_value
         if edge.operator == "=":
-            tables.append(f"metadata_atoms {a}")
-            conditions += (self.made.equal(edge.own, theirs, a), f"{a}.uri IN (SELECT uri FROM {those})")
-            return f"{a}.uri"
-        tables.append(f"{those} {x}")
-        own = f"{x}.uri"
+            tables.append(f"metadata_atoms {own_atoms}")
+            conditions += (
+                self.statement.equal(edge.own, other_value, own_atoms),
+                f"{own_atoms}.uri IN (SELECT uri FROM {resource_set})",
+            )
+            return f"{own_atoms}.uri"
+        tables.append(f"{resource_set} {alias}")
+        own = f"{alias}.uri"
         if edge.own.property is not None:
-            tables.append(f"metadata_atoms {a}")
-            conditions.append(self.made.atom(a, own, edge.own.property, edge.own.kind))
-            own = f"{a}.value"
-        conditions.append(self.compared(edge.operator, own, theirs, a, b))
-        return f"{x}.uri"
+            tables.append(f"metadata_atoms {own_atoms}")
+            conditions.append(self.statement.atom(own_atoms, own, edge.own.property, edge.own.kind))
+            own = f"{own_atoms}.value"
+        conditions.append(self.build_comparison(edge.operator, own, other_value, own_atoms, other_atoms))
+        return f"{alias}.uri"
 
-    def compared(self, operator: str, own: str, theirs: str, a: str, b: str) -> str:
+    def build_comparison(
+        self, operator: str, own: str, other_value: str, own_atoms: str, other_atoms: str
+    ) -> str:
         if operator in ("contains", "within"):
-            texts = (own, theirs) if operator == "contains" else (theirs, own)
-            return f"{POSITION_FUNCTIONS[self.made.dialect]}({', '.join(texts)}) > 0"
+            texts = (own, other_value) if operator == "contains" else (other_value, own)
+            return f"{POSITION_FUNCTIONS[self.statement.dialect]}({', '.join(texts)}) > 0"
         if operator == "!=":
-            return f"{own} <> {theirs}"
-        return f"{a}.number {operator} {b}.number"
+            return f"{own} <> {other_value}"
+        return f"{own_atoms}.number {operator} {other_atoms}.number"
 
 
 RowCounter = Callable[[Callable[[QueryStatement], str]], int]
@@ -341,25 +360,25 @@ RowCounter = Callable[[Callable[[QueryStatement], str]], int]
 
 @dataclass(frozen=True, slots=True)
 class SmallestSet:
-    """Return the shortest list of URIs that contains all candidates of a variable; None if none is short."""
+    """Shortest list of URIs that contains all candidates of a variable; without SQL if no list is short."""
 
     size: float
     sql: Callable[[QueryStatement], str] | None = None
 
-    def few(self, made: QueryStatement) -> str | None:
-        return self.sql(made) if self.sql else None
+    def get_sql(self, statement: QueryStatement) -> str | None:
+        return self.sql(statement) if self.sql else None
 
 
 def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
     """Count equal values and results of rules, unless there is only one candidate list."""
     lists: list[Callable[[QueryStatement], str]] = []
     if node.rule is not None:
-        lists.append(lambda made, rule=node.rule: made.results(rule))  # type: ignore[misc]
-    for asked in node.asked:
-        if asked.operator is Operator.EQUAL and asked.property is None:
+        lists.append(lambda statement, rule=node.rule: statement.results(rule))  # type: ignore[misc]
+    for test in node.tests:
+        if test.operator is Operator.EQUAL and test.property is None:
             return SmallestSet(1)  # by the key of the table
-        if asked.operator is Operator.EQUAL:
-            lists.append(lambda made, asked=asked: made.with_value(asked))  # type: ignore[misc]
+        if test.operator is Operator.EQUAL:
+            lists.append(lambda statement, test=test: statement.with_value(test))  # type: ignore[misc]
     return min(
         (SmallestSet(count(each), each) for each in lists),
         key=lambda each: each.size,
@@ -367,11 +386,11 @@ def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
     )
 
 
-def choose_start(tree: QueryTree, sizes: Mapping[str, SmallestSet], of: str) -> str:
+def choose_start(tree: QueryTree, sizes: Mapping[str, SmallestSet], registered: str) -> str:
     """Choose the first variable: the one with the fewest candidates, otherwise one with tests."""
 
     def order(variable: str) -> tuple[float, bool, bool]:
-        asked = tree[variable].asked or tree[variable].itself
-        return sizes[variable].size, not asked, variable != of
+        has_tests = tree[variable].tests or tree[variable].self_comparisons
+        return sizes[variable].size, not has_tests, variable != registered
 
     return min(tree, key=order)

@@ -78,7 +78,7 @@ class QueryEdge(VariableComparison):
     def by_path(self) -> bool:
         return is_path(self.own.property) or is_path(self.others.property)
 
-    def turned(self, variable: str) -> QueryEdge:
+    def reversed(self, variable: str) -> QueryEdge:
         """Return the same edge from the other variable."""
         also = tuple(each.flipped() for each in self.also)
         return QueryEdge(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own, variable, also)
@@ -91,8 +91,8 @@ class QueryNode:
     """The rule whose results it ranges over, if it is not a class."""
 
     classes: tuple[str, ...]
-    asked: tuple[ConstantTest, ...]
-    itself: tuple[VariableComparison, ...]
+    tests: tuple[ConstantTest, ...]
+    self_comparisons: tuple[VariableComparison, ...]
     """Comparisons of two of its own properties."""
 
     edges: tuple[QueryEdge, ...]
@@ -109,14 +109,14 @@ def build_query_tree(normal: Rule, schema: Schema, types: Mapping[str, str]) -> 
             each.variable,
             None if each.extension in schema.classes else each.extension,
             tuple(sorted(schema.at_or_below(classes[each.variable]))),
-            tuple(_asked(normal, each.variable, classes[each.variable], schema)),
+            tuple(_list_tests(normal, each.variable, classes[each.variable], schema)),
             tuple(
-                _stands(asked, each.variable, each.variable, schema, classes)
-                for asked in compared[each.variable].get(each.variable, ())
+                _build_comparison(predicate, each.variable, each.variable, schema, classes)
+                for predicate in compared[each.variable].get(each.variable, ())
             ),
             tuple(
-                _edge(asked, each.variable, other, schema, classes)
-                for other, asked in compared[each.variable].items()
+                _build_edge(predicate, each.variable, other, schema, classes)
+                for other, predicate in compared[each.variable].items()
                 if other != each.variable
             ),
         )
@@ -124,35 +124,40 @@ def build_query_tree(normal: Rule, schema: Schema, types: Mapping[str, str]) -> 
     }
 
 
-def _edge(
-    asked: Iterable[JoinPredicate], variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+def _build_edge(
+    predicates: Iterable[JoinPredicate], variable: str, other: str, schema: Schema, classes: Mapping[str, str]
 ) -> QueryEdge:
     first, *also = (
-        _stands(each, variable, other, schema, classes)
-        for each in order_predicates(asked, classes[variable], schema)
+        _build_comparison(each, variable, other, schema, classes)
+        for each in order_predicates(predicates, classes[variable], schema)
     )
     return QueryEdge(first.own, first.operator, first.others, other, tuple(also))
 
 
-def _stands(
-    asked: JoinPredicate, variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+def _build_comparison(
+    predicate: JoinPredicate, variable: str, other: str, schema: Schema, classes: Mapping[str, str]
 ) -> VariableComparison:
-    operator = FLIPPED_SQL_OPERATORS[asked.operator.value] if asked.swapped else asked.operator.value
-    own, others = _side(asked.left, classes[variable], schema), _side(asked.right, classes[other], schema)
+    operator = (
+        FLIPPED_SQL_OPERATORS[predicate.operator.value] if predicate.swapped else predicate.operator.value
+    )
+    own, others = (
+        _build_compared_property(predicate.left, classes[variable], schema),
+        _build_compared_property(predicate.right, classes[other], schema),
+    )
     return VariableComparison(own, operator, others)
 
 
-def _side(property: str | None, cls: str, schema: Schema) -> ComparedProperty:
+def _build_compared_property(property: str | None, cls: str, schema: Schema) -> ComparedProperty:
     if property is None:
         return ComparedProperty(None, REFERENCE_KIND)
     if is_path(property):
         return ComparedProperty(property, None)
-    found = schema.property_of(cls, property)
-    assert found is not None, "queries are checked before"
-    return ComparedProperty(found.name, REFERENCE_KIND if found.kind is None else found.kind)
+    declared = schema.property_of(cls, property)
+    assert declared is not None, "queries are checked before"
+    return ComparedProperty(declared.name, REFERENCE_KIND if declared.kind is None else declared.kind)
 
 
-def _asked(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[ConstantTest]:
+def _list_tests(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[ConstantTest]:
     for each in list_predicates(normal):
         if (
             isinstance(each.left, Path)
@@ -168,23 +173,23 @@ def _asked(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[Co
 def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
     """Return the path of variables from one to another, including both."""
     before: dict[str, str | None] = {start: None}
-    waiting = [start]
-    for variable in waiting:
+    queue = [start]
+    for variable in queue:  # grows during iteration
         new = [edge.other for edge in tree[variable].edges if edge.other not in before]
         before |= dict.fromkeys(new, variable)
-        waiting += new
-    found: list[str] = []
-    at: str | None = end
-    while at is not None:
-        found.append(at)
-        at = before[at]
-    return found[::-1]
+        queue += new
+    path: list[str] = []
+    current: str | None = end
+    while current is not None:
+        path.append(current)
+        current = before[current]
+    return path[::-1]
 
 
 def spanning_order(tree: QueryTree, root: str, others: Iterable[str]) -> dict[str, str]:
     """Return the variables on the paths from a root to others, each with its parent, in order from the root."""
-    found: dict[str, str] = {}
+    parents: dict[str, str] = {}
     for other in others:
-        ways = path_between(tree, root, other)
-        found |= dict(zip(ways[1:], ways, strict=False))
-    return found
+        path = path_between(tree, root, other)
+        parents |= dict(zip(path[1:], path, strict=False))
+    return parents

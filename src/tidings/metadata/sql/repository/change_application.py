@@ -54,9 +54,9 @@ def apply_moves(connection: Connection, schema: Schema, changes: ChangeSet) -> A
     _remove_members(connection, left)
     # After a change of class, references to a resource may no longer match.
     classes = Counter(uri for uri, _ in written.classes)
-    loosened = {uri for uri in changed if classes[uri] > 1} | {uri for uri, _ in strong_edges(written.gone)}
-    unsure = new - strong_closure(members, received, schema)
-    garbage = find_garbage(connection, schema, loosened | unsure | {uri for uri, _ in left}, local)
+    weakened = {uri for uri in changed if classes[uri] > 1} | {uri for uri, _ in strong_edges(written.gone)}
+    unreferenced = new - strong_closure(members, received, schema)
+    garbage = find_garbage(connection, schema, weakened | unreferenced | {uri for uri, _ in left}, local)
     delete_resources(connection, garbage)
     gone = (written.before - written.now | garbage) - new
     return ApplyCounts(len(new - garbage), len(changed - garbage), len(gone))
@@ -108,11 +108,11 @@ def _find_missing(
 
     Otherwise, a resource deleted at the provider would stay: strong references to it would keep it alive.
     """
-    absent = members - received.keys()
+    not_received = members - received.keys()
     edges = {edge for each in received.values() for edge in strong_references(each, schema)}
     referred = {(uri, cls) for uri, cls in edges if uri not in received}
-    classes = _load_classes(connection, absent | {uri for uri, _ in referred}, local)
-    return (absent & classes.keys()) | set(_matching_targets(referred, classes, schema))
+    classes = _load_classes(connection, not_received | {uri for uri, _ in referred}, local)
+    return (not_received & classes.keys()) | set(_matching_targets(referred, classes, schema))
 
 
 def _net_moves(connection: Connection, moves: Iterable[Move]) -> tuple[set[MemberPair], set[MemberPair]]:

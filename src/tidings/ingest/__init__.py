@@ -1,0 +1,1 @@
+"""Ingest: submissions are parsed, validated and appended to the journal."""
