@@ -20,7 +20,11 @@ from tidings.errors import SetupError
 from tidings.operations.settings import Settings
 
 REQUEST_SECONDS = 30.0
-"""Time limit for a request head, from the start of the connection or the previous response."""
+"""Time limit for a request head, from the start of the connection or the previous response.
+
+uvicorn's own limit of 5 seconds between requests is the time after which many clients stop using an idle connection:
+they would send a request at the moment at which the server closes it.
+"""
 
 GRACE = 5
 """Seconds that requests have to finish during a shutdown."""
@@ -165,7 +169,8 @@ def create_server(app: FastAPI, settings: Settings | None = None) -> Server:
             log_config=None,
             log_level="warning",
             server_header=False,
-            forwarded_allow_ips=settings.forwarded_from,
+            forwarded_allow_ips=settings.trusted_proxies,
+            timeout_keep_alive=math.ceil(REQUEST_SECONDS),
             timeout_graceful_shutdown=min(GRACE, math.ceil(settings.drain)),
             lifespan="on",
             ws_max_size=MAX_MESSAGE_BYTES,
