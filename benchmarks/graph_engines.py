@@ -15,10 +15,10 @@ from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
 from research.graphs.algorithm import GraphAlgorithm
 from tidings.graphs.atoms import AtomReader
-from tidings.graphs.explanation import Explainer
 from tidings.graphs.model import Graph, Term, TermKind
 from tidings.graphs.patterns.pattern_tree import Pattern, PatternEdge, Variable
 from tidings.graphs.rdf.multipart import n_triples
+from tidings.graphs.reference_matcher import Explainer
 from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
 from tidings.matching.compiler.compilation import compile_columns
 from tidings.matching.compiler.plan import Compiled

@@ -24,9 +24,9 @@ from benchmarks.harness import Bench
 from benchmarks.metadata_places import Place, places
 from benchmarks.rows import Role, Row
 from benchmarks.scale import Scale
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destinations import Destinations, create_senders
 from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription
 from tidings.store.encoding import MatchRow

@@ -49,7 +49,7 @@ from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.model import Publication
 from tidings.parsers.strict_json import parse_value
 from tidings.reference_data.declarations import Reference
-from tidings.reference_data.tables import read_file
+from tidings.reference_data.table_rows import read_file
 
 ALIASES = {
     "text/xml": "application/xml",

@@ -9,9 +9,9 @@ import pytest
 from tidings.atoms import Atoms
 from tidings.errors import SubscriptionError
 from tidings.events import json_decoder
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
-from tidings.graphs import explanation
+from tidings.events.reference_matcher import matches
+from tidings.graphs import reference_matcher
 from tidings.graphs.atoms import AtomReader
 from tidings.graphs.model import XSD, literal
 from tidings.graphs.patterns import pattern_parser
@@ -149,7 +149,9 @@ def test_graphs_digits_beyond_microseconds_are_compared(
     for value, expected in zip((NOON, AFTER_NOON[0], "2016-12-31T23:59:60Z"), expected_matches, strict=True):
         body = f'<urn:a> <urn:at> "{value}"^^<{XSD}dateTime> .'.encode()
         graph = rdf_decoder.decode(body, "text/turtle")
-        assert bool(explanation.Explainer(graph, merged()).explain(pattern_parser.parse(text))) is expected
+        assert (
+            bool(reference_matcher.Explainer(graph, merged()).explain(pattern_parser.parse(text))) is expected
+        )
         match = index.match(AtomReader(index.graph_paths, merged()).atoms([graph]))
         assert bool(list(match.pairs())) is expected
 

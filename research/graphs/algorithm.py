@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from research.events.algorithm import deep_size
-from tidings.graphs.explanation import OF_VALUES, Explainer
 from tidings.graphs.model import TYPE, Edge, Graph, Term, iri
 from tidings.graphs.patterns.pattern_tree import Constraint, ConstraintKind, Pattern
+from tidings.graphs.reference_matcher import OF_VALUES, Explainer
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy
 
 Bindings = frozenset[tuple[Term, ...]]

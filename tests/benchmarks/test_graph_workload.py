@@ -11,10 +11,10 @@ import pytest
 from benchmarks.workloads.graph_draws import random_places
 from benchmarks.workloads.graph_patterns import NONE, GraphSubscriptions, GraphWorkload
 from benchmarks.workloads.graphs import FIGURE_9E, Size, Table1, graphs
-from tidings.graphs.explanation import Explainer, matches
 from tidings.graphs.model import TYPE, Graph
 from tidings.graphs.patterns.pattern_parser import parse
 from tidings.graphs.patterns.pattern_tree import ConstraintKind, variables
+from tidings.graphs.reference_matcher import Explainer, matches
 from tidings.graphs.taxonomy import taxonomy_of
 
 TABLE = Table1(subscriptions=1000, matched=0.01)

@@ -12,7 +12,7 @@ from tests.browser.people import Place
 from tests.browser.sample_home import PRICE, TABLE, publish_and_notify
 from tests.support.processes.command_line import EXAMPLES
 from tests.support.servers.site import Response, a_site
-from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.service.delivery import create_delivery_worker, open_destinations
 from tidings.service.pipeline_status import read_pipeline
 

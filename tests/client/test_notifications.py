@@ -118,7 +118,7 @@ def test_notifications_errors_of_service_are_raised(client: Client, place: Place
 def test_follow_with_revoked_token_raises_not_allowed(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.notification_fanout.TOKEN_SECONDS", 0.02)
     revoked = place.access.make("lost", ["subscribe"], name)
     place.tell(name)
     with Client(place.address, revoked.secret, EAGER) as client:

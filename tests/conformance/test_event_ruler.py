@@ -12,9 +12,9 @@ import pytest
 
 from tests.conformance.suites import or_skip
 from tests.support.packages import find_tool, java_jars
-from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.processes.console_visitor import Visitor
-from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.service.authorization import Access, Scope
 from tidings.service.delivery import open_destinations
 from tidings.service.tidings import Tidings

@@ -10,7 +10,7 @@ from tests.browser.sample_home import TABLE
 from tests.console.place import Place
 from tests.support.processes.console_visitor import Visitor
 from tests.support.servers.site import Response, a_site
-from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.model import Reason
 from tidings.service.authorization import Access, Scope

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from tidings.documents import xml_decoder
-from tidings.documents.explanation import Explainer
+from tidings.documents.reference_matcher import Explainer
 from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
 from tidings.events import json_decoder
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
-from tidings.graphs import explanation
+from tidings.graphs import reference_matcher
 from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
@@ -54,7 +54,7 @@ def _document_matches(text: str, body: str) -> bool:
 
 def _graph_matches(text: str, body: str) -> bool:
     return bool(
-        explanation.Explainer(rdf_decoder.decode(body.encode(), "text/turtle"), merged()).explain(
+        reference_matcher.Explainer(rdf_decoder.decode(body.encode(), "text/turtle"), merged()).explain(
             pattern_parser.parse(text)
         )
     )

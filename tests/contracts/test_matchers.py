@@ -18,9 +18,9 @@ from tests.support.strategies.events import SCHEMA, schema_texts, texts
 from tests.support.strategies.plans import a_test, events, plans
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import SubscriptionError
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.predicate_tree import Tree
+from tidings.events.reference_matcher import matches
 from tidings.events.schema.event_schema import EventSchema
 from tidings.matching.compiler.compilation import compile_text
 from tidings.matching.compiler.plan import Plan, Relation

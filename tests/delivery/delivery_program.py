@@ -8,7 +8,7 @@ from datetime import timedelta
 from threading import Event
 
 from tests.delivery.delivery_setup import RULES
-from tidings.delivery import retry_policy as delivery_rules
+from tidings.delivery import delivery_policy as delivery_rules
 from tidings.delivery.destinations import create_senders
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.worker import DeliveryWorker

@@ -12,9 +12,9 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.support.servers.site import Request, Response, Site
 from tests.support.stores.notified_store import BECAUSE, Clock
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destinations import Destinations, create_senders
 from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription

@@ -13,9 +13,9 @@ import pytest
 from tests.delivery.delivery_setup import OK, RULES, open_delivery
 from tests.support.servers.mail_server import a_post
 from tests.support.servers.site import Request, Response, Site
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.apprise_process import ENDED, AppriseProcess
 from tidings.delivery.destination_types.apprise_targets import AppriseTargets
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.errors import InputError
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.operations.sandbox import PRIVATE_ADDRESS

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.stores.notified_store import BECAUSE, Clock
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.messages import Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Subscription

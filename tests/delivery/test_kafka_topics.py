@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from tests.delivery.delivery_setup import RULES, DeliverySetup, open_delivery
 from tests.support.servers.kafka_broker import Broker
-from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.errors import InputError
 from tidings.operations.http_client import HttpLimits
 from tidings.store.database import sqlite_url

@@ -12,8 +12,8 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from tests.delivery.delivery_setup import OK, RULES, DeliverySetup, event, open_delivery, subjects, verified
 from tests.support.servers.site import Request, Response, Site
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destinations import WEBHOOK
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.errors import InputError, NotFound
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.store.encoding import format_instant

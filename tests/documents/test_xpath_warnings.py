@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.documents.test_explanation import Engines
-from tests.documents.test_explanation import engines as engines
+from tests.documents.test_reference_matcher import Engines
+from tests.documents.test_reference_matcher import engines as engines
 from tests.support.strategies.xpaths import documents, expressions
-from tidings.documents.explanation import matches
 from tidings.documents.model import Axis, NodeKind
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath.xpath_tree import And, Expression, Path, PathTest, Step, ValueOperator, show
 from tidings.documents.xpath_warnings import NEVER

@@ -7,9 +7,9 @@ from hypothesis import given
 
 from tests.support.strategies.events import SCHEMA, events, trees
 from tidings.atoms import Event
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.predicate_tree import And, Not, Or, Tree
+from tidings.events.reference_matcher import matches
 
 BIG = 2**53
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from tests.faults.clients import AcceptedPublication, Call, Version
 from tests.spark import workload
-from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.model import Subscription
 from tidings.store.store import Store
 

@@ -76,7 +76,7 @@ OWN = {
     "service/precompilation.py": "reads a report of its own Spark task",
     "objects/outbox/database.py": "reads the address of the operator's own database",
     "objects/outbox/tables.py": "reads rows of the outbox that triggers wrote",
-    "reference_data/enrichment.py": "reads rows that reference_data/tables.py wrote",
+    "reference_data/enrichment.py": "reads rows that reference_data/table_rows.py wrote",
     "service/backup.py": "reads backups, which the operator made and restores",
     "operations/http_client.py": "splits addresses after host_of, which has a target",
 }

@@ -21,7 +21,7 @@ from tidings.operations import traces
 from tidings.operations.settings import ServicePart
 from tidings.service.delivery import DeliveryTelemetry
 from tidings.service.pipeline_status import StreamTracer
-from tidings.spark.stream.progress import StreamProgress, StreamStart
+from tidings.spark.stream.stream_events import StreamProgress, StreamStart
 from tidings.store import telemetry as kept
 from tidings.store.database import sqlite_url
 from tidings.store.encoding import MatchRow

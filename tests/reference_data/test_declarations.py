@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.strategies.documents import NAMES, documents
-from tidings.documents.explanation import matches
 from tidings.documents.model import Node, show_node
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xpath.xpath_parser import parse
 from tidings.errors import InputError
 from tidings.reference_data.declarations import (

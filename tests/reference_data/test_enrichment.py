@@ -39,7 +39,7 @@ from tidings.reference_data.enrichment import (
     enrich_event,
     open_lookup,
 )
-from tidings.reference_data.tables import Row, read_file, write_rows
+from tidings.reference_data.table_rows import Row, read_file, write_rows
 from tidings.spark.decoder import Decoder, match_decoded
 
 ROWS = ({"sector": ["tech & more"], "in": ["US", ""]}, {})

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.support.strategies.xpaths import documents, expressions
-from tidings.documents.explanation import matches
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath_compiler import twigs_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.relational.corpus import can_compile
 from tests.support.strategies.xpaths import documents, expressions
-from tidings.documents.explanation import matches
 from tidings.documents.model import steps_of
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.relational.branch_check import BpPosition, BranchNode, Relation, bp_position, brpred

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tidings.documents.explanation import matches
 from tidings.documents.model import NodeKind, show_steps, steps_of
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath import xpath_parser
 from tidings.relational.branch_check import EVERYTHING, BpPosition, BranchNode, Relation, brpred, converted

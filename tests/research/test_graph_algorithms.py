@@ -14,10 +14,10 @@ from research.graphs.g_topss import GTopss, Label, MergedGraph, Row, Star, Table
 from research.graphs.ops import Ops, Structure
 from tests.support.strategies.effort import share
 from tests.support.strategies.graphs import patterns, taxonomies, typed_graphs
-from tidings.graphs.explanation import bindings
 from tidings.graphs.model import TYPE, XSD, Edge, Graph, Term, iri, literal
 from tidings.graphs.patterns.pattern_parser import parse
 from tidings.graphs.patterns.pattern_tree import Pattern, selected
+from tidings.graphs.reference_matcher import bindings
 from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 Make = Callable[[Taxonomy], GraphAlgorithm]

@@ -17,7 +17,7 @@ from tidings.kinds import Environment, Reader
 from tidings.reference_data import enrichment
 from tidings.reference_data.declarations import declare
 from tidings.reference_data.enrichment import Enrichment, Lookup
-from tidings.reference_data.tables import Row, build_table
+from tidings.reference_data.table_rows import Row, build_table
 from tidings.spark.decoder import Decoder
 
 values = st.sampled_from([1, 2.5, "1", "IBM", "é<&", True, "", 0])

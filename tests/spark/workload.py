@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import random
 
-from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.model import Subscription
 
 SEED = 4

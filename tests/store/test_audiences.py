@@ -29,7 +29,7 @@ from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
 from tidings.store.journal import AppendBatch
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications.batch_commit import CommitResult
 from tidings.store.store import Store, open_store
 
 JSON = "application/json"

@@ -21,7 +21,7 @@ from tidings.store import tables as store_tables
 from tidings.store.database import WRITE_CONNECTIONS, open_database, sqlite_url
 from tidings.store.encoding import MatchRow
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications.batch_commit import CommitResult
 from tidings.store.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("migrated_stores")

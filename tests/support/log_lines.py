@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidings.atoms import Atoms, AtomShape, Event
 from tidings.errors import DecodeProblem, PublicationError, SyntaxProblem
-from tidings.events import explanation
+from tidings.events import reference_matcher
 from tidings.events.predicate_compiler import PredicateLanguage, parse_and_check
 from tidings.kinds import (
     DecodedPublications,
@@ -65,10 +65,10 @@ class LogEvaluator(Evaluator):
         self._line = line
 
     def matches(self, language: str, text: str) -> bool:
-        return explanation.matches(parse_and_check(to_predicates(text)), self._line)
+        return reference_matcher.matches(parse_and_check(to_predicates(text)), self._line)
 
     def explain(self, language: str, text: str) -> Explanation:
-        return Explanation(explanation.explain(parse_and_check(to_predicates(text)), self._line))
+        return Explanation(reference_matcher.explain(parse_and_check(to_predicates(text)), self._line))
 
 
 class LogReader(Reader):

@@ -29,7 +29,7 @@ from tidings.api.v1 import (
     subscriptions,
     websocket,
 )
-from tidings.api.v1.fanout import NotificationFanout
+from tidings.api.v1.notification_fanout import NotificationFanout
 from tidings.api.xml_rpc import endpoints
 from tidings.console import metadata as metadata_pages
 from tidings.console.router import router_for as console_for

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidings.events.schema.event_schema import EventSchema
     from tidings.reference_data.declarations import Reference
     from tidings.spark.batch import job
-    from tidings.spark.batch.tables import Table
+    from tidings.spark.batch.spark_table import Table
 
 MAX_SHOWN = 5
 """How many rejects are printed if no file lists them."""
@@ -78,7 +78,7 @@ class TableOptions:
 
     def are_meant(self, subscriptions: str, publications: str, out: str) -> bool:
         """Return whether Spark reads or writes a table here, rather than the reader of publication files."""
-        from tidings.spark.batch.tables import TABLE_PREFIX, is_table
+        from tidings.spark.batch.spark_table import TABLE_PREFIX, is_table
 
         return (
             any(getattr(self, each.name) for each in fields(self))
@@ -98,7 +98,7 @@ class TableOptions:
 
     def build_tables(self, subscriptions: str, publications: str, out: str) -> tuple[Table, Table, Table]:
         """Build the tables of subscriptions, publications and matches."""
-        from tidings.spark.batch.tables import Table
+        from tidings.spark.batch.spark_table import Table
 
         read = Table(publications, self.format, parse_pairs("--option", self.option))
         written = Table(out, self.write_format, parse_pairs("--out-option", self.out_option))
@@ -106,13 +106,13 @@ class TableOptions:
 
     def build_source(self, address: str) -> Table:
         """Build the table that a stream reads, which may be a Kafka topic."""
-        from tidings.spark.batch.tables import SOURCE, Table
+        from tidings.spark.batch.spark_table import SOURCE, Table
 
         return Table.at(address, SOURCE, self.format, parse_pairs("--option", self.option))
 
     def build_sink(self, address: str) -> Table:
         """Build the table that a stream writes, which may be a Kafka topic."""
-        from tidings.spark.batch.tables import SINK, Table
+        from tidings.spark.batch.spark_table import SINK, Table
 
         return Table.at(address, SINK, self.write_format, parse_pairs("--out-option", self.out_option))
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.apprise_targets import AppriseTargets, Describer, describe_plainly
 from tidings.delivery.destination_types.kafka_topics import KafkaTopics
 from tidings.delivery.destination_types.sender import Sender
 from tidings.delivery.destination_types.webhooks import Webhooks, generate_secret
 from tidings.delivery.messages import Message, build_message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError, LimitExceeded, NotFound, pointing
 from tidings.model import Notification, Publication, Reason
 from tidings.operations.egress_policy import EgressPolicy
 from tidings.store import names
 from tidings.store.encoding import format_instant, utc_now
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 from tidings.store.store import Store
 
 WEBHOOK, APPRISE, KAFKA = "webhook", "apprise", "kafka"

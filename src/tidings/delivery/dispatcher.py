@@ -14,10 +14,10 @@ from random import Random
 from threading import BoundedSemaphore, Event
 from time import monotonic
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.sender import Refusal, Sender, SendResult
 from tidings.delivery.messages import Message, build_digest, build_message
 from tidings.delivery.quiet_hours import quiet_until
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.delivery.sql.destination_store import ACTIVE, HUB, Destination

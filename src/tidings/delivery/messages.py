@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from tidings.cloud_events import cloud_event, text_of
 from tidings.model import Notification, Publication
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 
 TYPE = "tidings.digest"
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidings.documents import explanation, xml_decoder
+from tidings.documents import reference_matcher, xml_decoder
 from tidings.documents.model import Node
 from tidings.documents.tag_paths import TagPaths
 from tidings.documents.xml_batch_decoder import DecodedDocuments, atoms_of, decode_documents
@@ -77,11 +77,11 @@ class DocumentEvaluator(Evaluator):
     """A document, evaluated in XPath."""
 
     def __init__(self, document: Node) -> None:
-        self._explainer = explanation.Explainer(document)
+        self._explainer = reference_matcher.Explainer(document)
         self._document = document
 
     def matches(self, language: str, text: str) -> bool:
-        return explanation.matches(_parse(text), self._document)
+        return reference_matcher.matches(_parse(text), self._document)
 
     def explain(self, language: str, text: str) -> Explanation:
         return Explanation(self._explainer.explain(_parse(text)))

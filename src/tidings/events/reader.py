@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tidings.atoms import Atoms, AtomShape, Event
-from tidings.events import explanation, json_decoder
+from tidings.events import json_decoder, reference_matcher
 from tidings.events.json_batch_decoder import decode_many
 from tidings.events.kernel_tables import Conformity, PathTable
 from tidings.events.predicate_compiler import parse_and_check
@@ -71,10 +71,10 @@ class EventEvaluator(Evaluator):
         self._event, self._schema = event, schema
 
     def matches(self, language: str, text: str) -> bool:
-        return explanation.matches(_parse(text, self._schema), self._event)
+        return reference_matcher.matches(_parse(text, self._schema), self._event)
 
     def explain(self, language: str, text: str) -> Explanation:
-        return Explanation(explanation.explain(_parse(text, self._schema), self._event))
+        return Explanation(reference_matcher.explain(_parse(text, self._schema), self._event))
 
 
 @lru_cache(maxsize=50_000)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidings.atoms import AtomShape
 from tidings.errors import PublicationError
-from tidings.graphs import explanation
+from tidings.graphs import reference_matcher
 from tidings.graphs.atoms import AtomReader
 from tidings.graphs.model import RDFS, TYPE, Graph, Term, TermKind
 from tidings.graphs.patterns import pattern_parser
@@ -56,7 +56,7 @@ class GraphEvaluator(Evaluator):
     """A graph, evaluated in GQL and SPARQL patterns."""
 
     def __init__(self, graph: Graph, taxonomy: Taxonomy) -> None:
-        self._explainer = explanation.Explainer(graph, taxonomy)
+        self._explainer = reference_matcher.Explainer(graph, taxonomy)
 
     def matches(self, language: str, text: str) -> bool:
         return self._explainer.matches(_parse(text))
@@ -67,7 +67,7 @@ class GraphEvaluator(Evaluator):
         because = self._explainer.explain(pattern)
         if not because:
             return None
-        return Explanation(because, explanation.results_of(pattern, self._explainer.bindings(pattern)))
+        return Explanation(because, reference_matcher.results_of(pattern, self._explainer.bindings(pattern)))
 
 
 _parse = lru_cache(maxsize=50_000)(pattern_parser.parse)

@@ -5,7 +5,7 @@
 
 The command line, the console, the library and the outbox of objects call these. The HTTP API takes the same steps, and
 appends the submissions of concurrent callers in one transaction (`api/v1/ingest.py`), and so do tasks of Spark that
-publish rows (`spark/data_source/writer.py`), with `read_items` and `append_items`. Feeds append new items in the
+publish rows (`spark/data_source/store_writer.py`), with `read_items` and `append_items`. Feeds append new items in the
 transaction that remembers them (`feeds/sql/polled_items.py`), with the same `append_publications` of the journal.
 """
 

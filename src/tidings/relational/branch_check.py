@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tidings.documents import xml_decoder
-from tidings.documents.explanation import matches
+from tidings.documents.reference_matcher import matches
 from tidings.documents.xpath import xpath_parser
 from tidings.documents.xpath.xpath_tree import Expression
 from tidings.errors import DecodeProblem

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.service.stream_worker import SparkStartup, StreamWorker
     from tidings.service.tidings import Tidings
     from tidings.service.workers import Workers
-    from tidings.spark.stream.progress import StreamEvent
+    from tidings.spark.stream.stream_events import StreamEvent
 
 
 class HttpServer(Protocol):

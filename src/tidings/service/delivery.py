@@ -7,10 +7,10 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.apprise_targets import Description
 from tidings.delivery.destinations import Destinations, create_senders
 from tidings.delivery.dispatcher import DeliveryEvent, DeliveryListener, Dispatcher, ignore_event
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import HUB
 from tidings.delivery.worker import DeliveryWorker
 from tidings.feeds.hub.callback_sender import CallbackSender
@@ -20,7 +20,7 @@ from tidings.model import Publication
 from tidings.operations import logs, traces
 from tidings.operations.http_client import HttpLimits
 from tidings.operations.settings import Settings
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 from tidings.store.store import Store
 
 if TYPE_CHECKING:

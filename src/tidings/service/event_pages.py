@@ -13,7 +13,7 @@ from typing import Any
 from tidings.cloud_events import LARGEST, MEDIA_TYPE, TYPE, carried_text, cloud_event, text_of, text_with
 from tidings.errors import InputError
 from tidings.model import WITHHELD, Notification
-from tidings.store.acknowledgements import SubscriberCursor
+from tidings.store.notifications.acknowledgements import SubscriberCursor
 from tidings.store.store import Store
 
 __all__ = ["LARGEST", "MEDIA_TYPE", "TYPE", "build_cloud_events", "cloud_event", "text_of"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidings.core import durations
 from tidings.core.lifecycle import Worker
 from tidings.operations import logs, traces
-from tidings.spark.stream.progress import (
+from tidings.spark.stream.stream_events import (
     DeferredRelease,
     StreamEvent,
     StreamListener,

@@ -24,7 +24,7 @@ from tidings.kinds import Environment, Explanation, find_kind, kinds_of_language
 from tidings.model import Publication, Reason
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import Enrichment, Lookup, Snapshot, open_lookup
-from tidings.reference_data.tables import build_table, find_last_copy, read_file, read_stamp
+from tidings.reference_data.table_rows import build_table, find_last_copy, read_file, read_stamp
 from tidings.service.subscriptions import SubscriptionService
 from tidings.store.audiences import is_visible
 from tidings.store.journal import JournalEntry

@@ -17,7 +17,7 @@ from tidings.graphs.taxonomy import Taxonomy, merged, taxonomy_of
 from tidings.graphs.taxonomy_files import taxonomy_in
 from tidings.matching.compiler.compilation import compile_many
 from tidings.reference_data.declarations import Reference, declare
-from tidings.reference_data.tables import read_file
+from tidings.reference_data.table_rows import read_file
 from tidings.store.reference_data import TaxonomyFile
 from tidings.store.store import Store
 

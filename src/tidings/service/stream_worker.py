@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tidings.core.lifecycle import Worker
 from tidings.errors import SetupError, SlowStart, StoreError, TidingsError
-from tidings.spark.stream.progress import StreamEvent, StreamListener, StreamProgress, StreamStart
+from tidings.spark.stream.stream_events import StreamEvent, StreamListener, StreamProgress, StreamStart
 
 if TYPE_CHECKING:
     from tidings.operations.settings import Settings

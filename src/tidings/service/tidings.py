@@ -38,8 +38,8 @@ from tidings.service.subscriptions import (
 )
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
-from tidings.store.deferred_notifications import DeferredSummary
 from tidings.store.journal import AppendResult
+from tidings.store.notifications.deferred_notifications import DeferredSummary
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions.view import RULES
 

@@ -22,7 +22,7 @@ from tidings.graphs.taxonomy_files import taxonomy_in, write_taxonomy
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import Snapshot
 from tidings.reference_data.files import MOST_ROWS, read_arrow_content
-from tidings.reference_data.tables import (
+from tidings.reference_data.table_rows import (
     Row,
     build_rows,
     compute_digest,

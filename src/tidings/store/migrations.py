@@ -22,7 +22,6 @@ from tidings.metadata.sql import log_rows
 from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_store
 from tidings.store import (
-    acknowledgements,
     audiences,
     bulk,
     clock_recovery,
@@ -32,6 +31,7 @@ from tidings.store import (
 )
 from tidings.store import tables as store_tables
 from tidings.store.database import Database, open_database
+from tidings.store.notifications import acknowledgements
 
 # Number of the advisory lock in PostgreSQL; any number that no other application in the database uses.
 LOCK = 0x7469_6469

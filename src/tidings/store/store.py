@@ -23,7 +23,6 @@ from tidings.metadata.sql.rule_graph import RuleGraph
 from tidings.metadata.sql.transaction import MetadataStore
 from tidings.objects.sql.object_store import ObjectNotifications, ObjectSources
 from tidings.store import counters
-from tidings.store.acknowledgements import Acknowledgements, Heads
 from tidings.store.audiences import Audiences
 from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database, sqlite_path
@@ -31,9 +30,10 @@ from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc_now
 from tidings.store.journal import Journal
 from tidings.store.migrations import check_version, migrate, read_version
-from tidings.store.notification_log import NotificationLog
-from tidings.store.notifications import Notifications
-from tidings.store.numbered_notifications import NumberedNotifications
+from tidings.store.notifications.acknowledgements import Acknowledgements, Heads
+from tidings.store.notifications.notification_log import NotificationLog
+from tidings.store.notifications.notification_store import Notifications
+from tidings.store.notifications.subscription_entries import NumberedNotifications
 from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
 from tidings.store.subscriptions.registry import Subscriptions
 from tidings.store.subscriptions.snapshot import SubscriptionSnapshots

@@ -26,7 +26,7 @@ from tests.support.servers.notification_server import (
     place_at,
 )
 from tests.support.servers.postgres import Server
-from tidings.api.v1.fanout import LINES, PAGE_BYTES, NotificationFanout
+from tidings.api.v1.notification_fanout import LINES, PAGE_BYTES, NotificationFanout
 from tidings.errors import StoreError
 from tidings.service.authorization import Access
 from tidings.store.store import open_store
@@ -106,7 +106,7 @@ def test_idle_stream_sends_heartbeats(client: httpx.Client, monkeypatch: pytest.
 
 
 def test_stream_ends_when_token_is_revoked(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.notification_fanout.TOKEN_SECONDS", 0.02)
     revoked, valid = place.access.make("lost", ["subscribe"], name), place.token(name)
     with client_of(place, revoked.secret) as first, client_of(place, valid) as second:
         with (
@@ -305,7 +305,7 @@ def test_stream_store_failure_of_one_client_ends_its_stream(
     def broken(*_: object, **__: object) -> None:
         raise StoreError("the database reports: it is gone")
 
-    monkeypatch.setattr("tidings.api.v1.fanout.read_page", broken)
+    monkeypatch.setattr("tidings.api.v1.notification_fanout.read_page", broken)
     with client.stream("GET", "/v1/notifications/stream") as response:
         assert [event.comment for event in events_of(response)] == [None, "the store cannot be read now"]
 

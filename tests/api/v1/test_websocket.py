@@ -182,7 +182,7 @@ def test_websocket_without_valid_token_is_closed(place: Place, monkeypatch: pyte
 def test_websocket_is_closed_when_token_is_revoked(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.api.v1.fanout.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.notification_fanout.TOKEN_SECONDS", 0.02)
     revoked = place.access.make("lost", ["subscribe"], name)
     with open_socket(place, revoked.secret) as socket:
         place.tell(name)

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.support.servers.site import Request, Response, Site
 from tests.support.stores.notified_store import PUBLIC, Told
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.dispatcher import Dispatcher
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.delivery.sql.destination_store import HUB, Health
 from tidings.delivery.worker import DeliveryWorker

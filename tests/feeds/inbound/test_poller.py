@@ -17,10 +17,10 @@ from tidings.feeds.inbound.items import PUBLICATION, REPLACES
 from tidings.feeds.inbound.poller import APART, Poller, PollResult
 from tidings.feeds.sql.polled_feeds import PolledFeed
 from tidings.feeds.sql.polled_items import ItemCounts
-from tidings.graphs.explanation import matches
 from tidings.graphs.model import Graph
 from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.reference_matcher import matches
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store

@@ -9,8 +9,8 @@ import pytest
 
 from tidings.metadata.sql.repository_feeds import repository_scope
 from tidings.model import Publication, Subscription
-from tidings.store import numbered_notifications as entry_sequence
 from tidings.store.encoding import MatchRow
+from tidings.store.notifications import subscription_entries
 from tidings.store.store import Store, open_store
 
 
@@ -45,8 +45,8 @@ def test_read_entries_are_numbered_newest_first(store: Store) -> None:
 
 
 def test_last_numbers_many_notifications_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_sequence, "MAX_BATCH", 7)
-    monkeypatch.setattr(entry_sequence, "MIN_PER_SUBSCRIBER", 7)
+    monkeypatch.setattr(subscription_entries, "MAX_BATCH", 7)
+    monkeypatch.setattr(subscription_entries, "MIN_PER_SUBSCRIBER", 7)
     add_notifications(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
     assert store.numbered_notifications.last("ana", "s-0")[0] == 34
     assert [number for number, _ in entries(store, "s-1")] == list(range(33, 0, -1))

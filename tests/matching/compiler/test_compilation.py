@@ -11,8 +11,8 @@ from tests.support.strategies.events import SCHEMA, events, schema_events, schem
 from tidings import Subscription, compile_many
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import CheckProblem, SubscriptionError, TooLarge
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.events.schema.event_schema import EventSchema
 from tidings.kinds import LANGUAGES
 from tidings.matching.compiler.compilation import compile_text, describe_access

@@ -14,12 +14,12 @@ from tidings.atoms import Atoms
 from tidings.errors import BudgetExceeded
 from tidings.graphs import pattern_words
 from tidings.graphs.atoms import AtomReader
-from tidings.graphs.explanation import Explainer, explain, matches
 from tidings.graphs.keys import Related, TermMeaning, term_text
 from tidings.graphs.model import XSD, Edge, Graph, Term, blank, iri, literal
 from tidings.graphs.pattern_compiler import plan_of
 from tidings.graphs.patterns.pattern_parser import parse
 from tidings.graphs.patterns.pattern_tree import Pattern, show
+from tidings.graphs.reference_matcher import Explainer, explain, matches
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index

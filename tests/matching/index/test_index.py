@@ -15,8 +15,8 @@ from tests.support.oracles.index_algorithm import compiled_of
 from tests.support.strategies.plans import a_test, events, plans
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
 from tidings.errors import InputError, SetupError
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.compiler.plan import Compiled, Plan, Relation
 from tidings.matching.index.builder import access_paths

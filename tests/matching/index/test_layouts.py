@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.contracts.test_matchers import FEWER
 from tidings import Subscription, compile_many
 from tidings.atoms import Event
-from tidings.events.explanation import matches
 from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import matches
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index.builder import access_paths, bitmap_tiles, clustering, cost
 from tidings.matching.index.index import Index

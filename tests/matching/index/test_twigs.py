@@ -13,8 +13,8 @@ from tests.support.strategies.documents import documents, element, expressions
 from tests.support.strategies.effort import share
 from tidings.atoms import Atoms
 from tidings.documents import twigs
-from tidings.documents.explanation import matches
 from tidings.documents.model import Node
+from tidings.documents.reference_matcher import matches
 from tidings.documents.twigs import encode_twig, read_twig
 from tidings.documents.xml_batch_decoder import atoms_of
 from tidings.documents.xpath.xpath_tree import Expression, show

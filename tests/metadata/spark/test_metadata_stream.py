@@ -9,10 +9,10 @@ from tests.support.processes.streams import running
 from tidings.errors import SetupError
 from tidings.metadata.log import LogDraft, Operation
 from tidings.metadata.provider.provider import Provider
+from tidings.metadata.spark.metadata_source import MetadataLogReader
 from tidings.metadata.spark.metadata_stream import MetadataBatchProcessor, MetadataStream
-from tidings.metadata.spark.metadata_task import MetadataLogReader
-from tidings.spark.stream.progress import MetadataProgress
 from tidings.spark.stream.runner import run_stream
+from tidings.spark.stream.stream_events import MetadataProgress
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 

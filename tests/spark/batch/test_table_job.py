@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from tests.spark import workload
 from tidings.errors import InputError
 from tidings.spark.batch.job import BatchProgress, IndexBuilt
+from tidings.spark.batch.spark_table import Table, find_format
 from tidings.spark.batch.table_job import TableRequest, check_table_request, run_table_job
-from tidings.spark.batch.tables import Table, find_format
 
 pytestmark = pytest.mark.spark
 

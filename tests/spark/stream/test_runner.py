@@ -18,10 +18,11 @@ from tests.support.processes.streams import check_gapless, read_notifications, r
 from tests.support.strategies.events import SCHEMA
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
-from tidings.spark.data_source.reader import StoreStreamReader
-from tidings.spark.data_source.tables import JournalTable
+from tidings.spark.data_source.store_reader import StoreStreamReader
+from tidings.spark.data_source.store_tables import JournalTable
 from tidings.spark.stream.batch_processor import PublicationProcessor
-from tidings.spark.stream.progress import (
+from tidings.spark.stream.runner import run_stream
+from tidings.spark.stream.stream_events import (
     Activity,
     ActivityKind,
     DeferredRelease,
@@ -29,7 +30,6 @@ from tidings.spark.stream.progress import (
     StreamRepair,
     StreamStart,
 )
-from tidings.spark.stream.runner import run_stream
 from tidings.store.database import sqlite_url
 from tidings.store.encoding import now_text
 from tidings.store.store import open_store

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.cli.operations.run import show_activity
 from tidings.errors import SlowStart
-from tidings.spark.stream.progress import StreamProgress
 from tidings.spark.stream.query import BatchHandler, Query
 from tidings.spark.stream.runner import _follow
+from tidings.spark.stream.stream_events import StreamProgress
 from tidings.spark.stream.supervisor import describe_activity
 
 

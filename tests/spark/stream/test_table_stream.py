@@ -30,9 +30,9 @@ from tidings.errors import InputError, SetupError
 from tidings.events.schema.files import parts_of_text
 from tidings.model import Subscription
 from tidings.reference_data.declarations import declare
-from tidings.spark.batch.tables import SINK, SOURCE, Table
+from tidings.spark.batch.spark_table import SINK, SOURCE, Table
 from tidings.spark.dataframe.environment import PublishedSubscriptions
-from tidings.spark.stream.progress import StreamStart, TableProgress
+from tidings.spark.stream.stream_events import StreamStart, TableProgress
 from tidings.spark.stream.table_stream import processor
 from tidings.spark.stream.table_stream.definition import TableStream
 from tidings.spark.stream.table_stream.sinks import FileSink

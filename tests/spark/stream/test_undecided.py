@@ -16,9 +16,9 @@ import pytest
 from tests.spark.stream.test_graphs import run_batch_task
 from tests.support.processes.streams import read_notifications, running
 from tidings.graphs.atoms import AtomReader
-from tidings.graphs.explanation import matches
 from tidings.graphs.patterns import pattern_parser
 from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.reference_matcher import matches
 from tidings.graphs.taxonomy import Taxonomy
 from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index

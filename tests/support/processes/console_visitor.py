@@ -13,7 +13,7 @@ from tidings.api.authentication import Authenticator
 from tidings.api.limits import Limits
 from tidings.api.rate_limiter import RateLimiter
 from tidings.console.router import router_for
-from tidings.delivery.retry_policy import DeliveryPolicy
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.service.authorization import Access
 from tidings.service.delivery import open_destinations
 from tidings.service.tidings import Tidings

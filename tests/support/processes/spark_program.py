@@ -19,8 +19,8 @@ from pyspark import SparkContext
 
 from tidings.spark.batch.job import BatchRequest, run_batch_job
 from tidings.spark.session import open_session
-from tidings.spark.stream.progress import Activity
 from tidings.spark.stream.runner import run_stream
+from tidings.spark.stream.stream_events import Activity
 
 
 def print_event(news: object) -> None:

@@ -8,8 +8,8 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any
 
-from tidings.spark.stream.progress import Activity
 from tidings.spark.stream.runner import run_stream
+from tidings.spark.stream.stream_events import Activity
 
 PATIENCE = 120.0
 

@@ -15,7 +15,7 @@ from fastapi import APIRouter
 from tests.support.servers.http_server import served
 from tidings.api.authentication import Authenticator
 from tidings.api.v1 import notifications, openapi, websocket
-from tidings.api.v1.fanout import NotificationFanout
+from tidings.api.v1.notification_fanout import NotificationFanout
 from tidings.model import Publication, Reason
 from tidings.service.authorization import Access
 from tidings.store.database import sqlite_url

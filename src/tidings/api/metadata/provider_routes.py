@@ -24,8 +24,8 @@ from fastapi.responses import JSONResponse
 
 from tidings.api import problem_details
 from tidings.api.authentication import TrustPolicy, require_trust
-from tidings.api.long_poll import LongPoll
 from tidings.api.metadata import replication
+from tidings.api.metadata.long_poll import LongPoll
 from tidings.api.metadata.replication import LONGEST_WAIT
 from tidings.api.parameters import media_type_of
 from tidings.api.problem_details import HttpError

@@ -21,7 +21,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from tidings.api.long_poll import LongPoll
+from tidings.api.metadata.long_poll import LongPoll
 from tidings.api.parameters import AfterNumber
 from tidings.api.problem_details import HttpError
 from tidings.api.request_body import read_body

@@ -26,7 +26,7 @@ from tidings.api.authentication import SubscribeCaller
 from tidings.api.middleware import HEAD_SCOPE_KEY
 from tidings.api.parameters import Limit, Subscriber, find_subscriber
 from tidings.api.v1 import schemas
-from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
+from tidings.api.v1.notification_fanout import Follower, NotificationFanout, StreamEnd
 from tidings.api.v1.openapi import TEXT_SCHEMA
 from tidings.api.v1.route_classes import VersionedRoute
 from tidings.api.v1.schemas import copy_fields
@@ -35,7 +35,7 @@ from tidings.client.records import AckPosition
 from tidings.core.arguments import LARGEST_INTEGER, parse_number
 from tidings.service.authorization import Caller
 from tidings.service.event_pages import EventLine, EventPage, read_page, resolve_cursor
-from tidings.store.acknowledgements import SubscriberCursor
+from tidings.store.notifications.acknowledgements import SubscriberCursor
 from tidings.store.store import Store
 
 HEARTBEAT_SECONDS = 15.0

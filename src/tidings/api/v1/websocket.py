@@ -30,7 +30,7 @@ from tidings.api.parameters import (
 )
 from tidings.api.problem_details import HttpError
 from tidings.api.routes import status_of
-from tidings.api.v1.fanout import Follower, NotificationFanout, StreamEnd
+from tidings.api.v1.notification_fanout import Follower, NotificationFanout, StreamEnd
 from tidings.api.write_limiter import MAX_WAITING_WRITES, WriteLimiter
 from tidings.core.arguments import check_number, parse_number
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError

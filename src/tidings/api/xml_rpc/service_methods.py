@@ -40,7 +40,7 @@ from tidings.parsers.parser_pool import Lane, run_isolated, run_isolated_for
 from tidings.service.authorization import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 
 MEDIA_TYPES = ("text/xml", "application/xml")
 """Others are refused: a page in a browser can send forms and plain text to any site, but not these."""

@@ -17,7 +17,7 @@ from tidings.cli.options import DEFAULT_HOME, Home, SparkOptions
 from tidings.cli.output import Output
 from tidings.core.text import plural
 from tidings.errors import InputError, SetupError
-from tidings.spark.stream.progress import (
+from tidings.spark.stream.stream_events import (
     Activity,
     ActivityKind,
     DeferredRelease,

@@ -13,7 +13,7 @@ from tidings.cli.operations.run import StreamReporter, describe_table_end, ignor
 from tidings.cli.options import Home, SparkOptions
 from tidings.cli.output import Output
 from tidings.errors import InputError
-from tidings.spark.stream.progress import TableProgress
+from tidings.spark.stream.stream_events import TableProgress
 
 if TYPE_CHECKING:
     from tidings.spark.stream.table_stream.definition import TableStream

@@ -18,7 +18,7 @@ from tidings.cli import output
 from tidings.core.text import plural
 from tidings.operations.settings import Settings
 from tidings.service.authorization import ADMINISTRATOR_FILE
-from tidings.spark.stream.progress import StreamEvent, StreamProgress, StreamRepair, StreamStart
+from tidings.spark.stream.stream_events import StreamEvent, StreamProgress, StreamRepair, StreamStart
 
 if TYPE_CHECKING:
     from tidings.service.authorization import NewToken

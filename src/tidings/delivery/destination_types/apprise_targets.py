@@ -13,17 +13,17 @@ from urllib.parse import parse_qsl
 
 from tidings.core.suggest import did_you_mean
 from tidings.core.text import plural
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.apprise_process import AppriseProcess
 from tidings.delivery.destination_types.apprise_worker import UNKNOWN, parse_target
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Item, Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
 from tidings.model import Publication
 from tidings.notification_text import format_bindings, format_change, format_reasons
 from tidings.operations.egress_policy import ALLOW_HINT, PUBLIC_ADDRESSES, EgressPolicy
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
 CHATTING = ("priority", "sound", "thread", "topic", "footer", "channel", "token", "auth", "method")

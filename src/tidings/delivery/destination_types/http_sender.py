@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
 from tidings.operations.egress_policy import (

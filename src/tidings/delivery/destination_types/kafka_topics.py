@@ -15,9 +15,9 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
 from tidings.delivery.messages import Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError, SetupError
 from tidings.operations.kafka_address import KafkaAddress, parse_kafka_address

@@ -15,8 +15,8 @@ from tidings.model import Publication
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
 from tidings.store.journal import find_publications
-from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
-from tidings.store.numbered_notifications import ENTRY_NOTIFICATION, NumberedNotification
+from tidings.store.notifications.notification_store import NOTIFICATION_COLUMNS, notification_from_row
+from tidings.store.notifications.subscription_entries import ENTRY_NOTIFICATION, NumberedNotification
 from tidings.store.tables import journal, notifications, numbered_notifications
 
 

@@ -23,7 +23,7 @@ from tidings.delivery.sql.tables import (
 )
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
-from tidings.store.numbered_notifications import number_notifications
+from tidings.store.notifications.subscription_entries import number_notifications
 from tidings.store.tables import notifications, numbered_notifications, subscribers
 
 MAX_WOKEN_SUBSCRIBERS = 250

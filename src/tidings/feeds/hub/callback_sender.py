@@ -9,10 +9,10 @@ import hmac
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.http_sender import HttpSender
 from tidings.delivery.destination_types.sender import Refusal
 from tidings.delivery.messages import Message
-from tidings.delivery.retry_policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.feeds.hub.hub import PURPOSE, Hub
 from tidings.feeds.outbound.formats import FORMATS

@@ -23,7 +23,7 @@ from tidings.notification_text import (
     format_reason,
     format_reasons,
 )
-from tidings.store.numbered_notifications import NumberedNotification
+from tidings.store.notifications.subscription_entries import NumberedNotification
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
 """Namespace of the UUIDs of entries. A change would make every reader show every entry again."""

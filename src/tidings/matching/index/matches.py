@@ -41,7 +41,7 @@ class Matches:
     """Pairs of a publication (its position in the batch) and a subscription, segment by segment.
 
     `undecided` are pairs of graphs for which the search reached its step limit: they may match or not.
-    `tidings.graphs.explanation.Explainer(graph).matches(pattern)` decides such a pair by another search.
+    `tidings.graphs.reference_matcher.Explainer(graph).matches(pattern)` decides such a pair by another search.
     """
 
     def __init__(self, pairs: Sequence[SegmentPairs], undecided: Sequence[SegmentPairs] = ()) -> None:

@@ -37,10 +37,10 @@ from tidings.metadata.provider.provider import DEFAULT_BATCH_SIZE
 from tidings.metadata.resources import Resource
 from tidings.metadata.rules.atomic import TriggeringRule
 from tidings.metadata.schema.model import Schema
+from tidings.metadata.spark.metadata_source import MetadataLogSource
 from tidings.metadata.spark.metadata_task import (
     DocumentResult,
     MetadataJob,
-    MetadataLogSource,
     MetadataTaskReport,
     build_metadata_stage,
     build_warmup_stage,
@@ -53,8 +53,8 @@ from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
 from tidings.spark.stream.match_task import ROWS
-from tidings.spark.stream.progress import MetadataProgress
 from tidings.spark.stream.sink import BatchRows
+from tidings.spark.stream.stream_events import MetadataProgress
 from tidings.spark.stream.warm_up import MANY
 from tidings.store.store import Store, open_store
 

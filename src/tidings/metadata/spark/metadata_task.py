@@ -1,7 +1,4 @@
-"""The metadata log as a source of Structured Streaming, and the tasks that read it.
-
-An offset of the source is a position in the log. Entries that were applied before are skipped when a batch is planned:
-a stream that starts after a year does not read the year. When entries are applied, it is checked again.
+"""Tasks that read batches of the metadata log.
 
 A task parses and checks documents, and finds the triggering rules they satisfy. Its results depend on the entries, the
 schema and the rules only, not on stored metadata: so they stay valid whatever is registered in between. They go into a
@@ -16,13 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from tidings.errors import InputError
 from tidings.matching.index.index import Index
@@ -31,92 +26,10 @@ from tidings.metadata.filter.trigger_index import TriggerIndex
 from tidings.metadata.log import Operation
 from tidings.metadata.resources import resource_from_json, resource_to_json
 from tidings.metadata.schema.schema_parser import parse_schema_file
-from tidings.metadata.sql.log_rows import LogTrimmed
 from tidings.metadata.sql.resource_rows import check_document
-from tidings.spark.sources.admission_control import Offset
-from tidings.spark.sources.position_reader import (
-    PositionRange,
-    PositionReader,
-    build_record_batches,
-    hold_lock,
-    open_shared_store,
-)
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget, BudgetWatch, StepPhase
 from tidings.spark.stream.match_task import ROWS, cut_steps
 from tidings.spark.worker_gc import freeze_memory
-
-ENTRIES_PER_TASK = 250
-"""Documents per task: parsing one takes tens of times as long as an event, so few are worth a task."""
-
-LOG_COLUMNS = "position long, what string, uri string, media_type string, body binary"
-LOG_ARROW_SCHEMA = pa.schema(
-    [
-        ("position", pa.int64()),
-        ("what", pa.string()),
-        ("uri", pa.string()),
-        ("media_type", pa.string()),
-        ("body", pa.binary()),
-    ]
-)
-LogRow = tuple[int, str, str, str, bytes]
-
-
-class MetadataLogReader(PositionReader):
-    """Reader of a store's metadata log."""
-
-    def __init__(self, options: Any) -> None:
-        super().__init__(options)
-        self._url = options["store_url"]
-
-    def head(self) -> int:
-        return open_shared_store(self._url).metadata.log.head()
-
-    def next_offset(self, start: Offset) -> Offset:
-        applied = self._applied_position(start["position"])
-        if self._target is not None:  # entries that others apply meanwhile must not keep `--once` from ending
-            applied = max(start["position"], min(applied, self._target))
-        return super().next_offset({"position": applied})
-
-    def ranges(self, start: Offset, end: Offset) -> Sequence[PositionRange]:
-        hold_lock(self._lock)
-        upto = end["position"]
-        after = min(upto, self._applied_position(start["position"]))
-        return [PositionRange(*cut) for cut in pairwise([*range(after, upto, ENTRIES_PER_TASK), upto])]
-
-    def rows(self, part: Any) -> Iterator[LogRow]:
-        """Read the entries of a range. Some may have been applied and trimmed since the batch was planned."""
-        log, after = open_shared_store(self._url).metadata.log, part.after
-        while after < part.upto:
-            try:
-                entries = log.read(after, part.upto - after)
-            except LogTrimmed:
-                after = log.first() - 1
-                continue
-            for each in entries:
-                yield each.position, each.what.value, each.uri, each.media_type, each.body
-            return
-
-    def read(self, partition: Any) -> Iterator[Any]:
-        return build_record_batches(self.rows(partition), LOG_ARROW_SCHEMA)
-
-    def _applied_position(self, position: int) -> int:
-        """Return the position before the first entry that may have to be applied."""
-        return max(position, open_shared_store(self._url).metadata.position())
-
-
-class MetadataLogSource(DataSource):  # type: ignore[misc]
-    """The format `tidings_metadata_log`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "tidings_metadata_log"
-
-    def schema(self) -> str:
-        return LOG_COLUMNS
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        return MetadataLogReader(self.options)
-
 
 TASK_RESULT_SCHEMA = pa.schema(
     [

@@ -42,8 +42,9 @@ from tidings.metadata.sql.tables import (
     run_asked,
 )
 from tidings.model import Reason
-from tidings.store import bulk, counters, notifications
+from tidings.store import bulk
 from tidings.store.encoding import MatchRow
+from tidings.store.notifications import batch_commit, sequences
 
 
 class RuleMove(NamedTuple):
@@ -75,7 +76,7 @@ def notify_owners(
     rows = bulk.select_among(connection, _OWNERS, c.name, sorted({move.rule for move in moves}))
     rules = {name: (owner, within) for name, owner, within in rows}
     delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
-    numbers = counters.lock_sequences(connection, {owner for owner, _ in rules.values()})
+    numbers = sequences.lock_sequences(connection, {owner for owner, _ in rules.values()})
     before = dict(numbers)
     for part in bulk.iter_chunks(moves, NOTIFICATION_BATCH):
         because = reasons(part)
@@ -83,8 +84,8 @@ def notify_owners(
             _id(at, move): MatchRow(move.uri, move.rule, rules[move.rule][0], because[move], kind=move.kind)
             for move in part
         }
-        notifications.write_part(connection, matches, numbers, delays, moment)
-    counters.advance_sequences(connection, numbers, before)
+        batch_commit.write_part(connection, matches, numbers, delays, moment)
+    sequences.advance_sequences(connection, numbers, before)
 
 
 _OWNERS = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)

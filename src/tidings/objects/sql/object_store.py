@@ -15,11 +15,12 @@ from sqlalchemy import Column, Connection, Table, Text, delete, insert, select
 from tidings.errors import InputError
 from tidings.model import Reason
 from tidings.objects.notices import Notice
-from tidings.store import bulk, counters, names
+from tidings.store import bulk, names
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
 from tidings.store.encoding import Clock, MatchRow, encode_mapping, utc_now
-from tidings.store.notifications import write_part
+from tidings.store.notifications import sequences
+from tidings.store.notifications.batch_commit import write_part
 from tidings.store.tables import Name, metadata, notifications
 
 object_sources = Table(
@@ -106,11 +107,11 @@ def write_notices(
         each.subscriber: names.find_problem("a subscriber's name", each.subscriber) for each in notices
     }
     valid = [each for each in notices if problems[each.subscriber] is None]
-    numbers = counters.lock_sequences(connection, {each.subscriber for each in valid})
+    numbers = sequences.lock_sequences(connection, {each.subscriber for each in valid})
     before = dict(numbers)
     new = _select_new(connection, valid)
     write_part(connection, _build_rows(source, new), numbers, {}, moment)
-    counters.advance_sequences(connection, numbers, before)
+    sequences.advance_sequences(connection, numbers, before)
     letters = [
         _build_dead_letter(each, problem) for each in notices if (problem := problems[each.subscriber])
     ]

@@ -33,7 +33,7 @@ from tidings.matching.index.index import Index
 from tidings.model import Reject
 from tidings.reference_data.declarations import Reference
 from tidings.reference_data.enrichment import Snapshot
-from tidings.reference_data.tables import read_stamp
+from tidings.reference_data.table_rows import read_stamp
 from tidings.spark.batch.batch_task import REPORT_PREFIX, BatchTaskJob, build_batch_stage, load_worker
 from tidings.spark.batch.output import (
     TIMED_STEPS,

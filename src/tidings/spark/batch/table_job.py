@@ -43,7 +43,7 @@ from tidings.spark.batch.output import (
     format_reject,
     open_rejects,
 )
-from tidings.spark.batch.tables import TABLE_PREFIX, WITHOUT_PATH, Table, find_lake_format, is_table
+from tidings.spark.batch.spark_table import TABLE_PREFIX, WITHOUT_PATH, Table, find_lake_format, is_table
 from tidings.spark.dataframe.match import ID, match
 from tidings.spark.dataframe.subscription_set import Subscriptions
 from tidings.spark.sources.files import Location

@@ -36,20 +36,20 @@ class TidingsSource(DataSource):  # type: ignore[misc]
         return FORMAT
 
     def schema(self) -> str:
-        columns: str = _load("reader").find_columns(self.options)
+        columns: str = _load("store_reader").find_columns(self.options)
         return columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _load("reader").build_reader(self.options, schema)
+        return _load("store_reader").build_reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return _load("reader").build_stream_reader(self.options, schema)
+        return _load("store_reader").build_stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return _load("writer").build_writer(self.options, schema, overwrite)
+        return _load("store_writer").build_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return _load("writer").build_stream_writer(self.options, schema, overwrite)
+        return _load("store_writer").build_stream_writer(self.options, schema, overwrite)
 
 
 def _load(module: str) -> Any:

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.core.atomic_files import write_atomically
 from tidings.spark import checkpoint
 from tidings.spark.data_source.options import MAX_ROWS, START, STORE
-from tidings.spark.data_source.reader import MATCHED
 from tidings.spark.data_source.source import TidingsSource
+from tidings.spark.data_source.store_reader import MATCHED
 from tidings.spark.reference_data import LiveReferences, LiveTaxonomy
 from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.sources.folder import FileList, FolderSource
@@ -34,10 +34,10 @@ from tidings.spark.stream.isolation import Isolation, Span, Verdicts
 from tidings.spark.stream.journal_task import JournalTasks
 from tidings.spark.stream.live_index import LiveIndex
 from tidings.spark.stream.match_task import ROWS, MatchJob, MatchReport, build_match_stage
-from tidings.spark.stream.progress import StreamProgress
+from tidings.spark.stream.stream_events import StreamProgress
 from tidings.spark.stream.warm_up import check_workers, warm_up_workers
 from tidings.store.encoding import utc_now
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications.batch_commit import CommitResult
 from tidings.store.store import Store, open_store
 
 _log = logging.getLogger("tidings.stream")

@@ -34,7 +34,7 @@ from tidings.spark.stream import live_index
 from tidings.spark.stream.batch_processor import MAX_PUBLICATIONS, SUSPEND_AFTER, PublicationStream
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.live_index import open_current_index
-from tidings.spark.stream.progress import (
+from tidings.spark.stream.stream_events import (
     StreamEventRelay,
     StreamListener,
     StreamProgress,

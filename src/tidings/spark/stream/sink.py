@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidings.spark.stream.match_task import MatchReport
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications.batch_commit import CommitResult
 from tidings.store.store import Store
 
 T = TypeVar("T")

@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from tidings.metadata.spark.metadata_stream import MetadataStream
 from tidings.spark import checkpoint
 from tidings.spark.stream.batch_processor import PublicationStream
-from tidings.spark.stream.progress import (
+from tidings.spark.stream.query import Query, explain_dead_jvm
+from tidings.spark.stream.stream_events import (
     Activity,
     ActivityKind,
     DeferredRelease,
     StreamListener,
     StreamProgress,
 )
-from tidings.spark.stream.query import Query, explain_dead_jvm
 from tidings.spark.stream.warm_up import WorkerKeepAlive
 from tidings.store.store import Store
 

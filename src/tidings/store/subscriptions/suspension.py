@@ -17,10 +17,10 @@ from tidings.errors import InputError
 from tidings.metadata.sql import resource_rows
 from tidings.model import SUSPENDED, Reason, Subscription, notification_id
 from tidings.store import counters
-from tidings.store import counters as sequences
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, MatchRow, format_instant
-from tidings.store.notifications import write_part
+from tidings.store.notifications import sequences
+from tidings.store.notifications.batch_commit import write_part
 from tidings.store.subscriptions import registry
 from tidings.store.subscriptions.admission import (
     AddedSubscription,

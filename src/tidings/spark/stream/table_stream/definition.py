@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import InputError
 from tidings.spark.batch.output import check_separate
+from tidings.spark.batch.spark_table import FILE_FORMATS, Table
 from tidings.spark.batch.table_job import has_path, match_table
-from tidings.spark.batch.tables import FILE_FORMATS, Table
 from tidings.spark.dataframe.match import ID
 from tidings.spark.dataframe.subscription_set import Subscriptions
 from tidings.spark.sources.files import Location
-from tidings.spark.stream.progress import TableProgress
 from tidings.spark.stream.query import BatchHandler
+from tidings.spark.stream.stream_events import TableProgress
 from tidings.spark.stream.table_stream.ingest import IngestProcessor, select_publications
 from tidings.spark.stream.table_stream.processor import TableProcessor
 

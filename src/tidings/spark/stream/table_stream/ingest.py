@@ -19,7 +19,7 @@ from tidings.spark.data_source.options import DEAD_LETTER, ID_FIELD, ON_ERROR
 from tidings.spark.data_source.publication_rows import AUDIENCE, BODIES, ID, MEDIA_TYPE
 from tidings.spark.data_source.source import FORMAT, TidingsSource
 from tidings.spark.dataframe.match import PublicationColumns
-from tidings.spark.stream.progress import TableProgress
+from tidings.spark.stream.stream_events import TableProgress
 from tidings.spark.stream.table_stream.processor import add_batch, explain_failures
 
 if TYPE_CHECKING:

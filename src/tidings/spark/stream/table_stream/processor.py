@@ -28,12 +28,12 @@ from pyspark.sql import functions as F
 
 from tidings.core.atomic_files import private_folder, write_atomically
 from tidings.spark import checkpoint
+from tidings.spark.batch.spark_table import Table
 from tidings.spark.batch.table_job import MatchCounts, match_table
-from tidings.spark.batch.tables import Table
 from tidings.spark.dataframe.match import OWN_COLUMNS, PublicationColumns
 from tidings.spark.dataframe.subscription_set import Subscriptions
-from tidings.spark.stream.progress import TableProgress
 from tidings.spark.stream.query import explain_failure
+from tidings.spark.stream.stream_events import TableProgress
 from tidings.spark.stream.table_stream.sinks import open_sink
 from tidings.spark.stream.table_stream.subscription_publisher import SubscriptionPublisher
 from tidings.store.dead_letters import DeadLetter

@@ -15,7 +15,7 @@ from typing import Protocol
 from pyarrow import fs
 from pyspark.sql import DataFrame
 
-from tidings.spark.batch.tables import FILE_FORMATS, Table
+from tidings.spark.batch.spark_table import FILE_FORMATS, Table
 from tidings.spark.sources.files import Location
 
 UNPUBLISHED = "_tidings"

@@ -19,14 +19,6 @@ from pyspark.sql import SparkSession
 from tidings.core.atomic_files import private_folder
 from tidings.spark import checkpoint
 from tidings.spark.stream.live_index import repair_index
-from tidings.spark.stream.progress import (
-    Activity,
-    ActivityKind,
-    StreamListener,
-    StreamRepair,
-    StreamStart,
-    TableProgress,
-)
 from tidings.spark.stream.query import Query, explain_dead_jvm
 from tidings.spark.stream.runner import (
     DRAIN_SECONDS,
@@ -35,6 +27,14 @@ from tidings.spark.stream.runner import (
     list_pauses,
     record_session,
     resolve_url,
+)
+from tidings.spark.stream.stream_events import (
+    Activity,
+    ActivityKind,
+    StreamListener,
+    StreamRepair,
+    StreamStart,
+    TableProgress,
 )
 from tidings.spark.stream.supervisor import POLL_SECONDS
 from tidings.spark.stream.table_stream.definition import TableStream

@@ -35,6 +35,7 @@ from tidings.delivery.sql.tables import pending_digests, scheduling_cursors
 from tidings.store import bulk, counters, encoding
 from tidings.store.clock_recovery import latest_possible
 from tidings.store.encoding import MatchRow, format_instant
+from tidings.store.notifications import sequences
 from tidings.store.tables import (
     deferral_deadlines,
     deferred_notifications,
@@ -156,7 +157,7 @@ def find_due(connection: Connection, moment: datetime, subscriber: str | None = 
 
 def release(connection: Connection, to: Sequence[str], moment: datetime) -> int:
     """Release the due notifications of subscribers; return how many."""
-    counters.lock_sequences(connection, to)
+    sequences.lock_sequences(connection, to)
     due = and_(deferral_deadlines.c.subscriber.in_(to), or_(*_why_now(*_times(moment))))
     groups = select(deferral_deadlines.c.subscriber, deferral_deadlines.c.subscription).where(due)
     gathered = tuple_(deferred_notifications.c.subscriber, deferred_notifications.c.subscription).in_(groups)

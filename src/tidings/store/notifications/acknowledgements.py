@@ -17,7 +17,7 @@ from tidings.model import Notification
 from tidings.store import bulk
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
-from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
+from tidings.store.notifications.notification_store import NOTIFICATION_COLUMNS, notification_from_row
 from tidings.store.tables import Name, Whole, metadata, subscribers
 
 acknowledgements = Table(

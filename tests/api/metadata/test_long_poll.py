@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tidings.api.long_poll import LongPoll
+from tidings.api.metadata.long_poll import LongPoll
 from tidings.errors import StoreError
 
 LONG = 60.0

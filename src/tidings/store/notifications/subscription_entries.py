@@ -18,7 +18,11 @@ from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
-from tidings.store.notifications import NOTIFICATION_COLUMNS, Notifications, notification_from_row
+from tidings.store.notifications.notification_store import (
+    NOTIFICATION_COLUMNS,
+    Notifications,
+    notification_from_row,
+)
 from tidings.store.tables import notifications, numbered_notifications, numbering_cursors, subscribers
 
 MAX_BATCH = 5_000

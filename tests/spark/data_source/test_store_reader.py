@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from tests.spark import workload
 from tidings.model import Publication, Reason, Subscription
 from tidings.spark import match
-from tidings.spark.data_source import reader, tables
+from tidings.spark.data_source import store_reader, store_tables
 from tidings.spark.data_source.options import find_url
-from tidings.spark.data_source.reader import build_reader, build_stream_reader
-from tidings.spark.data_source.tables import TABLES, JournalTable, NotificationTable
+from tidings.spark.data_source.store_reader import build_reader, build_stream_reader
+from tidings.spark.data_source.store_tables import TABLES, JournalTable, NotificationTable
 from tidings.spark.sources.admission_control import HAS_ADMISSION_CONTROL
 from tidings.store import bulk
 from tidings.store.database import sqlite_url
@@ -154,7 +154,7 @@ def test_read_notifications_explains_them_like_match(session: SparkSession, stor
 def test_read_notifications_in_several_partitions(
     session: SparkSession, store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "NOTIFICATIONS_A_TASK", 3)
+    monkeypatch.setattr(store_tables, "NOTIFICATIONS_A_TASK", 3)
     notify(store, *[(f"u{number % 4}", f"p{number}") for number in range(10)])
     table = NotificationTable()
     parts = table.partitions(store)
@@ -417,7 +417,7 @@ def test_stream_reader_looks_less_often_if_looking_takes_long(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(reader, "monotonic", lambda: now[0])
+    monkeypatch.setattr(store_reader, "monotonic", lambda: now[0])
 
     class SlowTable(JournalTable):
         is_slow = True
@@ -427,7 +427,7 @@ def test_stream_reader_looks_less_often_if_looking_takes_long(
             return super().head(store)
 
     publish(store, b"{}")
-    stream = reader.StoreStreamReader(url, SlowTable(), {})
+    stream = store_reader.StoreStreamReader(url, SlowTable(), {})
     assert stream.head() == 1
     publish(store, b"{}")
     now[0] += 4.9
@@ -446,5 +446,5 @@ def test_readers_travel_to_tasks_with_the_url_of_the_driver(store: Store, url: s
 def test_stream_of_the_journal_may_begin_after_what_is_matched(store: Store, url: str) -> None:
     publish(store, *[b"{}"] * 3)
     store.notifications.reach(2)
-    stream = reader.StoreStreamReader(url, JournalTable(), {"startingPosition": "matched"})
+    stream = store_reader.StoreStreamReader(url, JournalTable(), {"startingPosition": "matched"})
     assert stream.beginning() == 2

@@ -14,7 +14,7 @@ import pytest
 from tidings.errors import InputError
 from tidings.reference_data import files
 from tidings.reference_data.declarations import Reference, declare
-from tidings.reference_data.tables import Row, read_file, read_stamp
+from tidings.reference_data.table_rows import Row, read_file, read_stamp
 
 
 def event_table(path: Path, key: str = "k", fields: tuple[str, ...] = ()) -> Reference:

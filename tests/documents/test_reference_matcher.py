@@ -19,8 +19,8 @@ from lxml import etree
 from saxonche import PySaxonProcessor, PyXPathProcessor
 
 from tests.support.strategies.xpaths import DECLARATIONS, PREFIXES, Writer, documents, expressions
-from tidings.documents.explanation import SHOWN, Explainer, explain, matches
 from tidings.documents.model import Node, place_of
+from tidings.documents.reference_matcher import SHOWN, Explainer, explain, matches
 from tidings.documents.xml_decoder import decode
 from tidings.documents.xpath.xpath_parser import parse
 from tidings.documents.xpath.xpath_tree import Expression, show

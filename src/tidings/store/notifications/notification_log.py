@@ -15,9 +15,9 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from tidings.model import Notification
 from tidings.store import bulk, counters
-from tidings.store.acknowledgements import Heads
 from tidings.store.database import Database
-from tidings.store.notifications import Notifications
+from tidings.store.notifications.acknowledgements import Heads
+from tidings.store.notifications.notification_store import Notifications
 from tidings.store.tables import Whole, notification_ranges, subscribers
 
 COUNTER = "notification_log"

@@ -27,8 +27,8 @@ from tidings.spark.explanation_columns import (
 from tidings.spark.sources.position_reader import PositionRange, cut_ranges
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import JournalEntry
-from tidings.store.notification_log import SequenceRange
-from tidings.store.notification_log import cut_ranges as cut_sequences
+from tidings.store.notifications.notification_log import SequenceRange
+from tidings.store.notifications.notification_log import cut_ranges as cut_sequences
 from tidings.store.store import Store
 from tidings.store.subscriptions.snapshot import SubscriptionRange
 from tidings.store.subscriptions.view import SubscriptionStatus

@@ -11,11 +11,12 @@ from sqlalchemy import insert
 
 from tidings.errors import IdConflict, InputError
 from tidings.model import Notification, Reason, Subscription, notification_id
-from tidings.store import deferred_notifications, notifications, tables
+from tidings.store import tables
 from tidings.store.dead_letters import DeadLetter
-from tidings.store.deferred_notifications import DeferredSummary
 from tidings.store.encoding import MatchRow, notification_row
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications import deferred_notifications, notification_store
+from tidings.store.notifications.batch_commit import CommitResult
+from tidings.store.notifications.deferred_notifications import DeferredSummary
 from tidings.store.store import Store, open_store
 
 BECAUSE = (Reason("price < 200", 180, "/price"),)
@@ -267,7 +268,7 @@ def test_hand_over_includes_notifications_due_before_next_check(store: Store, cl
 def test_hand_over_thousands_of_notifications_keeps_order(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifications, "SUBSCRIBERS", 7)
+    monkeypatch.setattr(notification_store, "SUBSCRIBERS", 7)
     people = [f"user-{i:02d}" for i in range(50)]
     store.subscriptions.add_many(
         subscription(f"s-{subscriber}", 60 if subscriber < "user-40" else None, subscriber)

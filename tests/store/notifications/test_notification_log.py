@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model import Notification
-from tidings.store import notification_log
 from tidings.store.encoding import MatchRow
-from tidings.store.notification_log import SequenceRange, cut_ranges
+from tidings.store.notifications import notification_log
+from tidings.store.notifications.notification_log import SequenceRange, cut_ranges
 from tidings.store.store import Store, open_store
 
 

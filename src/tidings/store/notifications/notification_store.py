@@ -1,68 +1,41 @@
-"""Notifications, written in batches and read by cursor.
+"""Notifications, written in batches (`batch_commit`) and read by cursor.
 
-A batch is one transaction: a mark that it is done, its notifications with the next sequence numbers of their
-subscribers, and its dead letters. A repeated batch finds the mark. A repeated match in another batch finds the id of
-its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
-have no gaps. Notifications of subscriptions with an accepted delay are numbered when they are released
-(`deferred_notifications`). A publication that the subscriber may not see makes no notification; after a revoked grant,
-the notification is withheld whenever it is read (`audiences`).
+Notifications of subscriptions with an accepted delay are numbered when they are released (`deferred_notifications`). A
+publication that the subscriber may not see makes no notification; after a revoked grant, the notification is withheld
+whenever it is read (`audiences`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from itertools import groupby
 from threading import Event
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import Connection, Select, func, select
 
-from tidings.model import WITHHELD, Notification, notification_id
-from tidings.store import audiences, bulk, counters, deferred_notifications, names
+from tidings.model import WITHHELD, Notification
+from tidings.store import audiences, bulk, counters, names
 from tidings.store.database import Database
-from tidings.store.dead_letters import DeadLetter, add_dead_letters
-from tidings.store.deferred_notifications import DeferredSummary
+from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import (
     Clock,
     MatchRow,
     decode_mapping,
     decode_reasons,
-    format_instant,
-    notification_row,
     utc_now,
 )
+from tidings.store.notifications import batch_commit, deferred_notifications
+from tidings.store.notifications.deferred_notifications import DeferredSummary
 from tidings.store.tables import batches, notifications, subscribers
 
-# A stream repeats only its last batch; older marks are not needed.
-KEPT_MARKS = 100
 POLL_SECONDS = 0.2
-PART = 5_000
-"""How many matches are in memory at once, plus those of one publication."""
-LETTERS = 200
-"""How many dead letters are in memory at once; they include their bodies."""
 SUBSCRIBERS = 100
 """How many subscribers get their deferred notifications in one transaction."""
 
 MATCH_POSITION = "match_position"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """Counts of a committed batch: new, repeated and deferred notifications; `skipped` if it was committed before.
-
-    `unseen` counts matches whose subscribers may not see the publication.
-    """
-
-    new: int
-    repeated: int
-    skipped: bool = False
-    deferred: int = 0
-    unseen: int = 0
 
 
 class Notifications:
@@ -80,7 +53,7 @@ class Notifications:
         dead: Iterable[DeadLetter] = (),
         source: str | None = None,
         position: int | None = None,
-    ) -> CommitResult:
+    ) -> batch_commit.CommitResult:
         """Commit a batch of a stream durably, once.
 
         New notifications are numbered in the order of their publications, and by subscription id within a publication.
@@ -95,8 +68,8 @@ class Notifications:
         names.check("a stream's name", stream)
         matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
 
-        def write(connection: Connection) -> CommitResult:
-            done = write_batch(connection, stream, batch, matches, letters, origin, self._clock)
+        def write(connection: Connection) -> batch_commit.CommitResult:
+            done = batch_commit.write_batch(connection, stream, batch, matches, letters, origin, self._clock)
             if position is not None:
                 _reach(connection, position)
             return done
@@ -197,38 +170,6 @@ class Notifications:
         return found
 
 
-def write_batch(
-    connection: Connection,
-    stream: str,
-    batch: int,
-    found: Iterable[MatchRow],
-    dead: Iterable[DeadLetter],
-    source: str,
-    clock: Clock = utc_now,
-) -> CommitResult:
-    """Commit a batch like `commit_batch`, in the caller's transaction.
-
-    `found` is iterated twice: for the subscribers, whose rows are locked in order before any write, and for the
-    notifications, some thousands at a time.
-    """
-    if not _mark(connection, stream, batch):
-        return CommitResult(0, 0, skipped=True)
-    numbers = counters.lock_sequences(connection, {one.subscriber for one in found})
-    before, given, seen, later = dict(numbers), 0, 0, 0
-    seeing = audiences.Visibility(connection)
-    for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
-        visible = seeing.only(part)
-        unknown = _unknown(connection, visible)
-        delays = deferred_notifications.accepted_delays(connection, unknown.values())
-        later += write_part(connection, unknown, numbers, delays, clock())
-        given, seen = given + len(part), seen + len(visible)
-    counters.advance_sequences(connection, numbers, before)
-    for letters in bulk.iter_chunks(dead, LETTERS):
-        add_dead_letters(connection, source, letters)
-    new = sum(numbers.values()) - sum(before.values())
-    return CommitResult(new, seen - new - later, deferred=later, unseen=given - seen)
-
-
 def _reach(connection: Connection, position: int) -> None:
     if counters.lock(connection, MATCH_POSITION) < position:
         counters.advance(connection, MATCH_POSITION, position)
@@ -237,71 +178,6 @@ def _reach(connection: Connection, position: int) -> None:
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
     """Return an iterable that can be repeated, because a transaction that lost a race is."""
     return list(given) if isinstance(given, Iterator) else given
-
-
-def _mark(connection: Connection, stream: str, batch: int) -> bool:
-    """Mark the batch as committed; return false if it was. A concurrent writer of the same batch waits here."""
-    if not bulk.insert_missing(connection, batches, [{"stream": stream, "batch": batch}]):
-        return False
-    old = batches.c.batch < batch - KEPT_MARKS
-    connection.execute(delete(batches).where(batches.c.stream == stream, old))
-    return True
-
-
-def _parts(found: Iterable[MatchRow]) -> Iterator[list[MatchRow]]:
-    """Split matches into parts of whole publications, ordered by subscription id within a publication."""
-    part: list[MatchRow] = []
-    for _, matches in groupby(found, key=lambda one: one.publication):
-        part.extend(sorted(matches, key=lambda one: one.subscription))
-        if len(part) >= PART:
-            yield part
-            part = []
-    if part:
-        yield part
-
-
-def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
-    turn: dict[str, int] = {}
-    for one in found:
-        turn.setdefault(one.publication, len(turn))
-    return sorted(found, key=lambda one: (turn[one.publication], one.subscription))
-
-
-def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:
-    """Return matches without a notification, by its future id; the subscribers must be locked.
-
-    Deferred notifications are looked up first: one that is released in between would otherwise be in neither result.
-    """
-    new: dict[str, MatchRow] = {}
-    for one in ordered:
-        new.setdefault(notification_id(one.publication, one.subscription), one)
-    for id in deferred_notifications.find_deferred(connection, list(new)):
-        del new[id]
-    for row in bulk.select_among(connection, select(notifications.c.id), notifications.c.id, list(new)):
-        del new[row.id]
-    return new
-
-
-def write_part(
-    connection: Connection,
-    new: Mapping[str, MatchRow],
-    numbers: dict[str, int],
-    delays: deferred_notifications.Delays,
-    moment: datetime,
-) -> int:
-    """Insert notifications, deferred where a delay is accepted; return how many are deferred.
-
-    The subscribers must be locked.
-    """
-    later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
-    time, rows = format_instant(moment), []
-    for id, one in new.items():
-        if id not in later:
-            numbers[one.subscriber] += 1
-            rows.append(notification_row(id, one, numbers[one.subscriber], time))
-    bulk.insert_rows(connection, notifications, rows)
-    deferred_notifications.defer(connection, later, delays, moment)
-    return len(later)
 
 
 def _after(subscriber: str, after: int) -> Select[*tuple[Any, ...]]:

@@ -25,9 +25,9 @@ from tests.support.strategies.effort import share
 from tidings.model import Subscription, notification_id
 from tidings.store import tables
 from tidings.store.clock_recovery import SET_BACK
-from tidings.store.deferred_notifications import SOON
 from tidings.store.encoding import MatchRow
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications.batch_commit import CommitResult
+from tidings.store.notifications.deferred_notifications import SOON
 from tidings.store.store import open_store
 
 IDS, PEOPLE = st.sampled_from(["s-0", "s-1", "s-2", "s-3"]), st.sampled_from(["ana", "bo"])

@@ -19,9 +19,9 @@ from tidings.errors import InputError
 from tidings.events.schema.files import parts_of_text
 from tidings.model import Publication, content_id
 from tidings.spark import match
-from tidings.spark.data_source import writer
+from tidings.spark.data_source import store_writer
 from tidings.spark.data_source.options import DEAD_LETTER, FAIL, WriteOptions
-from tidings.spark.data_source.writer import RowPublisher
+from tidings.spark.data_source.store_writer import RowPublisher
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 
@@ -264,7 +264,7 @@ def text_batches(*rows: tuple[str | None, str | None]) -> Iterator[pa.RecordBatc
 def test_publisher_attempt_that_fails_half_way_is_repeated(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(store_writer, "CHUNK_ROWS", 2)
     publisher = RowPublisher(TEXT_ROWS, WriteOptions(url, DEAD_LETTER))
     rows = [("a", "{}"), (None, '{"n": 1}'), ("c", "{"), ("d", "{}"), ("e", "{}")]
 
@@ -284,7 +284,7 @@ def test_publisher_attempts_at_the_same_time_publish_each_row_once(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As speculative tasks do."""
-    monkeypatch.setattr(writer, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(store_writer, "CHUNK_ROWS", 3)
     publisher = RowPublisher(TEXT_ROWS, WriteOptions(url, DEAD_LETTER))
     rows = [(None, json.dumps({"n": number}) if number % 7 else "{") for number in range(1, 40)]
     with ThreadPoolExecutor(4) as attempts:
@@ -304,11 +304,11 @@ def test_publisher_that_fails_publishes_no_row_of_the_chunk(store: Store, url: s
 def test_publisher_appends_large_bodies_in_chunks_of_their_own(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(store_writer, "CHUNK_BYTES", 100)
     chunks: list[int] = []
-    append = writer.append_items
+    append = store_writer.append_items
     monkeypatch.setattr(
-        writer, "append_items", lambda store, items: chunks.append(len(items)) or append(store, items)
+        store_writer, "append_items", lambda store, items: chunks.append(len(items)) or append(store, items)
     )
     rows = [(str(number), '{"a": "%s"}' % ("x" * 40)) for number in range(5)]
     RowPublisher(TEXT_ROWS, WriteOptions(url, FAIL)).publish(text_batches(*rows))

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tidings.errors import InputError
-from tidings.store.acknowledgements import SubscriberCursor
 from tidings.store.encoding import MatchRow
+from tidings.store.notifications.acknowledgements import SubscriberCursor
 from tidings.store.store import Store
 
 

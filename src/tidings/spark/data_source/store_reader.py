@@ -33,7 +33,13 @@ from tidings.spark.data_source.options import (
     find_existing_store,
     open_task_store,
 )
-from tidings.spark.data_source.tables import TABLES, JournalTable, NotificationTable, PositionTable, Table
+from tidings.spark.data_source.store_tables import (
+    TABLES,
+    JournalTable,
+    NotificationTable,
+    PositionTable,
+    Table,
+)
 from tidings.spark.sources.position_reader import PositionReader, find_start_position
 from tidings.spark.worker_gc import freeze_memory
 from tidings.store.store import open_existing_store

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tidings.model import Notification, Reason, notification_id
-from tidings.store import notifications
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow, encode_reasons
-from tidings.store.notifications import CommitResult
+from tidings.store.notifications import batch_commit
+from tidings.store.notifications.batch_commit import CommitResult
 from tidings.store.store import Store
 
 BECAUSE = (Reason("price < 200", 180, "/price"), Reason("not sold", None, ""), Reason("new", True, "/new"))
@@ -183,8 +183,8 @@ class GeneratedMatches:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications, "PART", 50)
-    monkeypatch.setattr(notifications, "LETTERS", 10)
+    monkeypatch.setattr(batch_commit, "PART", 50)
+    monkeypatch.setattr(batch_commit, "LETTERS", 10)
     monkeypatch.setattr(CountedRow, "most", 0)
 
 

@@ -24,16 +24,6 @@ from tests.support.strategies.graphs import (
     typed_graphs,
 )
 from tidings.errors import BudgetExceeded
-from tidings.graphs.explanation import (
-    MOST_BINDINGS,
-    MOST_TEXT,
-    SHOWN,
-    Explainer,
-    bindings,
-    explain,
-    matches,
-    results_of,
-)
 from tidings.graphs.model import (
     RDFS,
     STRING,
@@ -57,6 +47,16 @@ from tidings.graphs.patterns.pattern_tree import (
     PatternEdge,
     Variable,
     selected,
+)
+from tidings.graphs.reference_matcher import (
+    MOST_BINDINGS,
+    MOST_TEXT,
+    SHOWN,
+    Explainer,
+    bindings,
+    explain,
+    matches,
+    results_of,
 )
 from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, taxonomy_of
 from tidings.model import Reason

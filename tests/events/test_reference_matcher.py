@@ -7,13 +7,13 @@ from hypothesis import given
 
 from tests.support.strategies.events import SCHEMA, events, texts
 from tidings.atoms import Event
-from tidings.events.explanation import (
+from tidings.events.predicate_compiler import parse_and_check
+from tidings.events.reference_matcher import (
     SHOWN,
     explain,
     matches,
     pointer,
 )
-from tidings.events.predicate_compiler import parse_and_check
 from tidings.model import Reason
 from tidings.notification_text import format_reason, format_reasons
 

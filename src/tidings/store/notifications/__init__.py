@@ -1,0 +1,1 @@
+"""Notifications: written in batches, numbered per subscriber, read by cursor."""
