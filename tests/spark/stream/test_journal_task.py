@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
-from tidings.errors import SetupError
 from tidings.matching.compiler.compilation import compile_many
 from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
 from tidings.spark import checkpoint
 from tidings.spark.sources import position_reader
-from tidings.spark.stream.journal_task import JournalTasks, TaskRanges
+from tidings.spark.stream.journal_task import REQUEST_PROPERTY, JournalTasks
 from tidings.spark.stream.match_task import MatchJob, MatchReport
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
@@ -39,7 +40,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
     with open_store(url) as store:
         bodies = enumerate(b'{"price": %d}' % price for price in PRICES)
         store.journal.append([Publication(f"p{n}", "application/json", body) for n, body in bodies])
-    return JournalTasks(url, tmp_path / "asked")
+    return JournalTasks(url)
 
 
 def matched_publications(reports: list[MatchReport]) -> list[str]:
@@ -63,17 +64,13 @@ def test_journal_tasks_match_own_ranges(session: Any, tasks: JournalTasks, job: 
     assert tasks.match(session, job, 7, 7) == []
 
 
-def test_journal_tasks_outdated_request_file_is_rejected(
-    session: Any, tasks: JournalTasks, job: MatchJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal_tasks_request_ends_with_its_job(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
+    """Other jobs of the session, such as a user's, do not carry it."""
     tasks.match(session, job, 0, 1)
-    write = tasks._write
-    monkeypatch.setattr(tasks, "_write", lambda asked: write(TaskRanges("earlier", asked.job, asked.ranges)))
-    with pytest.raises(SetupError, match="a different batch than the one requested"):
-        tasks.match(session, job, 1, 2)
-    monkeypatch.setattr(tasks, "_write", lambda _: None)
-    with pytest.raises(SetupError, match="a different batch than the one requested"):
-        tasks.match(session, job, 1, 7)
+    assert session.sparkContext.getLocalProperty(REQUEST_PROPERTY) is None
+    with pytest.raises(PySparkException):
+        tasks.match(session, replace(job, results="/nonexistent"), 0, 1)
+    assert session.sparkContext.getLocalProperty(REQUEST_PROPERTY) is None
 
 
 def test_read_planned_position_returns_end_of_batch(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class PublicationProcessor:
         self._taxonomy = LiveTaxonomy(stream.segments / "taxonomies", self.store)
         self._name = checkpoint.read_stream_id(stream.checkpoint)
         self._files = FileList(stream.file_list) if stream.folder else None
-        self._tasks = JournalTasks(stream.store, stream.batches / "asked")
+        self._tasks = JournalTasks(stream.store)
         self._progress = StreamProgress(position=stream.position(self.store))
         self._is_warm = not stream.run
         self._is_first = True

@@ -1,85 +1,91 @@
 """Tasks that read ranges of the journal from the store and match them.
 
 The rows of the streaming source would be the same, but would pass through a second Python process per task and through
-the JVM. The Spark plan is the same for every batch and is made once: a request file holds what differs. Each report
-names the request that its task read, so that a task which read an outdated file, on a drive that shows writes late, is
-detected.
+the JVM. The Spark plan is the same for every batch and is made once; what differs travels as a local property of
+Spark's job, which Spark gives to each of its tasks. Spark Connect has no local properties: there, each batch has a plan
+of its own, which contains the request. Decision 0059 has the measurements.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from tidings.core.atomic_files import temporary_beside
-from tidings.errors import SetupError
 from tidings.spark.sources.position_reader import PositionRange, cut_ranges, read_range
 from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+
+REQUEST_PROPERTY = "tidings.journal.request"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRanges:
     """The request to the tasks of one batch: task number `i` matches `ranges[i]`."""
 
-    name: str
     job: MatchJob
     ranges: Sequence[PositionRange]
 
+    def encode(self) -> str:
+        return b64encode(pickle.dumps(self)).decode()
+
+    @classmethod
+    def of_task(cls) -> TaskRanges:
+        """Return the request of the job that this task belongs to."""
+        context = TaskContext.get()
+        encoded = context and context.getLocalProperty(REQUEST_PROPERTY)
+        assert encoded, "the driver sets the property before it starts the job"
+        request: TaskRanges = pickle.loads(b64decode(encoded))
+        return request
+
 
 class JournalTasks:
-    """Matches ranges of the journal in tasks. `request_file` must be visible to all of them."""
+    """Matches ranges of the journal of a store in tasks."""
 
-    def __init__(self, store: str, request_file: Path) -> None:
-        self._store, self._request_file = store, request_file
-        self._planned: dict[int, DataFrame] = {}
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._plans: dict[int, DataFrame] = {}
 
     def match(self, session: SparkSession, job: MatchJob, after: int, upto: int) -> list[MatchReport]:
         """Match the publications after `after`, up to and including `upto`."""
-        request = TaskRanges(uuid4().hex, job, cut_ranges(after, upto))
-        if not request.ranges:
-            return []
-        self._write(request)
-        reports = [json.loads(row.report) for row in self._plan(session, len(request.ranges)).collect()]
-        names = [report.pop("asked") for report in reports]
-        if names != [request.name] * len(request.ranges):
-            raise SetupError(
-                "a task matched a different batch than the one requested",
-                where=str(self._request_file),
-                hint="put the home folder on a drive where all machines see a write immediately",
-            )
-        return [MatchReport(**report) for report in reports]
+        request = TaskRanges(job, cut_ranges(after, upto))
+        rows = self._run(session, request) if request.ranges else []
+        return [MatchReport(**json.loads(row.report)) for row in rows]
 
-    def _write(self, request: TaskRanges) -> None:
-        """Write the request file. It is not synced: a repeated batch writes it again."""
-        with temporary_beside(self._request_file) as new:
-            new.write_bytes(pickle.dumps(request))
-            new.replace(self._request_file)
-
-    def _plan(self, session: SparkSession, tasks: int) -> DataFrame:
-        if tasks not in self._planned:
-            numbers = session.range(0, tasks, 1, tasks)
-            function = _build_stage(self._store, str(self._request_file))
-            self._planned[tasks] = numbers.mapInArrow(function, "report string")
-        return self._planned[tasks]
+    def _run(self, session: SparkSession, request: TaskRanges) -> list[Row]:
+        tasks = len(request.ranges)
+        context = getattr(session, "sparkContext", None)
+        if context is None:  # Spark Connect
+            rows: list[Row] = _plan(session, tasks, _build_stage(self._store, request)).collect()
+            return rows
+        if tasks not in self._plans:
+            self._plans[tasks] = _plan(session, tasks, _build_stage(self._store))
+        context.setLocalProperty(REQUEST_PROPERTY, request.encode())
+        try:
+            rows = self._plans[tasks].collect()
+        finally:
+            context.setLocalProperty(REQUEST_PROPERTY, None)
+        return rows
 
 
-def _build_stage(store: str, request_file: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _plan(session: SparkSession, tasks: int, stage: Callable[[Iterable[Any]], Iterator[Any]]) -> DataFrame:
+    return session.range(0, tasks, 1, tasks).mapInArrow(stage, "report string")
+
+
+def _build_stage(store: str, request: TaskRanges | None = None) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Build the function for `mapInArrow`: numbers of ranges in, one JSON report for each out.
 
-    A number without a range gives no report: an outdated request file may have fewer ranges.
+    Without a request, tasks find it in the properties of their job.
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        request: TaskRanges = pickle.loads(Path(request_file).read_bytes())
+        job_request = request or TaskRanges.of_task()
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            for part in request.ranges[number : number + 1]:
-                yield from build_match_stage(request.job, asked=request.name)(read_range(store, part))
+            yield from build_match_stage(job_request.job)(read_range(store, job_request.ranges[number]))
 
     return run

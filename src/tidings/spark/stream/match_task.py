@@ -97,8 +97,8 @@ class MatchReport:
     dead_file: str = ""
 
 
-def build_match_stage(job: MatchJob, **extra: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Build the function for `mapInArrow`: publications in, one JSON report with `extra` out."""
+def build_match_stage(job: MatchJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Build the function for `mapInArrow`: publications in, one JSON report out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
@@ -107,7 +107,7 @@ def build_match_stage(job: MatchJob, **extra: str) -> Callable[[Iterable[Any]], 
             for batch in batches:
                 for step in cut_steps(batch, job.together):
                     _match(job, step, output, watch)
-        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | extra)]})
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report))]})
 
     return run
 
