@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from tests.browser.sample_home import TABLE
 from tests.console.place import Place
-from tests.support.processes.console_visitor import Visitor
+from tests.support.processes.console_visitor import Visitor, console
 from tests.support.servers.site import Response, a_site
 from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.sql.cursors import RunOutcome
@@ -221,6 +221,13 @@ def test_pipeline_page_shows_table_and_stream_state(place: Place) -> None:
     record_heartbeat(place.tidings.store, timedelta(days=1), starting=True)
     shown = place.root.get("/console/pipeline").text
     assert "stream starting" in shown and "no stream running" not in shown
+
+
+def test_pipeline_page_links_to_spark_ui(place: Place) -> None:
+    assert "Spark UI" not in place.root.get("/console/pipeline").text
+    with console(place.tidings, find_spark_ui=lambda: "http://spark.example:4040") as address:
+        shown = Visitor(address, place.secrets["root"]).get("/console/pipeline").text
+    assert '<a href="http://spark.example:4040">Spark UI</a>' in shown
 
 
 def test_browse_pages_contain_svg_diagrams(place: Place) -> None:

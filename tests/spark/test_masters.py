@@ -106,7 +106,7 @@ def test_batch_and_stream_agree_with_specification(tmp_path, master):
         check_gapless(store, *subscribers)
         assert provider.position == provider.log.head() == 2
         assert [result.uri for result in provider.results("hosts")] == ["http://example.org/doc.rdf#host"]
-    assert json.loads(process.stdout.splitlines()[-1])["Progress"]["total_events"] == 102
+    assert json.loads(process.stdout.splitlines()[-1])["StreamProgress"]["total_events"] == 102
     assert (tmp_path / "home" / SESSION_FILE).exists() == (master != "connect")
 
 

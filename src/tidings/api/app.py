@@ -33,7 +33,6 @@ from tidings.api.v1.notification_fanout import NotificationFanout
 from tidings.api.xml_rpc import endpoints
 from tidings.console import metadata as metadata_pages
 from tidings.console.router import router_for as console_for
-from tidings.feeds.inbound.poller import Poller
 from tidings.operations.settings import ServicePart
 from tidings.service.context import ServiceContext
 from tidings.service.delivery import build_delivery_policy, open_destinations
@@ -77,12 +76,12 @@ def create_app(context: ServiceContext, workers: Workers | None = None) -> FastA
     app.add_exception_handler(HTTPException, handle_not_found)
     app.add_exception_handler(Exception, handle_server_error)
     if context.has(ServicePart.API):
-        _add_all_routes(app, context, workers.poller)
+        _add_all_routes(app, context, workers)
     join_routers(app, probes.router_for(context))
     return app
 
 
-def _add_all_routes(app: FastAPI, context: ServiceContext, poller: Poller) -> None:
+def _add_all_routes(app: FastAPI, context: ServiceContext, workers: Workers) -> None:
     """Add all routes of the API and the console."""
     tidings, store, public_url = context.tidings, context.tidings.store, context.public_url
     settings, personal_feeds = context.settings, context.hub.feeds
@@ -104,12 +103,19 @@ def _add_all_routes(app: FastAPI, context: ServiceContext, poller: Poller) -> No
         probes.pipeline_router_for(context),
         feeds.router_for(personal_feeds),
         feeds.hub_router_for(context.hub),
-        endpoints.router_for(tidings, poller, personal_feeds.places, own),
+        endpoints.router_for(tidings, workers.poller, personal_feeds.places, own),
         provider.router,
         objects.router_for(store, own),
         metadata_pages.problem_types_router(),
         metadata_pages.router_for(store, trust),
-        console_for(tidings, targets, personal_feeds, app.state.limits, public_url),
+        console_for(
+            tidings,
+            targets,
+            personal_feeds,
+            app.state.limits,
+            public_url,
+            find_spark_ui=workers.find_spark_ui,
+        ),
     )
     app.state.at_end += [provider.news.end, fanout.end, targets.close]
 

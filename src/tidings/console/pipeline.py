@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -64,8 +64,8 @@ CHARTS = (
 Minutes = Annotated[int, Query(ge=1, le=60 * 24 * 31)]
 
 
-def router_for(tidings: Tidings) -> APIRouter:
-    """Return the page. Its script polls `/v1/pipeline`."""
+def router_for(tidings: Tidings, find_spark_ui: Callable[[], str | None] = lambda: None) -> APIRouter:
+    """Return the page. Its script polls `/v1/pipeline`. It links to Spark's user interface if there is one."""
     router = console_router(HERE)
 
     @router.get("")
@@ -76,6 +76,7 @@ def router_for(tidings: Tidings) -> APIRouter:
             "charts": CHARTS,
             "rows": list(build_rows(found, utc_now())),
             "spans": SPANS,
+            "spark_ui": find_spark_ui(),
         }
         return render_page("pipeline.html", visitor, HERE, values | {"minutes": minutes, "points": POINTS})
 

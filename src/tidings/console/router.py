@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -67,10 +68,11 @@ def router_for(
     limits: Limits,
     public_url: str | None = None,
     attempts: RateLimiter | None = None,
+    find_spark_ui: Callable[[], str | None] = lambda: None,
 ) -> APIRouter:
     """Return the console of a home folder. `public_url` determines whether cookies need https."""
     router = console_router()
-    join_routers(router, *list_routers(tidings, reached, feeds, limits, public_url, attempts))
+    join_routers(router, *list_routers(tidings, reached, feeds, limits, public_url, attempts, find_spark_ui))
     router.add_api_route("", show_start, methods=["GET"])
     router.add_api_route("/{rest:path}", show_not_found, methods=["GET"])
     return router
@@ -83,6 +85,7 @@ def list_routers(
     limits: Limits,
     public_url: str | None = None,
     attempts: RateLimiter | None = None,
+    find_spark_ui: Callable[[], str | None] = lambda: None,
 ) -> tuple[APIRouter, ...]:
     """Return the routers of the console's parts."""
     access = Access(tidings.store)
@@ -96,7 +99,7 @@ def list_routers(
         browse.router_for(tidings),
         metadata.console_router_for(tidings.store),
         publish.dead_letters_router_for(tidings, limits),
-        pipeline.router_for(tidings),
+        pipeline.router_for(tidings, find_spark_ui),
         tokens.router_for(access),
     )
 

@@ -109,6 +109,7 @@ class StreamWorker(Worker):
         super().__init__("stream", SHORT_PAUSE)
         self.join_seconds = settings.drain + STOPPING_SECONDS
         self.state, self.failure = StreamState.STARTING, ""
+        self.spark_ui: str | None = None
         self._spark = spark
         self._tidings, self._settings, self._listener = tidings, settings, listener
         self._on_give_up = on_give_up
@@ -184,11 +185,12 @@ class StreamWorker(Worker):
                 listener=self._handle_event,
             )
         finally:
+            self.spark_ui = None
             close_session(session)
 
     def _handle_event(self, event: StreamEvent) -> None:
         if isinstance(event, StreamStart):
-            self.state, self.failure = StreamState.RUNNING, ""
+            self.state, self.failure, self.spark_ui = StreamState.RUNNING, "", event.spark_ui
         elif isinstance(event, StreamProgress) and event.events:
             self._failures = self._own_failures = 0
         self._listener(event)

@@ -49,6 +49,10 @@ class Workers(ExitStack):
         policy = FetchPolicy(contact=context.settings.contact)
         self.poller = Poller(context.tidings.store, policy, public_url=context.public_url)
 
+    def find_spark_ui(self) -> str | None:
+        """Return the address of Spark's user interface, if the stream runs in this process and has one."""
+        return self._stream.spark_ui if self._stream else None
+
     def __enter__(self) -> Self:
         self.enter_context(self._context.parsers)
         self.enter_context(self._context.parsers.installed())

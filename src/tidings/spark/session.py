@@ -332,3 +332,10 @@ def _stderr_into(log: Path | None) -> Iterator[None]:
             sys.stderr = ours
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def find_spark_ui(session: SparkSession) -> str | None:
+    """Return the address of Spark's user interface; None if it is off, and with Spark Connect."""
+    context = getattr(session, "sparkContext", None)
+    address: str | None = context.uiWebUrl if context else None
+    return address

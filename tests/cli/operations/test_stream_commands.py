@@ -32,10 +32,13 @@ CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":
 @pytest.fixture
 def stream(furniture: Tidings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`tidings run` in a process group of its own, as a shell starts it, once it reads publications."""
-    running = start_anew("run", "--master", "local[2]", cwd=tmp_path, process_group=0)
+    ui = ("--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0")
+    running = start_anew("run", "--master", "local[2]", *ui, cwd=tmp_path, process_group=0)
     assert running.stderr
     line = running.stderr.readline()
     assert line.startswith("stream"), line + running.stderr.read()
+    label, address = running.stderr.readline().split()
+    assert label == "spark" and "Spark" in httpx.get(address, trust_env=False, follow_redirects=True).text
     yield running
     running.kill()
     running.communicate()

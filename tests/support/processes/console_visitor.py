@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -45,10 +45,11 @@ def console(
     public_url: str | None = None,
     attempts: RateLimiter | None = None,
     rates: RateLimiter | None = None,
+    find_spark_ui: Callable[[], str | None] = lambda: None,
 ) -> Iterator[str]:
     """Serve the console of a home and return its address."""
     destinations = open_destinations(tidings.store, DeliveryPolicy(inside=True))
     feeds = tidings.feeds_at(public_url or "http://127.0.0.1:1")
-    router = router_for(tidings, destinations, feeds, Limits(), public_url, attempts)
+    router = router_for(tidings, destinations, feeds, Limits(), public_url, attempts, find_spark_ui)
     with served(router, asking=Authenticator(Access(tidings.store)), rates=rates) as address:
         yield address

@@ -239,6 +239,8 @@ class StreamReporter:
         if not self.as_json:
             self.hide()
             output.print_line(("stream", "bold"), f"reading the {news.source}; Ctrl-C stops it", stderr=True)
+            if news.spark_ui:
+                output.print_line(("spark", "bold"), news.spark_ui, stderr=True)
 
     def _activity(self, news: Activity) -> None:
         """Keep the progress of the last batch while nothing happens."""

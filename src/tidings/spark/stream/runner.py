@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -30,6 +31,7 @@ from tidings.errors import SlowStart
 from tidings.metadata.provider.provider import DEFAULT_BATCH_SIZE
 from tidings.metadata.spark.metadata_stream import MetadataStream
 from tidings.spark import checkpoint
+from tidings.spark.session import find_spark_ui
 from tidings.spark.stream import live_index
 from tidings.spark.stream.batch_processor import MAX_PUBLICATIONS, SUSPEND_AFTER, PublicationStream
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
@@ -132,16 +134,17 @@ def run_stream(
         once,
     )
     metadata = MetadataStream(home, stream.store, metadata_batch, budget, once)
-    tell = StreamEventRelay(stream.source, listener or (lambda event: None), starts_with_batch=not once)
+    opening = StreamStart(stream.source, spark_ui=find_spark_ui(session))
+    tell = StreamEventRelay(opening, listener or (lambda event: None), starts_with_batch=not once)
     with checkpoint.hold_run_lock(home):
         _end_previous_run(session, home)
         _repair(stream, metadata, tell)
         _prepare(stream, metadata)
         with open_store(stream.store) as store, record_session(session, home):
             release_deferred(store, tell)
-            start = _find_start(stream, store)
+            position, lag, segments = _find_start(stream, store)
             if once:
-                tell(start)
+                tell(replace(opening, position=position, lag=lag, segments=segments))
             begin = partial(StreamSupervisor, session, stream, metadata, once, drain)
             index = None if once else open_current_index(stream.segments)
             with warm_up_beside(session, index, None if stream.folder else stream.store):
@@ -230,14 +233,17 @@ def _prepare(stream: PublicationStream, metadata: MetadataStream) -> None:
     metadata.status.unlink(missing_ok=True)
 
 
-def _find_start(stream: PublicationStream, store: Store) -> StreamStart:
-    """Return where the stream continues; the lag of a folder is unknown until the first batch."""
+def _find_start(stream: PublicationStream, store: Store) -> tuple[int, int, int]:
+    """Return where the stream continues, its lag, and the segments of its index.
+
+    The lag of a folder is unknown until the first batch.
+    """
     index = open_current_index(stream.segments)
     segments = index.segments if index else 0
     if stream.folder:
-        return StreamStart(stream.source, stream.position(store), 0, segments)
+        return stream.position(store), 0, segments
     head, position = store.journal.head(), checkpoint.read_position(stream.checkpoint)
     if position <= head:  # else the checkpoint belongs to another store, and the source will refuse it
         store.notifications.reach(position)
     position = stream.position(store)
-    return StreamStart(stream.source, position, max(0, head - position), segments)
+    return position, max(0, head - position), segments

@@ -6,7 +6,7 @@ Nothing here needs Spark: a listener can distinguish the events without importin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -93,12 +93,16 @@ class StreamRepair:
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """The stream is running and matches new publications within moments; its position and lag."""
+    """The stream is running and matches new publications within moments; its position and lag.
+
+    `spark_ui` is the address of Spark's user interface, if the session has one.
+    """
 
     source: str
     position: int = 0
     lag: int = 0
     segments: int = 0
+    spark_ui: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +143,12 @@ StreamListener = Callable[[StreamEvent], None]
 class StreamEventRelay:
     """Forwards events; with `starts_with_batch` the first batch also reports `StreamStart`."""
 
-    def __init__(self, source: str, then: StreamListener, *, starts_with_batch: bool) -> None:
-        self._source, self._then = source, then
+    def __init__(self, start: StreamStart, then: StreamListener, *, starts_with_batch: bool) -> None:
+        self._start, self._then = start, then
         self._has_started = not starts_with_batch
 
     def __call__(self, event: StreamEvent) -> None:
         if isinstance(event, StreamProgress) and not self._has_started:
             self._has_started = True
-            self._then(StreamStart(self._source, event.position, event.lag, event.segments))
+            self._then(replace(self._start, position=event.position, lag=event.lag, segments=event.segments))
         self._then(event)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tidings.core.atomic_files import private_folder
 from tidings.spark import checkpoint
+from tidings.spark.session import find_spark_ui
 from tidings.spark.stream.live_index import repair_index
 from tidings.spark.stream.query import Query, explain_dead_jvm
 from tidings.spark.stream.runner import (
@@ -84,12 +85,13 @@ class TableSupervisor(ExitStack):
     def __init__(self, session: SparkSession, stream: TableStream, once: bool, drain: float) -> None:
         super().__init__()
         self._stream, self._once, self._last = stream, once, TableProgress()
+        self._spark_ui = find_spark_ui(session)
         self._query = self.enter_context(closing(Query(session, stream, once, drain)))
         self._workers = WorkerKeepAlive(session)
 
     def follow(self, stop: Event, tell: StreamListener) -> TableProgress:
         """Report progress until the query ends or `stop` is set."""
-        tell(StreamStart(self._stream.title))
+        tell(StreamStart(self._stream.title, spark_ui=self._spark_ui))
         tell(Activity(ActivityKind.STARTING))
         with explain_dead_jvm():
             while not stop.is_set() and not self._query.has_ended(POLL_SECONDS):
