@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.core.atomic_files import temporary_beside
 from tidings.errors import SetupError
 from tidings.spark.sources.position_reader import PositionRange, cut_ranges, read_range
-from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.match_output import MatchReport
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 
 @dataclass(frozen=True, slots=True)
