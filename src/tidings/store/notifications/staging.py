@@ -164,7 +164,7 @@ def _defer(connection: Connection, values: dict[str, Any], moment: datetime) -> 
     groups = connection.execute(_ADD_DEFERRED, values | {"last": last}).all()
     if not groups:
         return 0
-    deferred = sum(group.matches for group in groups)
+    deferred = sum(int(group.matches) for group in groups)
     counters.advance(connection, deferred_notifications.COUNTER, last + deferred)
     delays = {(group.subscription, group.subscriber): group.within for group in groups}
     deferred_notifications.set_deadlines(connection, delays, moment)
