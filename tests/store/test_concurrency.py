@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from multiprocessing.process import BaseProcess
 
 import pytest
+from sqlalchemy import select
 
 from tests.support.processes.forked import others
 from tests.support.stores.store_writers import (
@@ -20,12 +21,15 @@ from tests.support.stores.store_writers import (
     notifies,
     opens,
     publishes,
+    stages,
+    stages_until_killed,
     subscribes,
     writes_until_killed,
 )
 from tidings.model import Publication, Subscription
 from tidings.store.encoding import MatchRow
 from tidings.store.store import Store, open_store
+from tidings.store.tables import staged_attempts, staged_matches
 
 
 def start_together(work: Callable[..., None], url: str, names: list[str], *more: int) -> list[BaseProcess]:
@@ -91,8 +95,13 @@ def test_subscriptions_follower_misses_no_change(store: Store, url: str) -> None
     assert len(known) == 3 * 10
 
 
-def test_commit_batch_streams_with_shared_subscribers_leave_no_gap(store: Store, url: str) -> None:
-    assert all_succeeded(start_together(notifies, url, ["x", "y", "z"], 12))
+@pytest.mark.parametrize("commits", [notifies, stages])
+def test_commit_batch_streams_with_shared_subscribers_leave_no_gap(
+    store: Store, url: str, commits: Callable[..., None]
+) -> None:
+    if commits is stages and store.database.is_sqlite:
+        pytest.skip("staging tables are for PostgreSQL")
+    assert all_succeeded(start_together(commits, url, ["x", "y", "z"], 12))
     pairs = set()
     for person in range(40):
         read = store.notifications.read(f"user-{person}")
@@ -172,19 +181,38 @@ def test_killed_writer_leaves_no_gap_and_no_partial_batch(store: Store, url: str
         assert [one.sequence for one in read] == list(range(1, (last + 1) * BATCH // PEOPLE + 1))
 
 
-def run_and_kill(url: str, first: int, after: int) -> int:
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_stager_leaves_no_gap_and_no_partial_batch(store: Store, url: str, seed: int) -> None:
+    if store.database.is_sqlite:
+        pytest.skip("staging tables are for PostgreSQL")
+    choose, batch = random.Random(seed), -1
+    for _ in range(3):
+        batch = run_and_kill(url, batch + 1, choose.randint(1, 3), stages_until_killed)
+    last = store.notifications.last_batch("main")
+    assert last is not None and last >= batch
+    for person in range(PEOPLE):
+        read = store.notifications.read(f"user-{person}", limit=(last + 1) * BATCH)
+        assert [one.sequence for one in read] == list(range(1, (last + 1) * BATCH // PEOPLE + 1))
+        assert len({one.publication for one in read}) == len(read)
+    store.staging.commit("main", last + 1, {})
+    with store.database.read() as connection:
+        assert connection.execute(select(staged_attempts)).all() == []
+        assert connection.execute(select(staged_matches)).all() == []
+
+
+def run_and_kill(url: str, first: int, after: int, work: Callable[..., None] = writes_until_killed) -> int:
     """Let a writer commit some batches, kill -9 it during the next one, and complete that one.
 
     The last committed batch is repeated too: a stream does this if it was killed before it noted its commit.
     """
     receiver, sender = others().Pipe(duplex=False)
-    writer = others().Process(target=writes_until_killed, args=(url, sender, first), daemon=True)
+    writer = others().Process(target=work, args=(url, sender, first), daemon=True)
     writer.start()
     committed = [receiver.recv() for _ in range(after)][-1]
     writer.kill()
     writer.join()
     assert writer.exitcode == -9
-    repeater = others().Process(target=writes_until_killed, args=(url, sender, committed), daemon=True)
+    repeater = others().Process(target=work, args=(url, sender, committed), daemon=True)
     repeater.start()
     while receiver.recv() <= committed:
         pass

@@ -97,10 +97,12 @@ def add_dead_letters(connection: Connection, source: str, letters: Sequence[Dead
     if not letters:
         return 0
     last = counters.lock(connection, "dead_letters")
-    new = {_id(source, letter): letter for letter in letters}
+    new: dict[str, DeadLetter] = {}
+    for letter in letters:
+        new.setdefault(_id(source, letter), letter)
     for row in bulk.select_among(connection, select(dead_letters.c.id), dead_letters.c.id, list(new)):
         del new[row.id]
-    rows = [_row(id, source, letter, last + i) for i, (id, letter) in enumerate(new.items(), start=1)]
+    rows = [_row(source, letter, last + i) for i, letter in enumerate(new.values(), start=1)]
     bulk.insert_rows(connection, dead_letters, rows)
     _count_overruns(connection, [letter.subscription for letter in new.values() if letter.subscription])
     counters.advance(connection, "dead_letters", last + len(rows))
@@ -133,12 +135,17 @@ def _at(source: str, which: str) -> str:
     return "d-" + hashlib.blake2b(named, digest_size=10).hexdigest()
 
 
-def _row(id: str, source: str, letter: DeadLetter, number: int) -> tuple[object, ...]:
-    publication, reason = escape_unstorable(letter.publication), escape_unstorable(letter.reason)
-    facts = encode_mapping(letter.facts)
+def _row(source: str, letter: DeadLetter, number: int) -> tuple[object, ...]:
+    id, publication, position, reason, facts, body, subscription = build_staged_row(source, letter)
     name = escape_unstorable(source)
-    row = (number, id, name, publication, letter.position, reason, facts, letter.body, now_text())
-    return *row, letter.subscription
+    return number, id, name, publication, position, reason, facts, body, now_text(), subscription
+
+
+def build_staged_row(source: str, letter: DeadLetter) -> tuple[object, ...]:
+    """Build the values of a letter that do not depend on the letters before it."""
+    publication, reason = escape_unstorable(letter.publication), escape_unstorable(letter.reason)
+    values = publication, letter.position, reason, encode_mapping(letter.facts), letter.body
+    return _id(source, letter), *values, letter.subscription
 
 
 _READ = ("publication", "reason", "facts", "position", "body", "source", "number", "time")

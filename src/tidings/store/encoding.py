@@ -62,7 +62,10 @@ def now_text() -> str:
 
 @dataclass(frozen=True, slots=True)
 class MatchRow:
-    """A match that becomes a notification. `because` and `bindings` may be encoded as text."""
+    """A match that becomes a notification. `because` and `bindings` may be encoded as text.
+
+    `position` is that of the publication in its source, 0 if it has none.
+    """
 
     publication: str
     subscription: str
@@ -70,6 +73,7 @@ class MatchRow:
     because: Sequence[Reason] | str = ()
     bindings: dict[str, Any] | str | None = None
     kind: str = MATCHED
+    position: int = 0
 
 
 def notification_row(id: str, one: MatchRow, number: int, time: str) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ columns: renames are the first steps that run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -66,7 +66,15 @@ class Renames(SchemaStep):
 
 def create_tables(*made: Table) -> SchemaStep:
     """Return a step that creates tables."""
-    return SchemaStep(lambda connection: store_tables.metadata.create_all(connection, made), made)
+    return SchemaStep(
+        lambda connection: store_tables.metadata.create_all(connection, _belonging(connection, made)), made
+    )
+
+
+def _belonging(connection: Connection, made: Iterable[Table]) -> list[Table]:
+    """Return the tables that this kind of database has."""
+    name = connection.dialect.name
+    return [table for table in made if table.info.get(store_tables.DIALECT, name) == name]
 
 
 def start_counter(name: str) -> Step:
@@ -209,6 +217,15 @@ MIGRATIONS = (
         "positions of notifications",
         (create_tables(store_tables.notification_ranges), start_counter("notification_log")),
     ),
+    Migration(
+        33,
+        "staging tables",
+        (
+            create_tables(
+                store_tables.staged_attempts, store_tables.staged_matches, store_tables.staged_dead_letters
+            ),
+        ),
+    ),
 )
 
 NEWEST = MIGRATIONS[-1].version
@@ -259,7 +276,7 @@ def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
     """Create the tables of a new store without checking for each, which would take longer than creating it."""
     shaping = [step for migration in migrations for step in migration.steps if isinstance(step, SchemaStep)]
     made = dict.fromkeys(table for step in shaping for table in step.made)
-    store_tables.metadata.create_all(connection, list(made), checkfirst=False)
+    store_tables.metadata.create_all(connection, _belonging(connection, made), checkfirst=False)
 
 
 def _version(connection: Connection, database: Database, newest: int) -> int:

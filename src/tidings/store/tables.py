@@ -1,10 +1,12 @@
-"""Tables of the store, the same on SQLite and PostgreSQL.
+"""Tables of the store, the same on SQLite and PostgreSQL, except for staging tables.
 
 Values that only this code reads (reasons, facts, bindings) are JSON in text columns: PostgreSQL's JSON types reject
 strings that JSON allows, for example with a NUL character.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -19,6 +21,9 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+
+DIALECT = "dialect"
+"""Key in the `info` of a table that only one of the two databases has."""
 
 # SQLite uses a key as the row id only if its type is named INTEGER; it has 64 bits all the same.
 Whole = BigInteger().with_variant(Integer(), "sqlite")
@@ -185,6 +190,51 @@ dead_letters = Table(
     Column("body", LargeBinary, nullable=True),
     Column("time", Text, nullable=False),
     Column("subscription", Name, nullable=True),
+)
+
+# Rows that tasks of a stream have written and no batch has committed yet, on PostgreSQL only. An attempt is one run of
+# a task. The tables are not logged: a crash of the server empties them, all at once, and the batch is repeated.
+_STAGING: dict[str, Any] = {"prefixes": ["UNLOGGED"], "info": {DIALECT: "postgresql"}}
+
+staged_attempts = Table(
+    "staged_attempts",
+    metadata,
+    Column("attempt", Whole, primary_key=True, autoincrement=False),
+    Column("stream", Name, nullable=False),
+    Column("matches", Whole, nullable=False),
+    Column("letters", Whole, nullable=False),
+    Column("since", Text, nullable=False),
+    **_STAGING,
+)
+
+staged_matches = Table(
+    "staged_matches",
+    metadata,
+    Column("attempt", Whole, nullable=False, index=True),
+    Column("position", Whole, nullable=False),
+    Column("id", Name, nullable=False),
+    Column("publication", Name, nullable=False),
+    Column("subscription", Name, nullable=False),
+    Column("subscriber", Name, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("bindings", Text, nullable=True),
+    **_STAGING,
+)
+
+# `place` is the order of the dead letters of an attempt.
+staged_dead_letters = Table(
+    "staged_dead_letters",
+    metadata,
+    Column("attempt", Whole, nullable=False, index=True),
+    Column("place", Whole, nullable=False),
+    Column("id", Name, nullable=False),
+    Column("publication", Name, nullable=False),
+    Column("position", Whole, nullable=True),
+    Column("reason", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("body", LargeBinary, nullable=True),
+    Column("subscription", Name, nullable=True),
+    **_STAGING,
 )
 
 # The event schema as rows, in the order of `number`; `position` is the place of a part within its section and name.

@@ -16,6 +16,7 @@ from tidings.spark.batch import batch_task
 from tidings.spark.sources.chunks import ChunkList, plan_chunks
 from tidings.spark.sources.files import Location
 from tidings.spark.sources.position_reader import JOURNAL_SCHEMA
+from tidings.spark.stream.match_output import DEAD_LETTERS, MATCHES
 from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 JSON, XML = "application/json", "application/xml"
@@ -46,10 +47,10 @@ def run_match_task(folder: Path, publications: list[tuple[str, bytes | None]]) -
     arrays = [pa.array(column, field.type) for column, field in zip(columns, JOURNAL_SCHEMA, strict=True)]
     job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True)
     [report] = build_match_stage(job)([pa.RecordBatch.from_arrays(arrays, schema=JOURNAL_SCHEMA)])
-    paths = json.loads(report["report"][0].as_py())
+    fields = json.loads(report["report"][0].as_py())
     return tuple(  # type: ignore[return-value]
-        pa.ipc.open_stream(pa.OSFile(paths[name])).read_all().to_pylist() if paths[name] else []
-        for name in ("found_file", "dead_file")
+        pa.ipc.open_stream(pa.OSFile(f"{fields['output']}-{kind}")).read_all().to_pylist() if count else []
+        for kind, count in ((MATCHES, fields["found"]), (DEAD_LETTERS, fields["dead"]))
     )
 
 

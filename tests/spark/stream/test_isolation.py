@@ -25,7 +25,8 @@ from tidings.spark.stream.batch_processor import PublicationStream
 from tidings.spark.stream.budget import Budget, BudgetWatch, StepMark, StepPhase, read_marks
 from tidings.spark.stream.failures import find_exception_name, is_data_failure
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
-from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.match_output import DEAD_LETTERS, MatchReport
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
 from tidings.spark.stream.sink import BatchRows
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
@@ -290,7 +291,9 @@ def run_tasks_locally(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
 
 
 def letters_of_report(report: MatchReport) -> list[DeadLetter]:
-    return list(BatchRows([report.dead_file], sink._build_dead_letter))
+    return list(
+        BatchRows([f"{report.output}-{DEAD_LETTERS}"] if report.dead else [], sink._build_dead_letter)
+    )
 
 
 # The search alone: attempts that fail as in Spark, without Spark.

@@ -16,7 +16,8 @@ from tidings.model import Publication, Subscription
 from tidings.spark import checkpoint
 from tidings.spark.sources import position_reader
 from tidings.spark.stream.journal_task import REQUEST_PROPERTY, JournalTasks
-from tidings.spark.stream.match_task import MatchJob, MatchReport
+from tidings.spark.stream.match_output import MATCHES, MatchReport
+from tidings.spark.stream.match_task import MatchJob
 from tidings.store.database import sqlite_url
 from tidings.store.store import open_store
 
@@ -46,7 +47,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
 def matched_publications(reports: list[MatchReport]) -> list[str]:
     """Return the publications that matched, in the order of the journal."""
     ordered = sorted(reports, key=lambda report: report.first)
-    files = [report.found_file for report in ordered if report.found_file]
+    files = [f"{report.output}-{MATCHES}" for report in ordered if report.found]
     return [
         row["publication"]
         for file in files

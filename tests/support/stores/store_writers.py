@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
+from secrets import randbits
 
 from tidings.model import Publication, Subscription
 from tidings.store.encoding import MatchRow
+from tidings.store.notifications.staging import RowCounts
 from tidings.store.store import open_store
 
 
@@ -58,6 +60,22 @@ def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
             store.notifications.commit_batch(stream, batch, own + shared)
 
 
+def stages(url: str, stream: str, start: Barrier, batches: int) -> None:
+    """Commit the batches of `notifies` through staging tables: two tasks each, and a third one that fails."""
+    choose = random.Random(stream)
+    with open_store(url) as store:
+        start.wait()
+        for batch in range(batches):
+            people = choose.sample(range(40), 25)
+            attempts: dict[int, RowCounts] = {}
+            for name in (f"{stream}-{batch}", f"shared-{batch}", "failed"):
+                attempt, matches = randbits(63), [MatchRow(name, f"s-{one}", f"user-{one}") for one in people]
+                store.staging.write(stream, stream, attempt, matches)
+                if name != "failed":
+                    attempts[attempt] = RowCounts(len(matches), 0)
+            store.staging.commit(stream, batch, attempts)
+
+
 class FastClock:
     """A clock that advances by some seconds with each call."""
 
@@ -98,4 +116,21 @@ def writes_until_killed(url: str, progress: Connection, first: int) -> None:
             store.journal.append(Publication(id, "application/json", b"{}") for id in ids)
             matches = [MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
             store.notifications.commit_batch("main", batch, matches)
+            progress.send(batch)
+
+
+def stages_until_killed(url: str, progress: Connection, first: int) -> None:
+    """Stage and commit large batches one after the other, and report each."""
+    with open_store(url) as store:
+        for batch in count(first):
+            attempts: dict[int, RowCounts] = {}
+            for task in range(3):
+                attempt, ids = randbits(63), [f"p-{batch}-{task}-{i}" for i in range(BATCH // 3)]
+                for part in (ids[:200], ids[200:]):
+                    matches = [
+                        MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(part)
+                    ]
+                    store.staging.write("main", "journal", attempt, matches)
+                attempts[attempt] = RowCounts(len(ids), 0)
+            store.staging.commit("main", batch, attempts)
             progress.send(batch)

@@ -52,7 +52,7 @@ from tidings.spark import checkpoint
 from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
-from tidings.spark.stream.match_task import ROWS
+from tidings.spark.stream.match_output import ROWS
 from tidings.spark.stream.sink import BatchRows
 from tidings.spark.stream.stream_events import MetadataProgress
 from tidings.spark.stream.warm_up import MANY

@@ -28,7 +28,8 @@ from tidings.metadata.resources import resource_from_json, resource_to_json
 from tidings.metadata.schema.schema_parser import parse_schema_file
 from tidings.metadata.sql.resource_rows import check_document
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget, BudgetWatch, StepPhase
-from tidings.spark.stream.match_task import ROWS, cut_steps
+from tidings.spark.stream.match_output import ROWS
+from tidings.spark.stream.match_task import cut_steps
 from tidings.spark.worker_gc import freeze_memory
 
 TASK_RESULT_SCHEMA = pa.schema(

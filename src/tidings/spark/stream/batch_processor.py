@@ -1,4 +1,4 @@
-"""Processor of publication batches: tasks match a batch (`match_task`), `sink` commits it.
+"""Processor of publication batches: tasks match a batch (`match_task`), a sink commits it.
 
 The index of subscriptions, the reference tables and the taxonomy are kept between batches. They are brought up to date
 before each batch; files that only earlier batches used are deleted after it.
@@ -28,12 +28,13 @@ from tidings.spark.reference_data import LiveReferences, LiveTaxonomy
 from tidings.spark.sources.admission_control import ONCE
 from tidings.spark.sources.folder import FileList, FolderSource
 from tidings.spark.sources.position_reader import find_start_position
-from tidings.spark.stream import sink
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.stream.isolation import Isolation, Span, Verdicts
 from tidings.spark.stream.journal_task import JournalTasks
 from tidings.spark.stream.live_index import LiveIndex
-from tidings.spark.stream.match_task import ROWS, MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.match_output import ROWS, MatchReport
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
+from tidings.spark.stream.sink import Sink, open_sink
 from tidings.spark.stream.stream_events import StreamProgress
 from tidings.spark.stream.warm_up import check_workers, warm_up_workers
 from tidings.store.encoding import utc_now
@@ -52,7 +53,8 @@ class PublicationProcessor:
         self._index = LiveIndex(stream.segments, self.store)
         self._references = LiveReferences(stream.segments / "references", self.store)
         self._taxonomy = LiveTaxonomy(stream.segments / "taxonomies", self.store)
-        self._name = checkpoint.read_stream_id(stream.checkpoint)
+        name = checkpoint.read_stream_id(stream.checkpoint)
+        self._sink: Sink = open_sink(self.store, name, stream.source)
         self._files = FileList(stream.file_list) if stream.folder else None
         self._tasks = JournalTasks(stream.store)
         self._progress = StreamProgress(position=stream.position(self.store))
@@ -183,11 +185,12 @@ class PublicationProcessor:
             self._references.snapshots,
             self._taxonomy.path,
             self._stream.budget,
+            target=self._sink.target,
         )
 
     def _commit(self, batch: int, reports: Sequence[MatchReport]) -> CommitResult:
         position = None if self._stream.folder else _find_last_position(reports)
-        return sink.commit_batch(self.store, self._name, self._stream.source, batch, reports, position)
+        return self._sink.commit(batch, reports, position)
 
     def _measure_latency(self, reports: Sequence[MatchReport]) -> float | None:
         if self._stream.folder or not reports:

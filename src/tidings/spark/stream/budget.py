@@ -16,7 +16,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -101,6 +101,13 @@ class BudgetWatch:
         """End the step. Work between steps, such as reading from the store, has no deadline."""
         self._set_timer(0.0)
         os.pwrite(self._mark, _LAYOUT.pack(StepPhase.NOTHING, 0, 0, 0), 0)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Stop the deadline of the step within a `with` block; afterwards it has all its time again."""
+        self._set_timer(0.0)
+        yield
+        self._restart()
 
     def _restart(self) -> None:
         self._set_timer(self._budget.seconds)

@@ -19,7 +19,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tidings.spark.sources.position_reader import PositionRange, cut_ranges, read_range
-from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.match_output import MatchReport
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 REQUEST_PROPERTY = "tidings.journal.request"
 

@@ -1,9 +1,8 @@
-"""Task of the stream: decodes, matches and explains publications; writes files for the sink.
+"""Task of the stream: decodes, matches and explains publications; writes rows for the sink (`match_output`).
 
-A task writes its rows to two files, matches and dead letters, and reports their names. The sink iterates over them, so
-that no batch has to fit into the driver's memory and no row passes through the JVM. An unusable publication, or a match
-whose explanation fails, becomes a dead letter and never fails the batch. Work that exceeds its time or memory budget
-kills the worker and fails the task: the driver finds the cause (`isolation`) and excludes it from the next attempt.
+An unusable publication, or a match whose explanation fails, becomes a dead letter and never fails the batch. Work that
+exceeds its time or memory budget kills the worker and fails the task: the driver finds the cause (`isolation`) and
+excludes it from the next attempt.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import groupby
@@ -19,7 +17,6 @@ from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -37,23 +34,10 @@ from tidings.reference_data.enrichment import Enrichment, Snapshot
 from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget, BudgetWatch, StepPhase
 from tidings.spark.stream.isolation import NO_VERDICTS, Verdicts
+from tidings.spark.stream.match_output import ROWS, MatchOutput, OutputTarget, ResultFiles
 from tidings.spark.worker_gc import freeze_memory
-from tidings.store.encoding import encode_mapping, encode_reasons
+from tidings.store.encoding import MatchRow, encode_mapping, encode_reasons
 
-MATCH_SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because", "bindings")]
-)
-DEAD_LETTER_SCHEMA = pa.schema(
-    [
-        ("publication", pa.string()),
-        ("reason", pa.string()),
-        ("facts", pa.string()),
-        ("position", pa.int64()),
-        ("body", pa.binary()),
-        ("subscription", pa.string()),
-    ]
-)
-ROWS = 5_000
 MAX_EXCERPT = 200
 """The number of characters of an exception that a dead letter shows."""
 STEP_BYTES = 4 << 20
@@ -62,7 +46,7 @@ STEP_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """Parameters that all tasks of a batch share: the index, and the folder for results.
+    """Parameters that all tasks of a batch share: the index, the target for rows, and the folder for other results.
 
     Only in the journal (`is_journal`) positions are permanent and publications may have labels. A step has at most
     `together` publications. `is_part` means that the index has only some of the subscriptions: another task writes the
@@ -81,20 +65,8 @@ class MatchJob:
     verdicts: Verdicts = NO_VERDICTS
     together: int = ROWS
     is_part: bool = False
+    target: OutputTarget = field(default_factory=ResultFiles)
     kinds: tuple[str, ...] = field(default_factory=registered_addresses)
-
-
-@dataclass(slots=True)
-class MatchReport:
-    """Result of a task; reports are sorted by `first`, the first position."""
-
-    first: int = 0
-    last: int = 0
-    events: int = 0
-    found: int = 0
-    dead: int = 0
-    found_file: str = ""
-    dead_file: str = ""
 
 
 def build_match_stage(job: MatchJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -103,7 +75,11 @@ def build_match_stage(job: MatchJob) -> Callable[[Iterable[Any]], Iterator[Any]]
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         freeze_memory()
         _open(job)
-        with MatchOutput(Path(job.results)) as output, BudgetWatch(job.budget, Path(job.results)) as watch:
+        folder = Path(job.results)
+        with (
+            BudgetWatch(job.budget, folder) as watch,
+            MatchOutput(job.target.open(folder), watch) as output,
+        ):
             for batch in batches:
                 for step in cut_steps(batch, job.together):
                     _match(job, step, output, watch)
@@ -155,9 +131,12 @@ def _match(job: MatchJob, batch: Any, output: MatchOutput, watch: BudgetWatch) -
     parts = _parts(job, _without_refused(job, batch, positions, output))
     for part in parts if not job.is_part else ():
         part.bury(output)
-    for _, name, row, why in heapq.merge(*(part.found(output, watch) for part in parts), key=itemgetter(0)):
+    for position, name, row, why in heapq.merge(
+        *(part.found(output, watch) for part in parts), key=itemgetter(0)
+    ):
         bindings = None if why.bindings is None else encode_mapping(why.bindings)
-        output.tell(name, row["id"], row["subscriber"], encode_reasons(why.because), bindings)
+        because = encode_reasons(why.because)
+        output.add_match(MatchRow(name, row["id"], row["subscriber"], because, bindings, position=position))
     watch.rest()
 
 
@@ -170,7 +149,7 @@ def _without_refused(job: MatchJob, batch: Any, positions: Sequence[int], output
         if position in refused:
             name = batch["publication"][i].as_py() or batch["name"][i].as_py()
             permanent = position if job.is_journal else None
-            output.bury(name, refused[position], permanent, batch["body"][i].as_py())
+            output.add_dead_letter(name, refused[position], permanent, batch["body"][i].as_py())
     return batch.filter(pa.array([position not in refused for position in positions]))
 
 
@@ -179,8 +158,8 @@ def match_samples(job: MatchJob, batch: Any) -> None:
     freeze_memory()
     with (
         TemporaryDirectory() as folder,
-        MatchOutput(Path(folder)) as output,
         BudgetWatch(Budget(seconds=0), Path(folder)) as watch,
+        MatchOutput(ResultFiles().open(Path(folder)), watch) as output,
     ):
         for part in _parts(job, batch):
             for _ in part.found(output, watch):
@@ -232,7 +211,7 @@ class _Part:
     def _bury(self, output: MatchOutput, i: int, problem: PublicationError, subscription: str | None) -> None:
         batch = self._batch
         position = batch["position"][i].as_py() if self._job.is_journal else None
-        output.bury(self._names[i], problem, position, batch["body"][i].as_py(), subscription)
+        output.add_dead_letter(self._names[i], problem, position, batch["body"][i].as_py(), subscription)
 
     def found(
         self, output: MatchOutput, watch: BudgetWatch
@@ -312,73 +291,3 @@ def _explain_failure(problem: Exception, budget: Budget) -> PublicationError:
 def _missing(problem: Any, name: Any) -> PublicationError | None:
     """Return the problem of a publication that its source could not read, or None."""
     return DecodeProblem(problem.as_py(), where=name.as_py()) if problem.is_valid else None
-
-
-class MatchOutput:
-    """Writer of the two files of a task, in batches of bounded length."""
-
-    def __init__(self, folder: Path) -> None:
-        self.report = MatchReport()
-        self._folder, self._key = folder, uuid4().hex
-        self._files = ExitStack()
-        self._found: list[tuple[Any, ...]] = []
-        self._dead: list[tuple[Any, ...]] = []
-        self._writers: dict[str, Any] = {}
-
-    def __enter__(self) -> MatchOutput:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if failure[0] is None:
-            self._flush_found()
-            self._flush_dead()
-        self._files.close()
-
-    def count(self, positions: list[int]) -> None:
-        """Count publications, and record their positions."""
-        self.report.first = self.report.first or positions[0]
-        self.report.last = positions[-1]
-        self.report.events += len(positions)
-
-    def tell(
-        self, publication: str, subscription: str, subscriber: str, because: str, bindings: str | None
-    ) -> None:
-        """Add a match."""
-        self._found.append((publication, subscription, subscriber, because, bindings))
-        self.report.found += 1
-        if len(self._found) >= ROWS:
-            self._flush_found()
-
-    def bury(
-        self,
-        publication: str,
-        problem: PublicationError,
-        position: int | None,
-        body: bytes | None,
-        subscription: str | None = None,
-    ) -> None:
-        """Add a dead letter."""
-        facts = json.dumps(problem.facts())
-        self._dead.append((publication, problem.headline(), facts, position, body, subscription))
-        self.report.dead += 1
-        if len(self._dead) >= ROWS:
-            self._flush_dead()
-
-    def _flush_found(self) -> None:
-        if self._found:
-            self.report.found_file = self._write("found", MATCH_SCHEMA, self._found)
-            self._found = []
-
-    def _flush_dead(self) -> None:
-        if self._dead:
-            self.report.dead_file = self._write("dead", DEAD_LETTER_SCHEMA, self._dead)
-            self._dead = []
-
-    def _write(self, kind: str, schema: Any, rows: list[tuple[Any, ...]]) -> str:
-        path = self._folder / f"{kind}-{self._key}.arrow"
-        if kind not in self._writers:
-            self._writers[kind] = self._files.enter_context(pa.ipc.new_stream(path, schema))
-        columns = zip(*rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        self._writers[kind].write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-        return str(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -43,8 +44,8 @@ def warm_up_workers(
 ) -> int:
     """Match a sample of each shape on every core, without output; return the number of tasks.
 
-    Workers that read from a store open it. Leave out shapes without subscriptions: in a new installation their kernels
-    are not compiled yet.
+    Workers that read from a store or write to it open it. Leave out shapes without subscriptions: in a new installation
+    their kernels are not compiled yet.
     """
     samples = _samples({AtomShape.FLAT, *shapes})
     return len(session.range(MANY).mapInArrow(_build_warm_up(job, samples, store), "done boolean").collect())
@@ -100,6 +101,7 @@ def _build_warm_up(
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         if store is not None:
             open_shared_store(store)
+        job.target.open(Path())
         for batch in build_record_batches(
             (0, "", "", media_type, body, None) for media_type, body in samples
         ):

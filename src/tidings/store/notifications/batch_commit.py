@@ -4,6 +4,8 @@ The transaction has a mark that the batch is done, its notifications with the ne
 subscribers, and its dead letters. A repeated batch finds the mark. A repeated match in another batch finds the id of
 its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
 have no gaps.
+
+This row-by-row path serves every database and is the specification of the one for PostgreSQL (`staging`).
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from itertools import groupby
 from sqlalchemy import Connection, delete, select
 
 from tidings.model import notification_id
-from tidings.store import audiences, bulk
+from tidings.store import audiences, bulk, counters
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
 from tidings.store.encoding import Clock, MatchRow, format_instant, notification_row, utc_now
 from tidings.store.notifications import deferred_notifications, sequences
 from tidings.store.tables import batches, notifications
 
+MATCH_POSITION = "match_position"
 KEPT_MARKS = 100
 """How many marks of a stream are kept. It repeats only its last batch."""
 PART = 5_000
@@ -58,7 +61,7 @@ def write_batch(
     `found` is iterated twice: for the subscribers, whose rows are locked in order before any write, and for the
     notifications, some thousands at a time.
     """
-    if not _mark(connection, stream, batch):
+    if not mark_batch(connection, stream, batch):
         return CommitResult(0, 0, skipped=True)
     numbers = sequences.lock_sequences(connection, {one.subscriber for one in found})
     before, given, seen, later = dict(numbers), 0, 0, 0
@@ -76,7 +79,7 @@ def write_batch(
     return CommitResult(new, seen - new - later, deferred=later, unseen=given - seen)
 
 
-def _mark(connection: Connection, stream: str, batch: int) -> bool:
+def mark_batch(connection: Connection, stream: str, batch: int) -> bool:
     """Mark the batch as committed; return false if it was. A concurrent writer of the same batch waits here."""
     if not bulk.insert_missing(connection, batches, [{"stream": stream, "batch": batch}]):
         return False
@@ -85,10 +88,16 @@ def _mark(connection: Connection, stream: str, batch: int) -> bool:
     return True
 
 
+def advance_match_position(connection: Connection, position: int) -> None:
+    """Record that the journal is matched up to a position, unless it already is."""
+    if counters.lock(connection, MATCH_POSITION) < position:
+        counters.advance(connection, MATCH_POSITION, position)
+
+
 def _parts(found: Iterable[MatchRow]) -> Iterator[list[MatchRow]]:
     """Split matches into parts of whole publications, ordered by subscription id within a publication."""
     part: list[MatchRow] = []
-    for _, matches in groupby(found, key=lambda one: one.publication):
+    for _, matches in groupby(found, key=_publication):
         part.extend(sorted(matches, key=lambda one: one.subscription))
         if len(part) >= PART:
             yield part
@@ -98,10 +107,15 @@ def _parts(found: Iterable[MatchRow]) -> Iterator[list[MatchRow]]:
 
 
 def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
-    turn: dict[str, int] = {}
+    turn: dict[tuple[int, str], int] = {}
     for one in found:
-        turn.setdefault(one.publication, len(turn))
-    return sorted(found, key=lambda one: (turn[one.publication], one.subscription))
+        turn.setdefault(_publication(one), len(turn))
+    return sorted(found, key=lambda one: (turn[_publication(one)], one.subscription))
+
+
+def _publication(one: MatchRow) -> tuple[int, str]:
+    """Return what tells the publications of a source apart: in a folder, two may have the same id."""
+    return one.position, one.publication
 
 
 def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:

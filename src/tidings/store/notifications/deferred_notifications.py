@@ -73,12 +73,17 @@ def accepted_delays(connection: Connection, matches: Collection[MatchRow]) -> De
         subscriptions.c.within,
         subscriptions.c.removed,
     )
-    delayed = select(*columns).where(subscriptions.c.within.is_not(None))
-    if not _any(connection, delayed):
+    if not has_delays(connection):
         return {}
+    delayed = select(*columns).where(subscriptions.c.within.is_not(None))
     ids = {match.subscription for match in matches}
     rows = bulk.select_among(connection, delayed, subscriptions.c.id, ids)
     return {(row.id, row.subscriber): row.within for row in rows if row.removed is None}
+
+
+def has_delays(connection: Connection) -> bool:
+    """Return whether any subscription accepts a delay."""
+    return _any(connection, select(subscriptions.c.id).where(subscriptions.c.within.is_not(None)))
 
 
 def find_deferred(connection: Connection, ids: Collection[str]) -> list[str]:
@@ -105,7 +110,14 @@ def defer(connection: Connection, new: Mapping[str, MatchRow], delays: Delays, m
     bulk.insert_rows(connection, deferred_notifications, rows)
     counters.advance(connection, COUNTER, last + len(rows))
     groups = dict.fromkeys((one.subscription, one.subscriber) for one in new.values())
-    connection.execute(_SET_DEADLINE, [_deadline_row(*group, delays[group], moment) for group in groups])
+    set_deadlines(connection, {group: delays[group] for group in groups}, moment)
+
+
+def set_deadlines(connection: Connection, delays: Delays, moment: datetime) -> None:
+    """Set the deadlines of subscriptions with new deferred notifications."""
+    connection.execute(
+        _SET_DEADLINE, [_deadline_row(*group, delay, moment) for group, delay in delays.items()]
+    )
 
 
 # An existing deadline stays unless the new one is earlier: the delay was shortened, or the clock set back.

@@ -33,8 +33,6 @@ POLL_SECONDS = 0.2
 SUBSCRIBERS = 100
 """How many subscribers get their deferred notifications in one transaction."""
 
-MATCH_POSITION = "match_position"
-
 T = TypeVar("T")
 
 
@@ -71,7 +69,7 @@ class Notifications:
         def write(connection: Connection) -> batch_commit.CommitResult:
             done = batch_commit.write_batch(connection, stream, batch, matches, letters, origin, self._clock)
             if position is not None:
-                _reach(connection, position)
+                batch_commit.advance_match_position(connection, position)
             return done
 
         return self._database.transact(write)
@@ -79,11 +77,11 @@ class Notifications:
     def matched(self) -> int:
         """Return the position in the journal up to which all publications are matched and notified."""
         with self._database.read() as connection:
-            return counters.current(connection, MATCH_POSITION)
+            return counters.current(connection, batch_commit.MATCH_POSITION)
 
     def reach(self, position: int) -> None:
         """Record that everything up to a position is matched, for stores of an earlier version without that record."""
-        self._database.transact(lambda connection: _reach(connection, position))
+        self._database.transact(lambda connection: batch_commit.advance_match_position(connection, position))
 
     def hand_over(self, subscriber: str | None = None) -> int:
         """Release deferred notifications that are due, of all subscribers or of one; return how many.
@@ -168,11 +166,6 @@ class Notifications:
         with self._database.read() as connection:
             found: int | None = connection.execute(wanted).scalar()
         return found
-
-
-def _reach(connection: Connection, position: int) -> None:
-    if counters.lock(connection, MATCH_POSITION) < position:
-        counters.advance(connection, MATCH_POSITION, position)
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
