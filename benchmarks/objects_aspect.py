@@ -71,7 +71,7 @@ class Aspect(Orm):
             connection.execute(insert(WATCH), watches(university))
         vacuum(engine)
         self._sessions, self._changes = sessionmaker(engine), 0
-        notice(self._sessions, Base, tell=self._store, watches=find_watches)
+        notice(self._sessions, Base, report=self._store, watches=find_watches)
 
     def session(self) -> Session:
         return self._sessions()

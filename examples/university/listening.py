@@ -21,10 +21,10 @@ WATCHES = (Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2),
 """S1 watches ProgrammingBasics, S2 watches all courses."""
 
 
-def tell(changes: list[ObjectChange]) -> None:
+def print_changes(changes: list[ObjectChange]) -> None:
     """Print the changes of a commit, with their subscribers and reasons."""
-    for each in changes:
-        change, propagation = each.change, each.propagation
+    for object_change in changes:
+        change, propagation = object_change.change, object_change.propagation
         print_words(change.kind.value, str(change.object), *sorted(change.attributes))
         reasons = find_reasons(change.object, propagation.steps, propagation.hits)
         for subscriber in sorted(reasons, key=str):
@@ -42,6 +42,6 @@ if __name__ == "__main__":
     sessions = sessionmaker(engine)
     with sessions.begin() as session:
         begin(session)
-    notice(sessions, Base, tell=tell, watches=WATCHES)
+    notice(sessions, Base, report=print_changes, watches=WATCHES)
     with sessions.begin() as session:
         change(session)

@@ -161,7 +161,7 @@ class TestConstraints:
         assert (constrained.subscriptions.class_at[rows] != NONE).any()
 
     def test_constraints_are_half_numbers_and_half_classes(self, constrained: GraphWorkload) -> None:
-        kinds = Counter(each.asked for p in constrained.subscriptions.patterns() for each in p.constraints)
+        kinds = Counter(each.kind for p in constrained.subscriptions.patterns() for each in p.constraints)
         assert kinds[ConstraintKind.AT_LEAST] == pytest.approx(270, abs=40)
         assert kinds[ConstraintKind.AT_OR_BELOW] == pytest.approx(270, abs=40)
 

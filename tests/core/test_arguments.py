@@ -139,7 +139,7 @@ UNCHECKED = {
     "notice(base)": "rejected by reading the model; see test_notice_and_elements_wrong_type_is_tidings_error",
     "notice(bulk)": "rejected with the accepted words, after the other arguments are checked",
     "notice(sessions)": "rejected after the model is read",
-    "notice(tell)": "a protocol; rejected after the model is read",
+    "notice(report)": "a protocol; rejected after the model is read",
 }
 """Callables and parameters whose types are not checked at the call, with the reason."""
 
@@ -216,11 +216,11 @@ def test_public_callables_include_methods_and_constructors() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: notice(Session, Wrong(), tell=list),
-        lambda: notice(Wrong(), Base, tell=list),  # type: ignore[arg-type]
-        lambda: notice(Session, Base, tell=Wrong()),  # type: ignore[arg-type]
-        lambda: notice(Session, Base, tell=list, bulk=Wrong()),  # type: ignore[arg-type]
-        lambda: notice(Session, Base, tell=list, watches=[Wrong()]),  # type: ignore[list-item]
+        lambda: notice(Session, Wrong(), report=list),
+        lambda: notice(Wrong(), Base, report=list),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, report=Wrong()),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, report=list, bulk=Wrong()),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, report=list, watches=[Wrong()]),  # type: ignore[list-item]
         lambda: stored(label="name")(Wrong()),  # type: ignore[type-var]
         lambda: implicit(kinds=[Wrong()]),  # type: ignore[list-item]
         lambda: EventSchema({"colour": Wrong()}),  # type: ignore[dict-item]

@@ -163,7 +163,7 @@ def test_composer_generated_texts_equal_single_compilation(
 
 
 def _of_classes(pattern: Pattern) -> bool:
-    return any(constraint.asked.value.endswith("class") for constraint in pattern.constraints)
+    return any(constraint.kind.value.endswith("class") for constraint in pattern.constraints)
 
 
 WORDS = (

@@ -212,7 +212,7 @@ def sparql_with_paths(pattern: Pattern) -> str:
             "x": f"?{constraint.variable}",
             "c": end(constraint.operands[0]),
         }
-        filters.append(CONSTRAINT_FILTERS[constraint.asked].format(**words))
+        filters.append(CONSTRAINT_FILTERS[constraint.kind].format(**words))
     return sparql(pattern, filters, edges)
 
 
@@ -224,7 +224,7 @@ def _only_classes(pattern: Pattern) -> Pattern:
 
     edges = tuple(PatternEdge(named(e.subject), named(e.property), named(e.object)) for e in pattern.edges)
     constraints = tuple(
-        constraint for constraint in pattern.constraints if constraint.asked in CONSTRAINT_FILTERS
+        constraint for constraint in pattern.constraints if constraint.kind in CONSTRAINT_FILTERS
     )
     return Pattern(selected(Pattern((), edges)), edges, constraints)
 

@@ -174,7 +174,7 @@ def run_history(draw: st.DrawFn, limits: Limits, server: Postgres) -> FinishedHi
     base.metadata.create_all(engine)
     with Session(engine, autoflush=False) as session:
         program = Program(session, classes, model, draw)
-        notice(session, base, tell=events.extend, watches=program.watches, limits=limits)
+        notice(session, base, report=events.extend, watches=program.watches, limits=limits)
         targets = *(Statements(mapped, each) for each in (log, *triggers)), program
         history, finished = History(mapped, ChangeTargets(targets), keys, limits), FinishedHistory(mapped)
         for _ in range(draw(st.integers(8, 24))):

@@ -30,7 +30,7 @@ def test_time_series_sums_per_step_and_deletes_old_measures(store: Store) -> Non
     assert coarse == [("publications", 3, 13.0, 7.0), ("publications", 1, 2.0, 2.0)]
     assert measures.latest(["lag", "nothing"])["lag"].most == 9.0
     now[0] = BEGIN + timedelta(seconds=100)
-    measures.add({"lag": 0}, kept=timedelta(seconds=40))
+    measures.add({"lag": 0}, retention=timedelta(seconds=40))
     assert [(m.at - BEGIN).seconds for m in measures.read(BEGIN, names=["publications"])] == [60]
 
 

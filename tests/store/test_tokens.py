@@ -59,30 +59,30 @@ def test_find_all_returns_tokens_by_secret(store: Store) -> None:
     assert store.tokens.find_all([]) == {}
 
 
-def test_known_returns_cached_token_until_expired_or_revoked(url: str) -> None:
+def test_find_cached_returns_token_until_expired_or_revoked(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
         end = format_instant(now + timedelta(hours=1))
         ending = store.tokens.keep("tdg_ending", Token("", "phone", "ana", NEW.scopes, "", end))
         other = store.tokens.keep("tdg_other", NEW)
-        assert store.tokens.known("tdg_other") is None, "not looked up yet"
+        assert store.tokens.find_cached("tdg_other") is None, "not looked up yet"
         store.tokens.find_all(["tdg_ending", "tdg_other", "tdg_none"])
-        assert (store.tokens.known("tdg_ending"), store.tokens.known("tdg_other")) == (ending, other)
-        assert store.tokens.known("tdg_none") is None
+        assert (store.tokens.find_cached("tdg_ending"), store.tokens.find_cached("tdg_other")) == (ending, other)
+        assert store.tokens.find_cached("tdg_none") is None
         now += timedelta(hours=1)
-        assert store.tokens.known("tdg_ending") is None, "the cache knows when it expires"
+        assert store.tokens.find_cached("tdg_ending") is None, "the cache knows when it expires"
         store.tokens.revoke(other.id)
         assert store.tokens.find("tdg_other") is None
-        assert store.tokens.known("tdg_other") is None
+        assert store.tokens.find_cached("tdg_other") is None
 
 
-def test_known_cache_evicts_oldest_token(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_cache_evicts_oldest_token(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.store.tokens.REMEMBERED", 2)
     secrets = ["tdg_1", "tdg_2", "tdg_3"]
     for secret in secrets:
         store.tokens.keep(secret, NEW)
         store.tokens.find(secret)
-    assert [store.tokens.known(secret) is not None for secret in secrets] == [False, True, True]
+    assert [store.tokens.find_cached(secret) is not None for secret in secrets] == [False, True, True]
 
 
 def test_list_returns_tokens_of_subscriber(store: Store) -> None:

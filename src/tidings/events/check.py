@@ -110,8 +110,8 @@ def check_kinds(comparison: Comparison, domain: Domain | None, context: Context)
     """Check that each literal is of a kind that the domain has and the operator takes."""
     operator = comparison.operator
     if operator.on_text and domain is not None and domain.kind in (DomainKind.NUMERIC, DomainKind.BOOLEAN):
-        what = f"'{operator.spelling}' is for strings, but {comparison.path} is {domain.kind}"
-        raise context.problem(what, comparison.spans.operator)
+        message = f"'{operator.spelling}' is for strings, but {comparison.path} is {domain.kind}"
+        raise context.problem(message, comparison.spans.operator)
     for literal, span in _located(comparison):
         kind = kind_of(literal)
         if kind not in operator.kinds:
@@ -128,11 +128,11 @@ def _not_taken(spelling: str, kind: Kind) -> str:
 
 
 def _check_kind(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> None:
-    wanted = _KIND_OF_DOMAIN[domain.kind]
-    if kind_of(literal) is not wanted:
-        what = f"{path} is {domain.kind}, but {show(literal)} is {_NAMED[kind_of(literal)]}"
-        hint = f"write '{show(literal)}'" if wanted is Kind.STRING and not isinstance(literal, str) else None
-        raise context.problem(what, span, accepted=_EXAMPLE[wanted], hint=hint)
+    kind = _KIND_OF_DOMAIN[domain.kind]
+    if kind_of(literal) is not kind:
+        message = f"{path} is {domain.kind}, but {show(literal)} is {_NAMED[kind_of(literal)]}"
+        hint = f"write '{show(literal)}'" if kind is Kind.STRING and not isinstance(literal, str) else None
+        raise context.problem(message, span, accepted=_EXAMPLE[kind], hint=hint)
 
 
 def _located(comparison: Comparison) -> list[tuple[Literal, Span]]:
@@ -145,8 +145,8 @@ def check_values(comparison: Comparison, domain: Domain | None, context: Context
     if domain is None or operator.on_text or (domain.kind not in LISTED and operator not in (EQ, IN)):
         return comparison
     for literal, span in _located(comparison):
-        known = isinstance(literal, Instant) or domain.accepts(literal)
-        if not known:
+        is_valid = isinstance(literal, Instant) or domain.accepts(literal)
+        if not is_valid:
             raise _unknown_value(comparison.path, literal, span, domain, context)
     return comparison
 
@@ -155,9 +155,9 @@ def _unknown_value(path: str, literal: Literal, span: Span, domain: Domain, cont
     if domain.kind not in LISTED:
         return context.problem(f"{path} cannot be {show(literal)}", span, accepted=bounds(domain))
     named = domain.name if domain.name == path else f"{domain.name}, the domain of {path}"
-    what = f"{show(literal)} is not a value of {named}"
+    message = f"{show(literal)} is not a value of {named}"
     hint = did_you_mean(str(literal), domain.values)
-    return context.problem(what, span, accepted=shorten_list(domain.values), hint=hint)
+    return context.problem(message, span, accepted=shorten_list(domain.values), hint=hint)
 
 
 def bounds(domain: Domain) -> str | None:
@@ -172,15 +172,15 @@ def resolve_order(comparison: Comparison, domain: Domain | None, context: Contex
     operator, path = comparison.operator, comparison.path
     if operator is IS_A and (domain is None or domain.kind is not DomainKind.HIERARCHICAL):
         reason = "no schema declares one" if domain is None else f"{path} is {domain.kind}"
-        what = f"'is a' needs an attribute with a hierarchical domain, but {reason}"
+        message = f"'is a' needs an attribute with a hierarchical domain, but {reason}"
         accepted = None if domain is None else _operators(domain)
         hint = GIVE_A_SCHEMA if domain is None else None
-        raise context.problem(what, comparison.spans.operator, accepted=accepted, hint=hint)
+        raise context.problem(message, comparison.spans.operator, accepted=accepted, hint=hint)
     if domain is None or domain.kind not in LISTED or not (operator.ordered or operator is BETWEEN):
         return comparison
     if not domain.is_ordered:
-        what = f"the values of {domain.name} have no order: '{operator.spelling}' cannot compare them"
-        raise context.problem(what, comparison.spans.operator, accepted=_operators(domain))
+        message = f"the values of {domain.name} have no order: '{operator.spelling}' cannot compare them"
+        raise context.problem(message, comparison.spans.operator, accepted=_operators(domain))
     if operator is BETWEEN:
         return _between_values(comparison, domain, context)
     return replace(comparison, order=domain)
@@ -216,8 +216,8 @@ def check_bounds(comparison: Comparison, _: Domain | None, context: Context) -> 
     low, high = comparison.literals
     if kind_of(low) is not kind_of(high):
         kinds = f"{show(low)} is {_NAMED[kind_of(low)]}, {show(high)} is {_NAMED[kind_of(high)]}"
-        what = f"'between' takes two values of one kind: {kinds}"
-        raise context.problem(what, comparison.spans.literals[1])
+        message = f"'between' takes two values of one kind: {kinds}"
+        raise context.problem(message, comparison.spans.literals[1])
     if low > high:  # type: ignore[operator]
         raise _nothing_between(comparison, True, context)
     return comparison
@@ -227,8 +227,8 @@ def _nothing_between(comparison: Comparison, swapped: bool, context: Context) ->
     low, high = comparison.literals
     lower, upper = comparison.spans.literals
     hint = f"write between {show(high)} and {show(low)}" if swapped else None
-    what = f"no value is between {show(low)} and {show(high)}"
-    return context.problem(what, Span(lower.start, upper.end), hint=hint)
+    message = f"no value is between {show(low)} and {show(high)}"
+    return context.problem(message, Span(lower.start, upper.end), hint=hint)
 
 
 def split_kinds(comparison: Comparison, _: Domain | None, __: Context) -> Tree:

@@ -115,8 +115,8 @@ def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) ->
     table, first = paths.with_id(id_field), 0
     work = _new_work(len(table.parent))
     while (first := kernel.decode(documents, table, work, out, first)) < count:
-        more = _columns(len(out.path))
-        out = kernel.Out(*out[:5], *(np.concatenate(pair) for pair in zip(out[5:], more, strict=True)))
+        columns = _columns(len(out.path))
+        out = kernel.Out(*out[:5], *(np.concatenate(pair) for pair in zip(out[5:], columns, strict=True)))
     return out
 
 
@@ -130,10 +130,10 @@ def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
     counts = np.diff(atoms.starts)
     if not counts[out.declined].any():
         return atoms
-    kept = np.repeat(~out.declined, counts)
+    mask = np.repeat(~out.declined, counts)
     starts = starts_of(np.where(out.declined, 0, counts))
-    path, kind, payload = atoms.path[kept], atoms.kind[kept], atoms.payload[kept]
-    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[kept], atoms.text)
+    path, kind, payload = atoms.path[mask], atoms.kind[mask], atoms.payload[mask]
+    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[mask], atoms.text)
 
 
 def _new_out(count: int, room: int) -> kernel.Out:
@@ -239,22 +239,22 @@ def _refuse_label(event: Event) -> None:
         )
 
 
-def _appended(text: Bytes, *more: Bytes) -> Bytes:
-    return np.concatenate([text, *more]) if any(len(each) for each in more) else text
+def _appended(text: Bytes, *parts: Bytes) -> Bytes:
+    return np.concatenate([text, *parts]) if any(len(part) for part in parts) else text
 
 
 def _spliced(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
     """Merge the atoms of the documents `where`, which have none yet, in document order."""
-    counts, more = np.diff(atoms.starts), np.diff(added.starts)
-    counts[where] = more
-    at = np.repeat(atoms.starts[where], more)
+    counts, added_counts = np.diff(atoms.starts), np.diff(added.starts)
+    counts[where] = added_counts
+    positions = np.repeat(atoms.starts[where], added_counts)
     payload = added.payload + np.where(added.kind == AtomKind.STRING, len(atoms.text), 0)
     return Atoms(
         atoms.paths,
         starts_of(counts),
-        np.insert(atoms.path, at, added.path),
-        np.insert(atoms.kind, at, added.kind),
-        np.insert(atoms.payload, at, payload),
-        np.insert(atoms.length, at, added.length),
+        np.insert(atoms.path, positions, added.path),
+        np.insert(atoms.kind, positions, added.kind),
+        np.insert(atoms.payload, positions, payload),
+        np.insert(atoms.length, positions, added.length),
         text,
     )

@@ -88,8 +88,8 @@ def check_envelope(content: Mapping[str, Any]) -> None:
     """
     if content["specversion"] != "1.0":
         received = printable(repr(content["specversion"]))
-        what = "unsupported CloudEvents version"
-        raise DecodeProblem(what, received=received, accepted="specversion '1.0'")
+        message = "unsupported CloudEvents version"
+        raise DecodeProblem(message, received=received, accepted="specversion '1.0'")
     for name in REQUIRED:
         if not isinstance(content.get(name), str) or not content[name]:
             accepted = f"non-empty strings for {join_words(REQUIRED)}"
@@ -103,12 +103,12 @@ def check_envelope(content: Mapping[str, Any]) -> None:
 
 def _check_attribute(name: object, value: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        what, accepted = "invalid CloudEvents attribute name", "letters from a to z, and digits"
-        raise DecodeProblem(what, received=printable(repr(name)), accepted=accepted)
+        message, accepted = "invalid CloudEvents attribute name", "letters from a to z, and digits"
+        raise DecodeProblem(message, received=printable(repr(name)), accepted=accepted)
     holds, accepted = _OPTIONAL.get(name, _EXTENSION)
     if not holds(value):
-        what = f"invalid value of the CloudEvents attribute {name}"
-        raise DecodeProblem(what, received=printable(repr(value)), accepted=accepted)
+        message = f"invalid value of the CloudEvents attribute {name}"
+        raise DecodeProblem(message, received=printable(repr(value)), accepted=accepted)
 
 
 Values = dict[str, tuple[Scalar, ...]]
@@ -306,8 +306,8 @@ def _data(content: Mapping[str, Any]) -> Values:
     event = flatten(data if isinstance(data, Mapping) else {"data": data})
     reserved = next((path for path in event if path.split(".")[0] == ENVELOPE), None)
     if reserved is not None:
-        what = f"data has the path {printable(reserved)}, but {ENVELOPE} is reserved for the envelope"
-        raise DecodeProblem(what, accepted="another name")
+        message = f"data has the path {printable(reserved)}, but {ENVELOPE} is reserved for the envelope"
+        raise DecodeProblem(message, accepted="another name")
     return event
 
 

@@ -45,12 +45,12 @@ class PathTable:
 
     def _arrays(self, id_field: str | None) -> Paths:
         nodes = _nodes([*self.paths, _CLOUD_EVENT, *([] if id_field is None else [id_field])])
-        wanted = np.full(len(nodes) + 1, -1, np.int32)
+        path_numbers = np.full(len(nodes) + 1, -1, np.int32)
         for number, path in enumerate(self.paths):
-            wanted[nodes[path]] = number
+            path_numbers[nodes[path]] = number
         keys = build_key_table([(-1, b""), *((_parent(path, nodes), _key(path)) for path in nodes)])
         id_node = NO_ID if id_field is None else nodes[id_field]
-        return Paths(*keys, wanted, self._exact, id_node, nodes[_CLOUD_EVENT])
+        return Paths(*keys, path_numbers, self._exact, id_node, nodes[_CLOUD_EVENT])
 
 
 def build_key_table(entries: Sequence[tuple[int, bytes]]) -> Keys:
@@ -102,12 +102,12 @@ _VALUES = {
 class Conformity:
     """The rules of a schema with event types. `paths` are the wanted paths, followed by those needed for checking."""
 
-    def __init__(self, schema: EventSchema, wanted: Iterable[str], id_field: str | None) -> None:
+    def __init__(self, schema: EventSchema, paths: Iterable[str], id_field: str | None) -> None:
         self.schema, self.id_field = schema, id_field
-        wanted = tuple(wanted)
+        paths = tuple(paths)
         common = (EVENT_TYPE, ID_FIELD, id_field or ID_FIELD)
         loose = {name for name in schema.attributes if _is_loose(schema.domain_of(name))}
-        self.paths = PathTable([*wanted, *schema.attributes, *common], loose - {*wanted, *common})
+        self.paths = PathTable([*paths, *schema.attributes, *common], loose - {*paths, *common})
         self.rules = _rules(schema, self.paths.paths, {*common})
 
     def work(self) -> kernel.Work:

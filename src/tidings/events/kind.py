@@ -32,7 +32,7 @@ CLOUD_EVENT = "application/cloudevents+json"
 JSON_LINES = "application/jsonl"
 
 MOST_FIELDS = 100
-"""How many fields of an event a summary shows."""
+"""Maximum number of fields of an event in a summary."""
 
 
 class Events(Kind):
@@ -91,7 +91,7 @@ class Events(Kind):
         )
 
     def sniff(self, text: str) -> str | None:
-        """What looks like nothing known is taken for JSON as well, whose error message says what is wrong."""
+        """Return JSON for unrecognised content as well: its error message explains the problem."""
         if is_lines(text):
             return JSON_LINES
         return CLOUD_EVENT if '"specversion"' in text[:2_000] else JSON
@@ -99,8 +99,8 @@ class Events(Kind):
 
 def is_lines(text: str) -> bool:
     """Return whether a text has a JSON object on its first line, and further lines."""
-    first, _, rest = text.strip().partition("\n")
-    if not rest.strip():
+    first, _, others = text.strip().partition("\n")
+    if not others.strip():
         return False
     try:
         return isinstance(json.loads(first), dict)
@@ -111,9 +111,9 @@ def is_lines(text: str) -> bool:
 def _table(rows: Sequence[tuple[str, str]]) -> str:
     """Return the fields of an event as an HTML table."""
     shown = [(shorten(name, 200), shorten(value, 1_000)) for name, value in rows[:MOST_FIELDS]]
-    more = f"<p>and {len(rows) - MOST_FIELDS:,} more fields</p>" if len(rows) > MOST_FIELDS else ""
+    note = f"<p>and {len(rows) - MOST_FIELDS:,} more fields</p>" if len(rows) > MOST_FIELDS else ""
     cells = (f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>" for name, value in shown)
-    return f"<table>{''.join(cells)}</table>{more}"
+    return f"<table>{''.join(cells)}</table>{note}"
 
 
 EVENTS = Events()

@@ -76,8 +76,8 @@ def _against_schema(
 def _unknown_values(leaf: Comparison, domain: Domain, columns: Columns, none: Mask) -> Mask:
     if domain.kind in LISTED:
         values = pa.array([value.encode() for value in domain.values], pa.binary())
-        known = [pc.is_in(column, value_set=values) for column in _columns(leaf, columns)]
-        return np.asarray(~np.logical_and.reduce([np.asarray(mask) for mask in known]), np.bool_)
+        masks = [pc.is_in(column, value_set=values) for column in _columns(leaf, columns)]
+        return np.asarray(~np.logical_and.reduce([np.asarray(mask) for mask in masks]), np.bool_)
     bounded = domain.minimum is not None or domain.maximum is not None
     return ~none if bounded and leaf.operator in (EQ, IN) else none
 
@@ -95,12 +95,12 @@ def _maybe_impossible(clause: Sequence[Tree], columns: Columns, schema: EventSch
 
 
 def _always_possible(about: Sequence[Tree], domain: Domain) -> bool:
-    """Return whether nothing is wanted, or only one thing that its literal or a neighbouring value satisfies."""
-    wanted = [part for part in about if isinstance(part, Comparison)]
-    if not wanted or len(about) > 1:
-        return not wanted
+    """Return whether no test must hold, or only one that its literal or a neighbouring value satisfies."""
+    required = [part for part in about if isinstance(part, Comparison)]
+    if not required or len(about) > 1:
+        return not required
     if domain.kind in LISTED:
-        return wanted[0].operator in (EQ, IN, LE, GE, IS_A)
+        return required[0].operator in (EQ, IN, LE, GE, IS_A)
     return domain.minimum is None and domain.maximum is None
 
 

@@ -17,7 +17,7 @@ from tidings.values import Instant, Kind, Literal, Scalar, kind_of, parse_instan
 
 
 class Takes(Enum):
-    """How many literals follow an operator."""
+    """Number of literals after an operator."""
 
     NOTHING = "nothing"
     ONE = "one value"
@@ -99,9 +99,9 @@ def _lies_within(value: Scalar, operand: Operand) -> bool:
     return compare(value, low) in (0, 1) and compare(value, high) in (-1, 0)
 
 
-def _text(found: Callable[[str, str], bool]) -> Callable[[Scalar, Operand], bool]:
+def _text(compare: Callable[[str, str], bool]) -> Callable[[Scalar, Operand], bool]:
     def holds(value: Scalar, operand: Operand) -> bool:
-        return isinstance(value, str) and isinstance(operand, str) and found(value, operand)
+        return isinstance(value, str) and isinstance(operand, str) and compare(value, operand)
 
     return holds
 

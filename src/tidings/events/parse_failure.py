@@ -48,8 +48,8 @@ class Stop:
         return next(paths, "").replace('"', "")
 
     @property
-    def wanted(self) -> str:
-        """A phrase for what is accepted here."""
+    def expectation(self) -> str:
+        """A phrase for the input that is accepted here."""
         return next(phrase for terminal, phrase in _WANTED if terminal in self.accepts)
 
     @property
@@ -63,7 +63,7 @@ class Stop:
 
     def problem(
         self,
-        what: str,
+        message: str,
         length: int,
         start: int | None = None,
         *,
@@ -72,7 +72,7 @@ class Stop:
     ) -> SyntaxProblem:
         start = self.start if start is None else start
         place = Place.at(self.text, start, start + max(1, length))
-        return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
+        return SyntaxProblem(message, place=place, accepted=accepted, hint=hint)
 
 
 class ParseRun:
@@ -102,8 +102,8 @@ class ParseRun:
     def find_stop(self, unexpected: UnexpectedInput, schema: EventSchema | None = None) -> Stop:
         """Return the state of the parser at an error."""
         start = self.find_start(unexpected)
-        before = tuple(token for token in self._tokens if (token.start_pos or 0) < start)
-        return Stop(self._text, before, accepted_by(self._parsing, self._stack_at_end), start, schema)
+        preceding = tuple(token for token in self._tokens if (token.start_pos or 0) < start)
+        return Stop(self._text, preceding, accepted_by(self._parsing, self._stack_at_end), start, schema)
 
 
 def accepted_by(parsing: InteractiveParser, stack: list[Any] | None = None) -> frozenset[str]:
@@ -113,8 +113,8 @@ def accepted_by(parsing: InteractiveParser, stack: list[Any] | None = None) -> f
     """
     state = parsing.parser_state
     states, end, stack = state.parse_conf.states, state.parse_conf.end_state, stack or state.state_stack
-    wanted = [name for name in states[stack[-1]] if name.isupper()]
-    return frozenset(name for name in wanted if _takes(states, [*stack], name, end))
+    terminals = [name for name in states[stack[-1]] if name.isupper()]
+    return frozenset(name for name in terminals if _takes(states, [*stack], name, end))
 
 
 def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:

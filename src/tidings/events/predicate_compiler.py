@@ -102,7 +102,7 @@ def _clause(parts: tuple[Tree, ...]) -> Clause:
 
 
 def _test(part: Tree) -> Test:
-    return Test(shape_of(part), comparison_of(part).given)
+    return Test(shape_of(part), comparison_of(part).bound_operand)
 
 
 def shape_of(part: Tree) -> TestShape:
@@ -124,7 +124,7 @@ def _column(comparison: Comparison) -> tuple[Column, Relation]:
 _FEW = 8
 """Fewer texts than this are compiled one by one: columns would cost more than they save."""
 _TRIES = 8
-"""How many texts of a shape are tried as its example."""
+"""Maximum number of texts of a shape that are tried as its example."""
 
 Places = npt.NDArray[np.int64]
 

@@ -67,11 +67,11 @@ def _refuse_deep(tree: Tree) -> None:
 
 
 class _InvalidLiteral(Exception):
-    """An invalid literal token. It knows its position, but not yet the text around it."""
+    """An invalid literal token. It has its position, but not yet the text around it."""
 
-    def __init__(self, what: str, token: Token, accepted: str) -> None:
-        super().__init__(what)
-        self.what, self.span, self.accepted = what, _span(token), accepted
+    def __init__(self, message: str, token: Token, accepted: str) -> None:
+        super().__init__(message)
+        self.what, self.span, self.accepted = message, _span(token), accepted
 
     def problem(self, text: str) -> SyntaxProblem:
         place = Place.at(text, self.span.start, self.span.end)

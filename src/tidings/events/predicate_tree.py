@@ -1,6 +1,6 @@
 """Syntax tree of a predicate text: comparisons joined by and, or and not.
 
-Nodes are frozen values that know their position in the text. Trees compare equal when they have the same
+Nodes are frozen values with their position in the text. Trees compare equal when they have the same
 meaning, whatever their positions.
 """
 
@@ -71,21 +71,21 @@ class Comparison:
     def holds(self, value: Scalar) -> bool:
         """Return whether one value satisfies the predicate."""
         if self.order is None or self.operator.ordered is None:
-            return self.operator.holds(value, self.given)
+            return self.operator.holds(value, self.bound_operand)
         ordered, literal = self.operator.ordered, self.operand
         return (
             isinstance(value, str) and isinstance(literal, str) and ordered.holds(self.order, value, literal)
         )
 
     @property
-    def given(self) -> Operand:
+    def bound_operand(self) -> Operand:
         """The operand, which must not be a placeholder."""
         assert not isinstance(self.operand, Slots), "a shape without its literals has no operand"
         return self.operand
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        return literals_of(self.given)
+        return literals_of(self.bound_operand)
 
     @property
     def kind(self) -> Kind | None:

@@ -27,7 +27,7 @@ from tidings.values import kind_of, show
 
 _LOWER, _UPPER = (GT, GE), (LT, LE)
 _ONE_VALUE_EACH = (EQ, NE, IN, EXISTS)
-"""Operators whose conjunctions mean what they seem to: `tag = 'oak' and tag = 'old'` needs two values."""
+"""Operators whose conjunctions are meaningful: `tag = 'oak' and tag = 'old'` needs two values."""
 
 
 def warn_about_several_values(tree: Tree, context: Context) -> Iterator[TextWarning]:
@@ -41,17 +41,17 @@ def warn_about_several_values(tree: Tree, context: Context) -> Iterator[TextWarn
                 f"each predicate looks for its own value of {first.path}, which may have several: one value may "
                 f"satisfy {show_tree(first)} and another {show_tree(second)}",
                 _span_of(first, second),
-                _one_value_hint(first, second),
+                _hint_at_between(first, second),
             )
 
 
 def warn_about_empty_ranges(tree: Tree, context: Context) -> Iterator[TextWarning]:
     """Warn of two bounds that no single value satisfies, where the schema does not limit the number of values."""
     for first, second in _pairs(tree):
-        known = context.schema is not None and (
+        single = context.schema is not None and (
             is_multiple(first.path, context.schema) or is_single(first.path, context.schema)
         )
-        if _is_empty_range(first, second) and not known:
+        if _is_empty_range(first, second) and not single:
             yield context.warning(
                 f"no single value of {first.path} satisfies both predicates: "
                 f"only an event with several values of {first.path} can match",
@@ -130,7 +130,7 @@ def _is_empty_range(first: Comparison, second: Comparison) -> bool:
     return bool(low > high or (low == high and not is_closed))  # type: ignore[operator]
 
 
-def _one_value_hint(first: Comparison, second: Comparison) -> str | None:
+def _hint_at_between(first: Comparison, second: Comparison) -> str | None:
     if (bounds := _bounds(first, second)) is None:
         return None
     (low,), (high,) = bounds[0].literals, bounds[1].literals

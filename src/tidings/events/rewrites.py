@@ -115,19 +115,19 @@ def drop_repeated(tree: Tree, _: Context) -> Tree:
 
 def drop_subsumed(tree: Tree, _: Context) -> Tree:
     """Drop clauses that contain all predicates of another one: `a or (a and b)` is `a`."""
-    kept: dict[frozenset[Tree], tuple[Tree, ...]] = {}
+    minimal: dict[frozenset[Tree], tuple[Tree, ...]] = {}
     for clause in sorted(clauses_of(tree), key=len):
         tests = frozenset(clause)
-        if not any(smaller <= tests for smaller in kept):
-            kept[tests] = clause
-    return _tree_of(tuple(kept.values()))
+        if not any(smaller <= tests for smaller in minimal):
+            minimal[tests] = clause
+    return _tree_of(tuple(minimal.values()))
 
 
 def drop_contradictions(tree: Tree, context: Context) -> Tree:
     """Drop clauses with a predicate and its negation, or with one on an absent attribute; refuse if none is left."""
     clauses = clauses_of(tree)
-    kept = [clause for clause in clauses if _contradicted(clause) is None]
-    if not kept:
+    possible = [clause for clause in clauses if _contradicted(clause) is None]
+    if not possible:
         contradiction = _contradicted(clauses[0])
         assert contradiction is not None
         predicate, other = contradiction
@@ -135,7 +135,7 @@ def drop_contradictions(tree: Tree, context: Context) -> Tree:
         is_open = isinstance(predicate.operand, Slots)  # the shape of many texts has no literals to show
         shown = context.text[span.start : span.end] if is_open else show_tree(predicate)
         raise context.problem(f"can never match: {shown} and {other}", span)
-    return either(tuple(both(clause) for clause in kept))
+    return either(tuple(both(clause) for clause in possible))
 
 
 def _contradicted(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
@@ -196,12 +196,12 @@ def is_single(path: str, schema: EventSchema) -> bool:
 
 def _possible(parts: Sequence[Tree], domain: Domain) -> bool:
     """Return whether one value can satisfy all wanted parts and none of the negated ones."""
-    wanted = [part for part in parts if isinstance(part, Comparison)]
-    if not wanted or any(isinstance(comparison_of(part).operand, Slots) for part in parts):
+    required = [part for part in parts if isinstance(part, Comparison)]
+    if not required or any(isinstance(comparison_of(part).operand, Slots) for part in parts):
         return True
-    candidates = _candidates(wanted, domain)
+    candidates = _candidates(required, domain)
     if candidates is None:
-        return _bounds_meet(wanted, domain)
+        return _bounds_meet(required, domain)
     return any(all(matches_one(part, value) for part in parts) for value in candidates)
 
 
@@ -210,13 +210,13 @@ def matches_one(part: Tree, value: Scalar) -> bool:
     return comparison_of(part).holds(value) is not isinstance(part, Not)
 
 
-def _candidates(wanted: list[Comparison], domain: Domain) -> list[Scalar] | None:
+def _candidates(required: list[Comparison], domain: Domain) -> list[Scalar] | None:
     """Return the only possible values, if they can be enumerated."""
     if domain.kind in LISTED:
         return list(domain.values)
     if domain.kind is DomainKind.BOOLEAN:
         return [True, False]
-    equal = next((test for test in wanted if test.operator in (EQ, IN)), None)
+    equal = next((test for test in required if test.operator in (EQ, IN)), None)
     return None if equal is None else [_as_value(literal) for literal in equal.literals]
 
 
@@ -229,10 +229,10 @@ _UPPER = {LT: True, LE: False, BETWEEN: False}
 """Operators that bound from below and from above, and whether they exclude the bound itself."""
 
 
-def _bounds_meet(wanted: list[Comparison], domain: Domain) -> bool:
+def _bounds_meet(required: list[Comparison], domain: Domain) -> bool:
     lower: list[tuple[Any, bool]] = [] if domain.minimum is None else [(domain.minimum, False)]
     upper: list[tuple[Any, bool]] = [] if domain.maximum is None else [(domain.maximum, False)]
-    for test in wanted:
+    for test in required:
         literals = test.literals
         if test.operator in _LOWER:
             lower.append((literals[0], _LOWER[test.operator]))

@@ -67,14 +67,14 @@ REHEARSAL = Rehearsal(
 
 def generate_event_examples(schema: EventSchema) -> Iterator[Example]:
     """Yield one example for each kind of domain, then two of them combined."""
-    found: dict[DomainKind, Example] = {}
+    examples: dict[DomainKind, Example] = {}
     for attribute in schema.attributes.values():
         domain = schema.domain(attribute.domain)
-        if domain is not None and domain.kind not in found and (text := _about(attribute.name, domain)):
-            found[domain.kind] = Example(text, _ASKS[domain.kind])
-    yield from found.values()
-    if len(found) > 1:
-        yield Example(" and ".join(one.text for one in islice(found.values(), 2)), "both")
+        if domain is not None and domain.kind not in examples and (text := _about(attribute.name, domain)):
+            examples[domain.kind] = Example(text, _ASKS[domain.kind])
+    yield from examples.values()
+    if len(examples) > 1:
+        yield Example(" and ".join(example.text for example in islice(examples.values(), 2)), "both")
 
 
 _ASKS = {
@@ -97,9 +97,9 @@ def _about(name: str, domain: Domain) -> str | None:
     if domain.kind is DomainKind.HIERARCHICAL:
         tops = [one for above in domain.below.values() for one in above]
         return f"{name} is a {show(tops[0])}" if tops else None
-    asked = {
+    conditions = {
         DomainKind.STRING: "contains 'a'",
         DomainKind.BOOLEAN: "= true",
         DomainKind.INSTANT: ">= 2026-01-01T00:00:00Z",
     }
-    return f"{name} {asked[domain.kind]}" if domain.kind in asked else None
+    return f"{name} {conditions[domain.kind]}" if domain.kind in conditions else None

@@ -60,31 +60,31 @@ class Skeleton:
 
 def group_texts(texts: Iterable[str]) -> list[Skeleton]:
     """Group texts by skeleton."""
-    known: dict[Key, Skeleton] = {}
+    skeletons: dict[Key, Skeleton] = {}
     active: dict[Skeleton, Recognise] = {}
     for row, text in enumerate(texts):
         for skeleton, recognise in active.items():
-            found = recognise(text)
-            if found is not None:
+            match = recognise(text)
+            if match is not None:
                 skeleton.rows.append(row)
-                skeleton.literals.extend(found.groups())
+                skeleton.literals.extend(match.groups())
                 break
         else:
-            skeleton = _cut_text(row, text, known)
+            skeleton = _cut_text(row, text, skeletons)
             if len(skeleton.rows) % _OFTEN == 0 and len(skeleton.rows) * _SHARE > row:
                 _activate(skeleton, active)
-    return list(known.values())
+    return list(skeletons.values())
 
 
-def _cut_text(row: int, text: str, known: dict[Key, Skeleton]) -> Skeleton:
+def _cut_text(row: int, text: str, skeletons: dict[Key, Skeleton]) -> Skeleton:
     parts = _CUT.split(text)
     if '"' in text:
         parts = _join_names(parts)
     literals = parts[1::2]
     key = tuple(parts[::2]), tuple([literal[0] == "'" for literal in literals])
-    skeleton = known.get(key)
+    skeleton = skeletons.get(key)
     if skeleton is None:
-        skeleton = known[key] = Skeleton(parts)
+        skeleton = skeletons[key] = Skeleton(parts)
     skeleton.rows.append(row)
     skeleton.literals.extend(literals)
     return skeleton
@@ -93,11 +93,11 @@ def _cut_text(row: int, text: str, known: dict[Key, Skeleton]) -> Skeleton:
 def _join_names(parts: list[str]) -> list[str]:
     """Put names in double quotes, which were cut out too, back into the skeleton."""
     joined = parts[:1]
-    for literal, after in zip(parts[1::2], parts[2::2], strict=True):
+    for literal, following in zip(parts[1::2], parts[2::2], strict=True):
         if literal[0] == '"':
-            joined[-1] += literal + after
+            joined[-1] += literal + following
         else:
-            joined += [literal, after]
+            joined += [literal, following]
     return joined
 
 
@@ -129,7 +129,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Sort(IntEnum):
-    """What a literal looks like. Texts of one skeleton whose literals look alike have the same tree."""
+    """Lexical form of a literal. Texts of one skeleton whose literals look alike have the same tree."""
 
     NUMBER = 0
     STRING = 1
@@ -168,12 +168,12 @@ class LiteralTexts:
 
     def names_instants(self) -> Mask:
         """Return which literals would be read as instants where instants are compared, even if refused there."""
-        found = [parse_instant(text.strip("'")) for text in self.texts.to_pylist()]
-        return np.array([instant is not None for instant in found], np.bool_)
+        instants = [parse_instant(text.strip("'")) for text in self.texts.to_pylist()]
+        return np.array([instant is not None for instant in instants], np.bool_)
 
 
-def _mask(found: pa.Array[Any]) -> Mask:
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+def _mask(values: pa.Array[Any]) -> Mask:
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _string_sorts(texts: pa.Array[Any]) -> npt.NDArray[np.uint8]:
@@ -198,13 +198,13 @@ def _plain_sort(text: str) -> Sort:
 def _read_numbers(texts: pa.Array[Any]) -> tuple[Numbers, Mask]:
     """Read numbers. Arrow reads up to fifteen digits exactly; longer numbers may leave a rest."""
     nearest = texts.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
-    rest = np.zeros(len(texts), np.int64)
+    remainder = np.zeros(len(texts), np.int64)
     rare = np.flatnonzero(~_mask(pc.match_substring_regex(texts, _EVERYDAY)))
     for place, text in zip(rare, texts.take(pa.array(rare)).to_pylist(), strict=True):
         number = to_number(text)
         assert number is not None, "numbers too large for a double are Sort.ODD"
-        nearest[place], rest[place] = split_number(number + 0)
-    return Numbers(nearest, rest), np.zeros(len(texts), np.bool_)
+        nearest[place], remainder[place] = split_number(number + 0)
+    return Numbers(nearest, remainder), np.zeros(len(texts), np.bool_)
 
 
 def _read_strings(texts: pa.Array[Any]) -> pa.Array[Any]:
@@ -215,9 +215,9 @@ def _read_strings(texts: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _read_instants(texts: pa.Array[Any]) -> tuple[npt.NDArray[np.int64], Mask]:
-    found = [parse_instant(text.strip("'")) for text in texts.to_pylist()]
-    micros = np.array([0 if instant is None else instant.micros for instant in found], np.int64)
-    return micros, np.array([instant is None or instant.between for instant in found], np.bool_)
+    instants = [parse_instant(text.strip("'")) for text in texts.to_pylist()]
+    micros = np.array([0 if instant is None else instant.micros for instant in instants], np.int64)
+    return micros, np.array([instant is None or instant.between for instant in instants], np.bool_)
 
 
 def equal(left: Literals, right: Literals) -> Mask:
@@ -233,8 +233,8 @@ def equal(left: Literals, right: Literals) -> Mask:
 def is_before(low: Literals, high: Literals) -> Mask:
     """Return where the first of two columns of one kind is less than the second."""
     if isinstance(low, Numbers) and isinstance(high, Numbers):
-        before: Mask = (low.nearest < high.nearest) | ((low.nearest == high.nearest) & (low.rest < high.rest))
-        return before
+        result: Mask = (low.nearest < high.nearest) | ((low.nearest == high.nearest) & (low.rest < high.rest))
+        return result
     if isinstance(low, pa.Array):
         return _mask(pc.less(low, high))
     return np.asarray(low < high, np.bool_)  # type: ignore[operator]

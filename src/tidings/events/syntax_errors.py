@@ -1,4 +1,4 @@
-"""Explanations of predicate texts that do not parse: common mistakes by name, the rest by what was expected.
+"""Explanations of predicate texts that do not parse: common mistakes by name, the others by the expected input.
 
 Each rule looks at the text where the parser stopped and at the tokens that it would have accepted there.
 """
@@ -80,10 +80,15 @@ def misspelt_operator(stop: Stop) -> SyntaxProblem | None:
         *(token.start_pos or 0 for token in stop.tokens[-1:] if token.end_pos == stop.start),
     ]
     for start in starts:
-        found = _OPERATOR.match(stop.text, start)
-        meant = _MISSPELT.get(found[0].lower()) if found else None
-        if found and meant and found.end() > stop.start and not (stop.takes_value and found[0].isalpha()):
-            return stop.problem(f"write '{meant}' instead of '{found[0]}'", len(found[0]), start)
+        match = _OPERATOR.match(stop.text, start)
+        suggestion = _MISSPELT.get(match[0].lower()) if match else None
+        if (
+            match
+            and suggestion
+            and match.end() > stop.start
+            and not (stop.takes_value and match[0].isalpha())
+        ):
+            return stop.problem(f"write '{suggestion}' instead of '{match[0]}'", len(match[0]), start)
     return None
 
 
@@ -93,9 +98,9 @@ def unclosed_quote(stop: Stop) -> SyntaxProblem | None:
         return None
     if stop.rest == '""' or stop.rest.startswith('""'):
         return stop.problem("an attribute needs a name", 2, accepted='a name in double quotes: "odd name"')
-    what = "this string is not closed" if quote == "'" else "this name is not closed"
+    message = "this string is not closed" if quote == "'" else "this name is not closed"
     hint = "a quote inside a string is written ''" if quote == "'" else None
-    return stop.problem(what, len(stop.rest.rstrip()), accepted=f"a closing {quote}", hint=hint)
+    return stop.problem(message, len(stop.rest.rstrip()), accepted=f"a closing {quote}", hint=hint)
 
 
 _NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
@@ -103,29 +108,29 @@ _NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
 
 def null_value(stop: Stop) -> SyntaxProblem | None:
     """`= null`, `is not null`: absence is a value in other languages."""
-    found = _NULL.match(stop.rest)
-    if not found or not ("COMPARED" in stop.accepts if found["is"] else stop.takes_value):
+    match = _NULL.match(stop.rest)
+    if not match or not ("COMPARED" in stop.accepts if match["is"] else stop.takes_value):
         return None
     hint = "not exists finds events without the attribute"
-    if found["is"]:
-        hint = f"write {'' if found['not'] else 'not '}exists {stop.before}"
+    if match["is"]:
+        hint = f"write {'' if match['not'] else 'not '}exists {stop.before}"
     elif stop.before in ("=", "!="):
         hint = f"write {'' if stop.before == '!=' else 'not '}exists {stop.tokens[-2]}"
-    return stop.problem("null means the attribute is absent", len(found[0]), hint=hint)
+    return stop.problem("null means the attribute is absent", len(match[0]), hint=hint)
 
 
 def quote_inside(stop: Stop) -> SyntaxProblem | None:
     """`'O'Hara'`: a string that ends too early, directly followed by more of it."""
-    found = re.match(r"\w+", stop.rest)
+    match = re.match(r"\w+", stop.rest)
     if (
-        not found
+        not match
         or not stop.tokens
         or stop.tokens[-1].type != "STRING"
         or stop.tokens[-1].end_pos != stop.start
     ):
         return None
     hint = "a quote inside a string is written ''"
-    return stop.problem(f"expected {stop.wanted}{stop.after}", len(found[0]), hint=hint)
+    return stop.problem(f"expected {stop.expectation}{stop.after}", len(match[0]), hint=hint)
 
 
 def closes_nothing(stop: Stop) -> SyntaxProblem | None:
@@ -148,50 +153,50 @@ def never_closed(stop: Stop) -> SyntaxProblem | None:
 
 
 def value_first(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r"'(?:[^']|'')*'|-?\d[\d.]*", stop.rest)
-    if not found or "_NOT" not in stop.accepts:
+    match = re.match(r"'(?:[^']|'')*'|-?\d[\d.]*", stop.rest)
+    if not match or "_NOT" not in stop.accepts:
         return None
     hint = "write the attribute on the left and the value on the right"
-    return stop.problem(f"expected a predicate{stop.after}", len(found[0]), hint=hint)
+    return stop.problem(f"expected a predicate{stop.after}", len(match[0]), hint=hint)
 
 
 def exists_behind(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r"exists\b", stop.rest, re.IGNORECASE)
-    if not found or "COMPARED" not in stop.accepts:
+    match = re.match(r"exists\b", stop.rest, re.IGNORECASE)
+    if not match or "COMPARED" not in stop.accepts:
         return None
     return stop.problem(
-        "'exists' goes before its attribute", len(found[0]), hint=f"write exists {stop.before}"
+        "'exists' goes before its attribute", len(match[0]), hint=f"write exists {stop.before}"
     )
 
 
 def negated_operator(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r"not\b", stop.rest, re.IGNORECASE)
-    if not found or "COMPARED" not in stop.accepts:
+    match = re.match(r"not\b", stop.rest, re.IGNORECASE)
+    if not match or "COMPARED" not in stop.accepts:
         return None
     hint = f"write not {stop.before} ..."
-    return stop.problem("'not' goes before the whole predicate", len(found[0]), hint=hint)
+    return stop.problem("'not' goes before the whole predicate", len(match[0]), hint=hint)
 
 
 def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r"[A-Za-z]+", stop.rest)
-    if not found or found[0].lower() not in KEYWORDS or "PATH" not in stop.accepts:
+    match = re.match(r"[A-Za-z]+", stop.rest)
+    if not match or match[0].lower() not in KEYWORDS or "PATH" not in stop.accepts:
         return None
-    what = f"expected {stop.wanted}{stop.after}, not the word '{found[0]}'"
-    return stop.problem(what, len(found[0]), hint=f'for an attribute of that name, write "{found[0]}"')
+    message = f"expected {stop.expectation}{stop.after}, not the word '{match[0]}'"
+    return stop.problem(message, len(match[0]), hint=f'for an attribute of that name, write "{match[0]}"')
 
 
 def misspelt_join(stop: Stop) -> SyntaxProblem | None:
     """`adn`, `ro`: a misspelt `and` or `or`."""
-    found = re.match(r"[A-Za-z]+\b", stop.rest)
-    if not found or not stop.accepts & {"_AND", "_OR"}:
+    match = re.match(r"[A-Za-z]+\b", stop.rest)
+    if not match or not stop.accepts & {"_AND", "_OR"}:
         return None
-    word = found[0].lower()
+    word = match[0].lower()
     joins = [join for join in ("and", "or") if f"_{join.upper()}" in stop.accepts]
-    meant = next((join for join in joins if sorted(join) == sorted(word)), None) or closest(word, joins)
-    if not meant:
+    suggestion = next((join for join in joins if sorted(join) == sorted(word)), None) or closest(word, joins)
+    if not suggestion:
         return None
-    what = f"expected {stop.wanted}{stop.after}"
-    return stop.problem(what, len(found[0]), hint=f"did you mean '{meant}'?")
+    message = f"expected {stop.expectation}{stop.after}"
+    return stop.problem(message, len(match[0]), hint=f"did you mean '{suggestion}'?")
 
 
 def unknown_character(stop: Stop) -> SyntaxProblem | None:
@@ -200,25 +205,25 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
     first = stop.rest[0]
     hint = f'write names with other letters in double quotes: "{_name(stop)}"' if first.isalpha() else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return stop.problem(f"unexpected character {shown}", 1, accepted=stop.wanted, hint=hint)
+    return stop.problem(f"unexpected character {shown}", 1, accepted=stop.expectation, hint=hint)
 
 
 def _name(stop: Stop) -> str:
     """The whole name in which the parser stopped, including letters that it accepted before."""
     last = stop.tokens[-1] if stop.tokens else None
     is_part = last is not None and last.type == "PATH" and last.end_pos == stop.start
-    found = re.match(r"[\w.-]+", stop.text[stop.start :])
-    return f"{stop.before if is_part else ''}{found[0] if found else ''}"
+    match = re.match(r"[\w.-]+", stop.text[stop.start :])
+    return f"{stop.before if is_part else ''}{match[0] if match else ''}"
 
 
 def unexpected(stop: Stop) -> SyntaxProblem:
-    """No common mistake: say what was expected."""
+    """No common mistake: state the expected input."""
     accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
     if not stop.rest.strip():
-        return stop.problem(f"expected {stop.wanted}{stop.after}", 1, accepted=accepted)
+        return stop.problem(f"expected {stop.expectation}{stop.after}", 1, accepted=accepted)
     word = re.match(r"'(?:[^']|'')*'|[\w.-]+|\W", stop.rest)
     length = len(word[0]) if word else 1
-    return stop.problem(f"expected {stop.wanted}{stop.after}", length, accepted=accepted)
+    return stop.problem(f"expected {stop.expectation}{stop.after}", length, accepted=accepted)
 
 
 SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (

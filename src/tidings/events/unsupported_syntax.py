@@ -1,7 +1,7 @@
 """Errors for syntax that predicates do not support: functions, patterns, list positions, arithmetic, two
 attributes.
 
-Each error says what is not supported and what is accepted. A hint is given only if the text it suggests can
+Each error states what is unsupported and what is accepted. A hint is given only if the text it suggests can
 match: quotes for a bare word only if it cannot be an attribute, and no wildcard pattern as the characters to
 look for.
 """
@@ -30,15 +30,17 @@ Slip = Callable[[Stop], SyntaxProblem | None]
 
 def not_supported(
     stop: Stop,
-    what: str,
+    construct: str,
     length: int,
     start: int | None = None,
     accepted: str = VALUES,
     hint: str | None = None,
 ) -> NotSupported:
     """Make the error; `what` includes its verb: 'functions are'."""
-    place = stop.problem(what, length, start).place
-    return NotSupported(f"{what} not supported in subscriptions", place=place, accepted=accepted, hint=hint)
+    place = stop.problem(construct, length, start).place
+    return NotSupported(
+        f"{construct} not supported in subscriptions", place=place, accepted=accepted, hint=hint
+    )
 
 
 _CALL = re.compile(r"(?P<name>[^\W\d][\w.]*)\s*\((?P<inside>[^()]*\)?)")
@@ -49,12 +51,12 @@ def function(stop: Stop) -> SyntaxProblem | None:
     last = stop.tokens[-1] if stop.tokens else None
     is_called = last is not None and last.type == "PATH" and "COMPARED" in stop.accepts
     start = last.start_pos or 0 if last is not None and is_called else stop.start
-    found = _CALL.match(stop.text, start)
-    if not found or not (stop.takes_value or is_called) or found["name"].lower() in KEYWORDS:
+    match = _CALL.match(stop.text, start)
+    if not match or not (stop.takes_value or is_called) or match["name"].lower() in KEYWORDS:
         return None
-    hint = _moment(found["name"])
+    hint = _moment(match["name"])
     accepted = PREDICATE if is_called else VALUES
-    return not_supported(stop, "functions are", len(found[0]), start, accepted, hint)
+    return not_supported(stop, "functions are", len(match[0]), start, accepted, hint)
 
 
 def _moment(word: str) -> str | None:
@@ -74,18 +76,18 @@ _LIKED = {
 
 def like(stop: Stop) -> SyntaxProblem | None:
     """`title like '%clock%'` is `title contains 'clock'`; other patterns have no equivalent."""
-    found = _LIKE.match(stop.rest)
-    if not found or "COMPARED" not in stop.accepts:
+    match = _LIKE.match(stop.rest)
+    if not match or "COMPARED" not in stop.accepts:
         return None
-    start, length = stop.start + found.start("word"), len(found["word"])
-    pattern = found["pattern"]
+    start, length = stop.start + match.start("word"), len(match["word"])
+    pattern = match["pattern"]
     plain = None if pattern is None else pattern.removeprefix("%").removesuffix("%")
-    if not plain or re.search(r"[%_\\]", plain) or found["word"].lower() != "like":
-        return _patterns(stop, found["word"], length, start)
-    meant = _LIKED[pattern.startswith("%"), pattern.endswith("%")]
-    negated = "not " if found[0].lower().startswith("not") else ""
-    hint = f"write {negated}{stop.before} {meant} '{plain}'"
-    return not_supported(stop, f"the operator '{found['word']}' is", length, start, TEXT_OPERATORS, hint)
+    if not plain or re.search(r"[%_\\]", plain) or match["word"].lower() != "like":
+        return _patterns(stop, match["word"], length, start)
+    operator = _LIKED[pattern.startswith("%"), pattern.endswith("%")]
+    negated = "not " if match[0].lower().startswith("not") else ""
+    hint = f"write {negated}{stop.before} {operator} '{plain}'"
+    return not_supported(stop, f"the operator '{match['word']}' is", length, start, TEXT_OPERATORS, hint)
 
 
 _PATTERN = re.compile(
@@ -98,10 +100,10 @@ def pattern(stop: Stop) -> SyntaxProblem | None:
     last = stop.tokens[-1] if stop.tokens else None
     behind = last is not None and last.type == "COMPARED" and last.end_pos == stop.start
     start = (last.start_pos or 0) if last is not None and behind else stop.start
-    found = _PATTERN.match(stop.text, start)
-    if not found or not (behind or "COMPARED" in stop.accepts) or found.end() <= stop.start:
+    match = _PATTERN.match(stop.text, start)
+    if not match or not (behind or "COMPARED" in stop.accepts) or match.end() <= stop.start:
         return None
-    return _patterns(stop, found["word"], len(found["word"]), found.start("word"))
+    return _patterns(stop, match["word"], len(match["word"]), match.start("word"))
 
 
 def _patterns(stop: Stop, word: str, length: int, start: int) -> NotSupported:
@@ -116,20 +118,20 @@ _POSITION = re.compile(
 
 def position(stop: Stop) -> SyntaxProblem | None:
     """`tags[0] = 1`, `items[*].price < 5`: a predicate applies to all values of its attribute."""
-    found = _POSITION.match(stop.rest)
+    match = _POSITION.match(stop.rest)
     if (
-        not found
+        not match
         or not stop.tokens
         or stop.tokens[-1].type != "PATH"
         or stop.tokens[-1].end_pos != stop.start
     ):
         return None
-    path = stop.before + re.sub(r"\[[^\]]*\]|\.\d+", "", found[0])
+    path = stop.before + re.sub(r"\[[^\]]*\]|\.\d+", "", match[0])
     hint = f"write {path} without a position: the predicate holds if some value in the list satisfies it"
     return not_supported(
         stop,
         "positions in lists are",
-        len(found[0]),
+        len(match[0]),
         accepted="attributes such as price or seller.city",
         hint=hint,
     )
@@ -137,9 +139,9 @@ def position(stop: Stop) -> SyntaxProblem | None:
 
 def arithmetic(stop: Stop) -> SyntaxProblem | None:
     """`price > 2 * 50`, `price + 5 > 10`."""
-    found = re.match(r"[+*/-]", stop.rest)
+    match = re.match(r"[+*/-]", stop.rest)
     if (
-        not found
+        not match
         or not stop.tokens
         or not (stop.takes_value or stop.accepts & {"COMPARED", "_AND", "_OR", "$END"})
     ):
@@ -160,33 +162,33 @@ _MORE_WORDS = re.compile(
 
 def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
     """`symbol = "YHOO"`: a string as in other languages, or an attribute."""
-    found = _DOUBLE.match(stop.rest)
-    if not (stop.takes_value and found):
+    match = _DOUBLE.match(stop.rest)
+    if not (stop.takes_value and match):
         return None
-    word = found["word"]
-    if _is_attribute(stop, found[0].replace('"', "")):
-        return _two_attributes(stop, len(found[0]))
-    what = "double quotes enclose attribute names; strings use single quotes"
+    word = match["word"]
+    if _is_attribute(stop, match[0].replace('"', "")):
+        return _two_attributes(stop, len(match[0]))
+    message = "double quotes enclose attribute names; strings use single quotes"
     if _takes_no_string(stop):
-        return _no_value(stop, found[0], len(found[0]))
+        return _no_value(stop, match[0], len(match[0]))
     beside = "" if _knows_all_attributes(stop) else f"; {NO_ATTRIBUTES}"
-    return stop.problem(what, len(found[0]), hint=f"write {show(word)}{beside}")
+    return stop.problem(message, len(match[0]), hint=f"write {show(word)}{beside}")
 
 
 def bare_word(stop: Stop) -> SyntaxProblem | None:
     """`symbol = YHOO`, `price > reserve`: an unquoted string, or another attribute."""
-    found = _BARE.match(stop.rest)
-    if not (stop.takes_value and found) or found[0].lower() in KEYWORDS:
+    match = _BARE.match(stop.rest)
+    if not (stop.takes_value and match) or match[0].lower() in KEYWORDS:
         return None
-    word, length = found[0], len(found[0])
+    word, length = match[0], len(match[0])
     if _is_attribute(stop, word):
         return _two_attributes(stop, length)
     if (moment := _moment(word)) is not None:
         return stop.problem(f"{word} is not a value", length, accepted=VALUES, hint=moment)
     if _takes_no_string(stop):
         return _no_value(stop, word, length)
-    more = _MORE_WORDS.match(stop.text, stop.start + length)
-    written = word + (more[0] if more else "")
+    following = _MORE_WORDS.match(stop.text, stop.start + length)
+    written = word + (following[0] if following else "")
     if _knows_all_attributes(stop):
         return stop.problem(f"write strings in single quotes: {show(written)}", len(written))
     hint = f"write a string as {show(written)}; {NO_ATTRIBUTES}"
@@ -222,8 +224,8 @@ def _no_value(stop: Stop, word: str, length: int) -> SyntaxProblem:
     assert stop.schema is not None
     domain = stop.schema.domain_of(stop.attribute)
     assert domain is not None
-    what = f"{stop.attribute} is {domain.kind}, but {word} is not"
-    return stop.problem(what, length, accepted=_EXAMPLES[domain.kind], hint=NO_ATTRIBUTES)
+    message = f"{stop.attribute} is {domain.kind}, but {word} is not"
+    return stop.problem(message, length, accepted=_EXAMPLES[domain.kind], hint=NO_ATTRIBUTES)
 
 
 MISSING_QUOTES: tuple[Slip, ...] = (double_quoted_value, bare_word)

@@ -37,9 +37,9 @@ _KEYS_OF = {
 class AtomReader:
     """Converts graphs to atoms. `wanted` are the paths that subscriptions use; others have no atoms."""
 
-    def __init__(self, wanted: Iterable[str], taxonomy: Taxonomy) -> None:
+    def __init__(self, paths: Iterable[str], taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
-        self.paths = tuple(sorted(wanted))
+        self.paths = tuple(sorted(paths))
         self._numbers = {path: number for number, path in enumerate(self.paths)}
         self.keys = frozenset(Key(path.partition(" ")[0]) for path in self.paths)
         self._of_properties: dict[str, list[int]] = {}
@@ -124,12 +124,12 @@ class _Batch:
         own = {term: self._enter(term) for term in types}
         for term, classes in types.items():
             self._relate(own[term], self._reader.related(term, classes), own)
-        known, numbers = self._known, self._edges
+        known_terms, numbers = self._known, self._edges
         for edge in edges:
             for term in edge:
                 number = own.get(term)
                 if number is None:
-                    number = known.get(term)
+                    number = known_terms.get(term)
                 numbers.append(self._new(term, own) if number is None else number)
             self._properties.setdefault(numbers[-2], edge[1].text)
         self._edge_starts.append(len(numbers) // PLACES)
@@ -148,11 +148,11 @@ class _Batch:
 
     def _relate(self, number: int, related: Sequence[tuple[Related, Term]], own: dict[Term, int]) -> None:
         """Record the classes at, above and below a term; they are terms, too."""
-        for relation, each in related:
-            other = own.get(each)
+        for relation, term in related:
+            other = own.get(term)
             if other is None:
-                other = self._known.get(each)
-            self._classes[number].append((relation, self._new(each, own) if other is None else other))
+                other = self._known.get(term)
+            self._classes[number].append((relation, self._new(term, own) if other is None else other))
 
     def finish(self) -> Atoms:
         edges = np.array(self._edges, np.int32).reshape(-1, PLACES)
@@ -194,15 +194,15 @@ class _Batch:
 
     def _term_entries(self) -> tuple[_TermEntries, _TermEntries]:
         """Return the index entries of terms as subjects and as objects, for keys in use."""
-        wanted, subjects, objects = self._reader.keys, _TermEntries(), _TermEntries()
+        keys, subjects, objects = self._reader.keys, _TermEntries(), _TermEntries()
         for term, classes in zip(self._terms, self._classes, strict=True):
             for end, index in ((Key.SUBJECT, subjects), (Key.OBJECT, objects)):
-                if end in wanted:
+                if end in keys:
                     index.entries.append((_PLACE[end], AtomKind.STRING, term.text, term.length))
                 for relation, other in classes:
                     text, length = self._terms[other][:2]
                     for key in _KEYS_OF[end, relation]:
-                        if key in wanted:
+                        if key in keys:
                             index.entries.append((_PLACE[key], AtomKind.STRING, text, length))
             if term.means > TermMeaning.NODE:
                 objects.entries.extend(_value(term))
@@ -212,7 +212,7 @@ class _Batch:
 
     def _finished(self, starts: Integers, edges: Integers) -> Edges:
         columns = list(zip(*self._terms, strict=True)) or [()] * len(_Written._fields)
-        text, length, string, string_length, meanings, number, rest = columns
+        text, length, string, string_length, meanings, number, remainder = columns
         related = [pair for pairs in self._classes for pair in pairs]
         counts = np.cumsum([0, *map(len, self._classes)])
         return Edges(
@@ -226,7 +226,7 @@ class _Batch:
             np.array(string_length, np.int32),
             np.array(meanings, np.uint8),
             np.array(number, np.float64),
-            np.array(rest, np.int64),
+            np.array(remainder, np.int64),
             counts.astype(np.int64),
             np.array([relation for relation, _ in related], np.uint8),
             np.array([other for _, other in related], np.int32),
@@ -264,15 +264,15 @@ def _write(term: Term, text: bytearray) -> _Written:
     text.extend(data)
     if term.kind is not TermKind.LITERAL:
         return _Written(start, len(data), start, 0, TermMeaning.NODE, 0.0, 0)
-    found = meaning(term)
-    kind, number, rest = term_meaning(found), 0.0, 0
-    if found is not None and kind in (TermMeaning.NUMBER, TermMeaning.BOOLEAN):
-        number, rest = split_number(found.value)
-    elif found is not None and kind is TermMeaning.MOMENT:
-        rest = found.value.ticks
+    value = meaning(term)
+    kind, number, remainder = term_meaning(value), 0.0, 0
+    if value is not None and kind in (TermMeaning.NUMBER, TermMeaning.BOOLEAN):
+        number, remainder = split_number(value.value)
+    elif value is not None and kind is TermMeaning.MOMENT:
+        remainder = value.value.ticks
     is_text = kind in (TermMeaning.STRING, TermMeaning.LANGUAGE)
     inside = (start + 1, len(term.text.encode())) if is_text else (start, 0)
-    return _Written(start, len(data), *inside, kind, number, rest)
+    return _Written(start, len(data), *inside, kind, number, remainder)
 
 
 def _payload(term: _Written) -> tuple[AtomKind, int]:

@@ -16,7 +16,7 @@ ANY = "*"
 
 
 class Key(StrEnum):
-    """What an edge is found by.
+    """Search keys of an edge.
 
     `TEXT` is a string with or without a language, `MOMENT` an instant in ticks of half a microsecond. `AT` are the
     classes of an end, `BELOW` those and all above them, `ABOVE` those and all below them.
@@ -36,7 +36,7 @@ class Key(StrEnum):
 
 
 class TermMeaning(IntEnum):
-    """What a term means, for kernels. Terms of one meaning are comparable, except nodes and unknown ones."""
+    """Meaning of a term, for kernels. Terms of one meaning are comparable, except nodes and unknown ones."""
 
     NODE = 0
     LANGUAGE = 1
@@ -64,8 +64,8 @@ _MEANS = {
 }
 
 
-def term_meaning(found: Meaning | None) -> TermMeaning:
-    return TermMeaning.UNKNOWN if found is None else _MEANS.get(found.kind, TermMeaning.LANGUAGE)
+def term_meaning(value: Meaning | None) -> TermMeaning:
+    return TermMeaning.UNKNOWN if value is None else _MEANS.get(value.kind, TermMeaning.LANGUAGE)
 
 
 def path_of(key: Key, property: str) -> str:

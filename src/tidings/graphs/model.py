@@ -125,9 +125,9 @@ def meaning(term: Term) -> Meaning | None:
 
 def scalar(term: Term) -> Scalar:
     """Convert a term to a value for display: numbers and booleans as such, everything else as its text."""
-    found = meaning(term)
-    plain = found is not None and isinstance(found.value, bool | int | float)
-    return found.value if found and plain and math.isfinite(found.value) else term.text
+    value = meaning(term)
+    plain = value is not None and isinstance(value.value, bool | int | float)
+    return value.value if value and plain and math.isfinite(value.value) else term.text
 
 
 def equal(left: Term, right: Term) -> bool | None:
@@ -136,21 +136,23 @@ def equal(left: Term, right: Term) -> bool | None:
     `5` differs from "5", from every node and from every date: different kinds have no value in common. A literal of an
     unknown datatype may equal any other literal, except one with a language.
     """
-    one, other = meaning(left), meaning(right)
-    if one is not None and other is not None:
-        return one.kind == other.kind and bool(one.value == other.value)  # NaN is not even equal to itself
+    first, second = meaning(left), meaning(right)
+    if first is not None and second is not None:
+        return first.kind == second.kind and bool(
+            first.value == second.value
+        )  # NaN is not even equal to itself
     if left == right:
         return True
-    told = [found for found in (one, other) if found is not None]
-    return False if any(found.kind == "node" or found.kind[0] == "@" for found in told) else None
+    comparable = [value for value in (first, second) if value is not None]
+    return False if any(value.kind == "node" or value.kind[0] == "@" for value in comparable) else None
 
 
 def compare(left: Term, order: Callable[[Any, Any], bool], right: Term) -> bool:
     """Return whether two values of one kind are in the given order; values of different kinds are not."""
-    one, other = meaning(left), meaning(right)
-    if one is None or other is None or one.kind != other.kind or one.kind == "node":
+    first, second = meaning(left), meaning(right)
+    if first is None or second is None or first.kind != second.kind or first.kind == "node":
         return False
-    return order(one.value, other.value)
+    return order(first.value, second.value)
 
 
 def text_of(term: Term) -> str | None:
@@ -183,8 +185,8 @@ def _boolean(text: str) -> Meaning | None:
 
 
 def _instant(text: str) -> Meaning | None:
-    found = parse_instant(_ZONED_DATE.sub(r"\1T00:00\2", text) if _ZONED_DATE.fullmatch(text) else text)
-    return Meaning("instant", Instant(found.micros, found.between)) if found else None
+    instant = parse_instant(_ZONED_DATE.sub(r"\1T00:00\2", text) if _ZONED_DATE.fullmatch(text) else text)
+    return Meaning("instant", Instant(instant.micros, instant.between)) if instant else None
 
 
 _READERS: dict[str, Callable[[str], Meaning | None]] = {

@@ -54,12 +54,12 @@ def plan_of(pattern: Pattern) -> Plan:
 
 def tests_of(pattern: Pattern) -> tuple[Clause, bool]:
     """Return the tests that a matching graph must pass, and whether they are sufficient."""
-    found = _Tests(tuple(dict.fromkeys(pattern.edges)))
+    collector = _Tests(tuple(dict.fromkeys(pattern.edges)))
     for constraint in pattern.constraints:
-        found.constrain(constraint)
-    for edge in found.edges:
-        found.visit(edge)
-    return tuple(found.tests), found.exact
+        collector.constrain(constraint)
+    for edge in collector.edges:
+        collector.visit(edge)
+    return tuple(collector.tests), collector.exact
 
 
 class EndTest(NamedTuple):
@@ -99,17 +99,17 @@ class _Tests:
         for edge in self.edges:
             for place, is_subject in ((edge.object, False), (edge.subject, True)):
                 if isinstance(place, Variable) and place.name == constraint.variable:
-                    said = end_test_of(constraint, is_subject)
-                    self.exact &= said is not None and said.whole
-                    if said is not None:
-                        self._add(edge, said)
+                    end_test = end_test_of(constraint, is_subject)
+                    self.exact &= end_test is not None and end_test.whole
+                    if end_test is not None:
+                        self._add(edge, end_test)
                     return
-        self.exact = False  # it is asked of a property
+        self.exact = False  # the constraint is on a property
 
-    def _add(self, edge: PatternEdge, said: EndTest) -> None:
+    def _add(self, edge: PatternEdge, end_test: EndTest) -> None:
         property = edge.property.text if isinstance(edge.property, Term) else ANY
-        shape = shape_of(path_of(said.key, property), said.aspect, said.relation, said.kind)
-        self.tests[Test(shape, said.operand)] = None
+        shape = shape_of(path_of(end_test.key, property), end_test.aspect, end_test.relation, end_test.kind)
+        self.tests[Test(shape, end_test.operand)] = None
         self._said[edge] += 1
 
 
@@ -127,21 +127,21 @@ def shape_of(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -
 
 def end_test_of(constraint: Constraint, is_subject: bool) -> EndTest | None:
     """Convert a constraint on one end of an edge to a test; None if no test expresses it."""
-    asked, operand = constraint.asked, constraint.operands[0]
-    if asked in _CLASSES:
-        of_subject, of_object, whole = _CLASSES[asked]
+    kind, operand = constraint.kind, constraint.operands[0]
+    if kind in _CLASSES:
+        of_subject, of_object, whole = _CLASSES[kind]
         key = of_subject if is_subject else of_object
         return EndTest(key, Relation.EQ, Kind.STRING, term_text(operand), whole=whole)
-    if asked is ConstraintKind.IS:
+    if kind is ConstraintKind.IS:
         return _is(is_subject, operand)
     if is_subject:
-        return None  # it is no value
-    if asked in (ConstraintKind.CONTAINS, ConstraintKind.STARTS_WITH):
-        aspect = Aspect.SUBSTRING if asked is ConstraintKind.CONTAINS else Aspect.PREFIX
+        return None  # a subject is not a value
+    if kind in (ConstraintKind.CONTAINS, ConstraintKind.STARTS_WITH):
+        aspect = Aspect.SUBSTRING if kind is ConstraintKind.CONTAINS else Aspect.PREFIX
         return EndTest(Key.TEXT, Relation.EQ, Kind.STRING, operand.text, aspect) if operand.text else None
-    if asked is ConstraintKind.IN:
+    if kind is ConstraintKind.IN:
         return _among(constraint.operands)
-    return _equals(operand) if asked is ConstraintKind.EQUAL else _ordered(asked, operand)
+    return _equals(operand) if kind is ConstraintKind.EQUAL else _ordered(kind, operand)
 
 
 def _is(is_subject: bool, operand: Term) -> EndTest:
@@ -150,27 +150,27 @@ def _is(is_subject: bool, operand: Term) -> EndTest:
 
 def _equals(operand: Term) -> EndTest | None:
     """Test equality. Equal numbers and instants have many spellings; every other equal value is the same term."""
-    found = meaning(operand)
-    kind = term_meaning(found)
-    if found is None or kind in (TermMeaning.NODE, TermMeaning.LANGUAGE, TermMeaning.STRING):
+    value = meaning(operand)
+    kind = term_meaning(value)
+    if value is None or kind in (TermMeaning.NODE, TermMeaning.LANGUAGE, TermMeaning.STRING):
         return _is(False, operand)
     if kind is TermMeaning.BOOLEAN:
-        return EndTest(Key.VALUE, Relation.EQ, Kind.BOOLEAN, found.value)
+        return EndTest(Key.VALUE, Relation.EQ, Kind.BOOLEAN, value.value)
     return _number(Relation.EQ, operand)
 
 
 def _among(operands: tuple[Term, ...]) -> EndTest | None:
-    said = [_equals(operand) for operand in operands]
-    kept = [each for each in said if each is not None]
-    if len(kept) < len(said) or len({(each.key, each.kind) for each in kept}) > 1:
+    tests = [_equals(operand) for operand in operands]
+    exact = [test for test in tests if test is not None]
+    if len(exact) < len(tests) or len({(test.key, test.kind) for test in exact}) > 1:
         return None
-    literals = tuple(dict.fromkeys(each.operand for each in kept))
-    whole = all(each.whole for each in kept)
-    return kept[0]._replace(relation=Relation.IN, operand=literals, whole=whole)  # type: ignore[arg-type]
+    literals = tuple(dict.fromkeys(test.operand for test in exact))
+    whole = all(test.whole for test in exact)
+    return exact[0]._replace(relation=Relation.IN, operand=literals, whole=whole)  # type: ignore[arg-type]
 
 
-def _ordered(asked: ConstraintKind, operand: Term) -> EndTest | None:
-    relation, kind = _ORDERS.get(asked), term_meaning(meaning(operand))
+def _ordered(constraint_kind: ConstraintKind, operand: Term) -> EndTest | None:
+    relation, kind = _ORDERS.get(constraint_kind), term_meaning(meaning(operand))
     if relation is None:
         return None  # unequal
     if kind is TermMeaning.STRING:
@@ -179,11 +179,11 @@ def _ordered(asked: ConstraintKind, operand: Term) -> EndTest | None:
 
 
 def _number(relation: Relation, operand: Term) -> EndTest | None:
-    found = meaning(operand)
-    assert found is not None
-    if term_meaning(found) is TermMeaning.MOMENT:
-        ticks: int = found.value.ticks
+    value = meaning(operand)
+    assert value is not None
+    if term_meaning(value) is TermMeaning.MOMENT:
+        ticks: int = value.value.ticks
         return EndTest(Key.MOMENT, relation, Kind.NUMBER, ticks) if abs(ticks) <= INT64_MAX else None
-    if math.isnan(found.value) or abs(found.value) > _LARGE:
+    if math.isnan(value.value) or abs(value.value) > _LARGE:
         return None
-    return EndTest(Key.VALUE, relation, Kind.NUMBER, found.value)
+    return EndTest(Key.VALUE, relation, Kind.NUMBER, value.value)

@@ -1,4 +1,4 @@
-"""GQL texts split without parsing each: for subscriptions of which hardly two are alike.
+"""GQL texts split without parsing each one, for subscriptions that are nearly all different.
 
     PREFIX e: <http://example.org/> SELECT ?x WHERE   (?x, e:knows, e:ann) (?x, e:age, ?a)   AND ?a > 40
     the head, which many texts share                  edges, of words that many texts share  conditions
@@ -60,12 +60,12 @@ class _Words(dict[str, int]):
         prefixed = _PREFIXED.fullmatch(word)
         if prefixed and prefixed[1] in self._names.prefixes:
             return self._numbers.string(f"<{self._names.prefixes[prefixed[1]]}{prefixed[2]}>")
-        found = read_word(word, self._place, self._names)
-        if found is None:
+        operand = read_word(word, self._place, self._names)
+        if operand is None:
             raise UnreadableWord
-        if isinstance(found, Variable):
-            return self._numbers.variable(found.name)
-        return self._numbers.string(term_text(found))
+        if isinstance(operand, Variable):
+            return self._numbers.variable(operand.name)
+        return self._numbers.string(term_text(operand))
 
 
 class _HeadWords:
@@ -120,20 +120,20 @@ class Composer:
             )
         except UnreadableWord:
             return False
-        if not self._are_known(ends, head.select, constraints):
+        if not self._are_bound(ends, head.select, constraints):
             return False
         self._numbers.put(row, *ends, constraints)
         return True
 
-    def _are_known(
+    def _are_bound(
         self, ends: Sequence[Sequence[int]], select: Sequence[int], constraints: Sequence[Constraint]
     ) -> bool:
         """Return whether all selected and constrained variables are in an edge, and there are not too many."""
         if not select and not constraints and len(ends[0]) * len(ends) <= _FEW_VARIABLES:
             return True
-        known = {code for codes in ends for code in codes if code < 0}
-        asked = (*select, *(self._numbers.variable(each.variable) for each in constraints))
-        return len(known) <= _FEW_VARIABLES and known.issuperset(asked)
+        variables = {code for codes in ends for code in codes if code < 0}
+        referenced = (*select, *(self._numbers.variable(constraint.variable) for constraint in constraints))
+        return len(variables) <= _FEW_VARIABLES and variables.issuperset(referenced)
 
 
 _FEW_VARIABLES = min(DEFAULT.variables, MOST_VARIABLES)

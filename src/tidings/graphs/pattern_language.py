@@ -1,7 +1,7 @@
 """Graph patterns as a subscription language: bulk compilation, and warnings.
 
 Most texts are composed of words that other texts share (`pattern_composer`); the others are parsed. A few texts are
-compiled one by one: arrays have a fixed cost, and subscriptions also come one at a time.
+compiled individually: arrays have a fixed cost, and subscriptions are also registered singly.
 
 Warnings use the loaded taxonomies and the last publications:
 
@@ -44,7 +44,7 @@ _Member = tuple[int, int, Clause]
 """A subscription's row, the number of its pattern, its tests."""
 
 COMPOSED_FROM = 8
-"""Fewer texts are compiled one by one."""
+"""Smaller batches are compiled text by text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +120,12 @@ _CALLED = {
 def warn_about_graphs(context: Context, knowledge: Knowledge) -> Iterator[TextWarning]:
     """Warn about a GQL text that compiles; taxonomies and publications are read only if it needs them."""
     pattern = pattern_parser.parse(context.text)
-    in_classes = [each for each in pattern.constraints if each.asked in _CLASSES]
-    known = knowledge.taxonomy().classes if in_classes else {}
+    in_classes = [each for each in pattern.constraints if each.kind in _CLASSES]
+    classes = knowledge.taxonomy().classes if in_classes else {}
     for constraint in in_classes:
-        if constraint.operands[0] not in known:
+        if constraint.operands[0] not in classes:
             yield _unknown_class(constraint, context)
-    compared = [each for each in pattern.constraints if each.asked in (*_CLASSES, *_VALUES)]
+    compared = [each for each in pattern.constraints if each.kind in (*_CLASSES, *_VALUES)]
     graphs = [*knowledge.recent("graph")] if compared else []
     for constraint in compared:
         yield from _of_other_kinds(constraint, pattern, graphs, context)
@@ -133,14 +133,14 @@ def warn_about_graphs(context: Context, knowledge: Knowledge) -> Iterator[TextWa
 
 def _unknown_class(constraint: Constraint, context: Context) -> TextWarning:
     name = show_term(constraint.operands[0])
-    what = f"no loaded taxonomy has the class {name}: "
-    if constraint.asked in _STRICT:
-        what += "this can never match until one with it is loaded"
+    message = f"no loaded taxonomy has the class {name}: "
+    if constraint.kind in _STRICT:
+        message += "this can never match until one with it is loaded"
     else:
-        what += (
+        message += (
             "until one with it is loaded, this matches only nodes whose type the publication itself states"
         )
-    return context.warning(what, constraint.span, hint="load one: tidings taxonomy load FILE")
+    return context.warning(message, constraint.span, hint="load one: tidings taxonomy load FILE")
 
 
 def _of_other_kinds(
@@ -148,14 +148,14 @@ def _of_other_kinds(
 ) -> Iterator[TextWarning]:
     """Warn about a comparison whose property has values of other kinds in recent publications."""
     operand = constraint.operands[0]
-    wanted = TermMeaning.NODE if constraint.asked in _CLASSES else term_meaning(meaning(operand))
+    expected = TermMeaning.NODE if constraint.kind in _CLASSES else term_meaning(meaning(operand))
     for property in _properties(constraint, pattern):
         values = [edge.object for graph in graphs for edge in graph.edges if edge.property == property]
         kinds = {term_meaning(meaning(value)) for value in values} - {TermMeaning.UNKNOWN}
-        text = any(_is_plain(value, wanted) for value in values)
-        if text or (kinds and wanted in _CALLED and wanted not in kinds):
+        text = any(_is_plain(value, expected) for value in values)
+        if text or (kinds and expected in _CALLED and expected not in kinds):
             yield _other_kind(
-                constraint, property, wanted, TermMeaning.STRING if text else min(kinds), context
+                constraint, property, expected, TermMeaning.STRING if text else min(kinds), context
             )
 
 
@@ -170,43 +170,47 @@ def _is_object(edge: PatternEdge, name: str) -> bool:
     return isinstance(edge.object, Variable) and edge.object.name == name
 
 
-def _is_plain(value: Term, wanted: TermMeaning) -> bool:
-    """Return whether a value is the text of a number or date, where a number or date is wanted."""
+def _is_plain(value: Term, expected: TermMeaning) -> bool:
+    """Return whether a value is the text of a number or date, where a number or date is expected."""
     if value.kind is not TermKind.LITERAL or value.datatype != STRING:
         return False
-    if wanted is TermMeaning.NUMBER:
+    if expected is TermMeaning.NUMBER:
         return to_number(value.text.strip()) is not None
-    return wanted is TermMeaning.MOMENT and parse_instant(value.text.strip()) is not None
+    return expected is TermMeaning.MOMENT and parse_instant(value.text.strip()) is not None
 
 
 def _other_kind(
-    constraint: Constraint, property: Term, wanted: TermMeaning, found: TermMeaning, context: Context
+    constraint: Constraint, property: Term, expected: TermMeaning, actual: TermMeaning, context: Context
 ) -> TextWarning:
-    values = f"{show_term(property)} has {_CALLED[found]} in recent publications"
-    if wanted is TermMeaning.NODE:
+    values = f"{show_term(property)} has {_CALLED[actual]} in recent publications"
+    if expected is TermMeaning.NODE:
         return context.warning(f"{values}, and only nodes belong to a class", constraint.span)
-    what = f"{values}, and {_CALLED[wanted]} do not compare with {_CALLED[found]}"
-    if wanted is TermMeaning.STRING:
-        what = f"{values}, which do not compare with text"
-    return context.warning(what, constraint.span, hint=_hint(constraint, wanted, found))
+    message = f"{values}, and {_CALLED[expected]} do not compare with {_CALLED[actual]}"
+    if expected is TermMeaning.STRING:
+        message = f"{values}, which do not compare with text"
+    return context.warning(message, constraint.span, hint=_hint(constraint, expected, actual))
 
 
-def _hint(constraint: Constraint, wanted: TermMeaning, found: TermMeaning) -> str | None:
+def _hint(constraint: Constraint, expected: TermMeaning, actual: TermMeaning) -> str | None:
     operand = constraint.operands[0]
-    if found is TermMeaning.STRING:
-        asked = show_constraint(_with(constraint, literal(operand.text)))
-        return f"compare text with text, character by character: {asked}"
+    if actual is TermMeaning.STRING:
+        comparison = show_constraint(_with(constraint, literal(operand.text)))
+        return f"compare text with text, character by character: {comparison}"
     if (
-        found is TermMeaning.MOMENT
-        and wanted is TermMeaning.NUMBER
+        actual is TermMeaning.MOMENT
+        and expected is TermMeaning.NUMBER
         and operand.text.isdecimal()
         and len(operand.text) == 4
     ):
-        return f"write a date: ?{constraint.variable} {constraint.asked.value} {operand.text}-01-01"
-    if found is TermMeaning.NUMBER and wanted is TermMeaning.STRING and to_number(operand.text) is not None:
+        return f"write a date: ?{constraint.variable} {constraint.kind.value} {operand.text}-01-01"
+    if (
+        actual is TermMeaning.NUMBER
+        and expected is TermMeaning.STRING
+        and to_number(operand.text) is not None
+    ):
         return f"write the number without quotes: {operand.text}"
     return None
 
 
 def _with(constraint: Constraint, operand: Term) -> Constraint:
-    return Constraint(constraint.variable, constraint.asked, (operand,))
+    return Constraint(constraint.variable, constraint.kind, (operand,))

@@ -46,11 +46,11 @@ class PatternTable(NamedTuple):
     """Patterns as numbers.
 
     `first` is the first edge of each pattern. `codes` are subject, property and object of each edge: the number of a
-    string, or -1 minus the number of a variable's name, of which there are `names`.
+    string, or -1 minus the number of a variable's name; `names` is the number of names.
 
     `edge`, `said` and `operand` are the tests of constraints; `unsaid` are the patterns with constraints that tests do
     not express completely. `words` encodes the constraints of all patterns; `sizes` and `constraints` count the words
-    and constraints of each pattern. `asked_at`, `asked_of` and `asked` tell where a variable's number goes: word,
+    and constraints of each pattern. `asked_at`, `asked_of` and `asked` are the places of a variable's number: word,
     pattern, variable.
     """
 
@@ -95,13 +95,13 @@ class PatternLayout(NamedTuple):
     tests: Tests
 
 
-def lay_out(given: PatternTable) -> PatternLayout:
+def lay_out(table: PatternTable) -> PatternLayout:
     """Compute the words and tests of all patterns."""
-    pattern = given.pattern
-    variables = _Variables.of(given, pattern)
-    tests, exact = _tests(given, pattern)
+    pattern = table.pattern
+    variables = _Variables.of(table, pattern)
+    tests, exact = _tests(table, pattern)
     exact &= variables.occurrences == variables.counts
-    words, sizes = _words(given, pattern, variables)
+    words, sizes = _words(table, pattern, variables)
     return PatternLayout(words, sizes, exact, tests)
 
 
@@ -118,60 +118,60 @@ class _Variables(NamedTuple):
     occurrences: Integers
 
     @classmethod
-    def of(cls, given: PatternTable, pattern: Integers) -> _Variables:
-        codes, patterns = given.codes.reshape(-1), len(given.first)
-        at = np.flatnonzero(codes < 0)
-        owner = pattern[at // _PLACES]
-        found, first, which = np.unique(
-            owner * given.names - 1 - codes[at], return_index=True, return_inverse=True
+    def of(cls, table: PatternTable, pattern: Integers) -> _Variables:
+        codes, patterns = table.codes.reshape(-1), len(table.first)
+        positions = np.flatnonzero(codes < 0)
+        owner = pattern[positions // _PLACES]
+        keys, first, key_numbers = np.unique(
+            owner * table.names - 1 - codes[positions], return_index=True, return_inverse=True
         )
         as_written = np.argsort(first)
         counts = np.bincount(owner[first], minlength=patterns)
-        numbers = np.empty(len(found), np.int64)
-        numbers[as_written] = sum_before(owner[first[as_written]], np.ones(len(found), np.int64))
+        numbers = np.empty(len(keys), np.int64)
+        numbers[as_written] = sum_before(owner[first[as_written]], np.ones(len(keys), np.int64))
         number = np.full(len(codes), -1)
-        number[at] = numbers[which]
-        asked = numbers[np.searchsorted(found, given.asked_of * given.names - 1 - given.asked)]
+        number[positions] = numbers[key_numbers]
+        constrained = numbers[np.searchsorted(keys, table.asked_of * table.names - 1 - table.asked)]
         occurrences = np.bincount(owner, minlength=patterns)
-        return cls(number.reshape(-1, _PLACES), asked, counts, occurrences)
+        return cls(number.reshape(-1, _PLACES), constrained, counts, occurrences)
 
 
-def _words(given: PatternTable, pattern: Integers, variables: _Variables) -> tuple[Words, Sizes]:
-    sizes = HEAD + EDGE * given.edges + given.sizes
+def _words(table: PatternTable, pattern: Integers, variables: _Variables) -> tuple[Words, Sizes]:
+    sizes = HEAD + EDGE * table.edges + table.sizes
     start = np.cumsum(sizes) - sizes
     words = np.empty(int(sizes.sum()), np.uint32)
     words[start] = GRAPH | sizes
-    words[start + 1] = given.edges | variables.counts << VARIABLES_SHIFT
-    words[start + 2] = given.constraints
-    rank, begins = _joined_in_order(given, pattern, variables.number)
-    at = start[pattern] + HEAD + EDGE * rank
-    ends = np.where(given.codes < 0, variables.number << 1, given.codes << 1 | 1)
+    words[start + 1] = table.edges | variables.counts << VARIABLES_SHIFT
+    words[start + 2] = table.constraints
+    rank, begins = _joined_in_order(table, pattern, variables.number)
+    offset = start[pattern] + HEAD + EDGE * rank
+    ends = np.where(table.codes < 0, variables.number << 1, table.codes << 1 | 1)
     for place in range(_PLACES):
-        words[at + place] = ends[:, place]
-    words[at + _PLACES] = BEGINS * begins
-    last = np.repeat(start + sizes - given.sizes, given.sizes) + sum_before(
-        np.repeat(np.arange(len(sizes)), given.sizes), np.ones(len(given.words), np.int64)
+        words[offset + place] = ends[:, place]
+    words[offset + _PLACES] = BEGINS * begins
+    last = np.repeat(start + sizes - table.sizes, table.sizes) + sum_before(
+        np.repeat(np.arange(len(sizes)), table.sizes), np.ones(len(table.words), np.int64)
     )
-    words[last] = given.words
-    words[last[given.asked_at]] |= variables.asked.astype(np.uint32)
+    words[last] = table.words
+    words[last[table.asked_at]] |= variables.asked.astype(np.uint32)
     return words, sizes
 
 
-def _joined_in_order(given: PatternTable, pattern: Integers, number: Integers) -> tuple[Integers, Flags]:
+def _joined_in_order(table: PatternTable, pattern: Integers, number: Integers) -> tuple[Integers, Flags]:
     """Return the join position of each edge in its pattern, and whether it begins a new part.
 
     As in `pattern_words`: the next edge is the one with the most constants and bound variables.
     """
     bits = np.where(number < 0, 0, 1 << number.astype(np.uint64)).astype(np.uint64)
     binds, constants = np.bitwise_or.reduce(bits, axis=1), (number < 0) @ _WORTH
-    bound = np.zeros(len(given.first), np.uint64)
+    bound = np.zeros(len(table.first), np.uint64)
     rank, begins = np.zeros(len(pattern), np.int64), np.zeros(len(pattern), np.bool_)
-    left, placed = np.arange(len(pattern)), np.zeros(len(given.first), np.int64)
+    left, placed = np.arange(len(pattern)), np.zeros(len(table.first), np.int64)
     while len(left):
         seen = bound[pattern[left]]
-        known = constants[left] + ((bits[left] & seen[:, None]) != 0) @ _WORTH
-        worth = _JOINED * ((binds[left] & seen) != 0) + known
-        owner, left, worth = _best_first(pattern[left], worth, left, given.first)
+        bound_ends = constants[left] + ((bits[left] & seen[:, None]) != 0) @ _WORTH
+        worth = _JOINED * ((binds[left] & seen) != 0) + bound_ends
+        owner, left, worth = _best_first(pattern[left], worth, left, table.first)
         binding = (binds[left] & ~bound[owner]) != 0
         earlier = sum_before(owner, binding.astype(np.int64))
         place = sum_before(owner, np.ones(len(owner), np.int64))
@@ -198,29 +198,29 @@ def _best_first(
     return owner, first[owner] + (key & _AT_MASK), _BEST - (key >> _AT_BITS & _BEST)
 
 
-def _tests(given: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
+def _tests(table: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
     """Return the tests of all patterns, and for each pattern whether one test per edge expresses it completely."""
-    subject, property, object = given.codes.T
+    subject, property, object = table.codes.T
     of_subject, of_object = np.flatnonzero(subject >= 0), np.flatnonzero(object >= 0)
-    edge = np.concatenate((of_subject, of_object, given.edge))
+    edge = np.concatenate((of_subject, of_object, table.edge))
     count = np.bincount(edge, minlength=len(pattern))
     silent = np.flatnonzero(count == 0)
-    said = np.concatenate(
+    descriptions = np.concatenate(
         (
             np.full(len(of_subject), SUBJECT_IS),
             np.full(len(of_object), OBJECT_IS),
-            given.said,
+            table.said,
             np.full(len(silent), EXISTS),
         )
     )
     nothing = np.full(len(silent), NO_OPERAND)
-    operand = np.concatenate((subject[of_subject], object[of_object], given.operand, nothing))
+    operand = np.concatenate((subject[of_subject], object[of_object], table.operand, nothing))
     edge = np.concatenate((edge, silent))
-    exact = np.ones(len(given.first), np.bool_)
+    exact = np.ones(len(table.first), np.bool_)
     exact[pattern[count > 1]] = False
-    exact[given.unsaid] = False
+    exact[table.unsaid] = False
     among = np.maximum(property[edge] + 1, 0)
-    return Tests(among << SAID_BITS | said, operand, pattern[edge]), exact
+    return Tests(among << SAID_BITS | descriptions, operand, pattern[edge]), exact
 
 
 def irregular_tests(

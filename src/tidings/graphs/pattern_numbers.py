@@ -152,7 +152,7 @@ class PatternNumbers:
         """Return the columns as arrays."""
         codes = np.empty((len(self._subject), 3), np.int64)
         codes[:, 0], codes[:, 1], codes[:, 2] = self._subject, self._property, self._object
-        rest = (
+        columns = (
             *(self._edge, self._said, self._operand, self._unsaid, self._words, self._sizes),
             *(self._constraints, self._asked_at, self._asked_of, self._asked),
         )
@@ -160,7 +160,7 @@ class PatternNumbers:
             np.array(self._first),
             codes,
             max(1, len(self.names)),
-            *(np.array(column, np.int64) for column in rest),
+            *(np.array(column, np.int64) for column in columns),
         )
 
 

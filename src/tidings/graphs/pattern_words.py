@@ -66,7 +66,7 @@ def _in_order(edges: Sequence[PatternEdge]) -> Iterator[tuple[bool, PatternEdge]
     left, bound = list(edges), set[str]()
     while left:
         joined = [edge for edge in left if bound & _names(edge)]
-        best = max(joined or left, key=lambda edge: _known(edge, bound))
+        best = max(joined or left, key=lambda edge: _bound_weight(edge, bound))
         left.remove(best)
         yield not joined, best
         bound |= _names(best)
@@ -77,26 +77,26 @@ def _names(edge: PatternEdge) -> set[str]:
     return {place.name for place in places if isinstance(place, Variable)}
 
 
-def _known(edge: PatternEdge, bound: set[str]) -> int:
+def _bound_weight(edge: PatternEdge, bound: set[str]) -> int:
     places = ((edge.property, WORTH_OF_PROPERTY), (edge.subject, WORTH_OF_ENDS), (edge.object, WORTH_OF_ENDS))
     return sum(worth for place, worth in places if not isinstance(place, Variable) or place.name in bound)
 
 
 def constraint_words(constraint: Constraint, variable: int, string: Callable[[str], int]) -> list[int]:
     """Encode a constraint."""
-    asked, operands = ASKED.index(constraint.asked), constraint.operands
-    words = [variable | asked << ASKED_SHIFT, len(operands)]
+    kind, operands = ASKED.index(constraint.kind), constraint.operands
+    words = [variable | kind << ASKED_SHIFT, len(operands)]
     for operand in operands:
         words += _operand(operand, string)
     return words
 
 
 def _operand(term: Term, string: Callable[[str], int]) -> list[int]:
-    found = meaning(term)
-    kind = term_meaning(found)
-    if found is None or kind <= TermMeaning.STRING:
+    value = meaning(term)
+    kind = term_meaning(value)
+    if value is None or kind <= TermMeaning.STRING:
         return [kind, string(term_text(term)), len(term.text.encode()), 0, 0]
     if kind is TermMeaning.MOMENT:
-        return [kind, 0, 0, *split_integer(found.value.ticks)]
-    nearest, rest = split_number(found.value)
-    return [kind, *split_double(nearest), *split_integer(rest)]
+        return [kind, 0, 0, *split_integer(value.value.ticks)]
+    nearest, remainder = split_number(value.value)
+    return [kind, *split_double(nearest), *split_integer(remainder)]

@@ -128,9 +128,9 @@ def _nodes(graph: Graph) -> Mapping[Term, Edges]:
 def _subject(nodes: Mapping[Term, Edges], about: Sequence[str]) -> Term | None:
     """Return the node the graph is about: one in `about`, else an item of a feed, else the first with a title."""
     titled = [node for node, edges in nodes.items() if _first(edges, _TITLES)]
-    asked = [node for text in about for node in titled if node.text == text]
+    matches = [node for text in about for node in titled if node.text == text]
     items = [node for node in titled if RSS1 + "item" in nodes[node].get(TYPE, ())]
-    return next(iter([*asked, *items, *titled, *nodes]), None)
+    return next(iter([*matches, *items, *titled, *nodes]), None)
 
 
 def _first(edges: Edges, names: Iterable[str]) -> str | None:

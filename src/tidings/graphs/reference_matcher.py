@@ -32,10 +32,10 @@ from tidings.model import Reason
 from tidings.values import Scalar
 
 MOST_LOOKS = 1_000_000
-"""How many possibilities may be tried to explain one match: about a second."""
+"""Maximum number of possibilities tried to explain one match: about a second."""
 
 MOST_BINDINGS = 100
-"""How many bindings a notification shows. The search ends one beyond them."""
+"""Maximum number of bindings in a notification. The search ends one beyond them."""
 
 SHOWN = 200
 """Maximum length of a value in a reason."""
@@ -85,10 +85,10 @@ def explain(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) ->
 
 
 class _Part(NamedTuple):
-    """What a search found for the connected part of a pattern.
+    """Search result for a connected part of a pattern.
 
     `rows` are distinct bindings of its selected variables by their place in the graph, at most one more than asked for;
-    `first` binds all of its variables and has the first of those places. `is_cut` says that the step limit ended the
+    `first` binds all of its variables and has the first of those places. `is_cut` means that the step limit ended the
     search.
     """
 
@@ -100,10 +100,10 @@ class _Part(NamedTuple):
 class Explainer:
     """Decides which patterns match one graph, explains the matches, and gives their bindings.
 
-    A pattern of k edges that share no variable has n^k bindings in a graph of n edges. So connected parts are searched
-    one by one, their rows are combined only as far as they are shown, and a search ends after one row more than is
-    shown or after `most` possibilities. `BudgetExceeded` says that nothing was found until then: whether the pattern
-    matches is not known.
+    A pattern of k edges that share no variable has n^k bindings in a graph of n edges. So each connected part is
+    searched by itself, their rows are combined only as far as they are shown, and a search ends after one row more
+    than is shown or after `most` possibilities. `BudgetExceeded` means that nothing was found by then, so whether the
+    pattern matches is unknown.
     """
 
     def __init__(self, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY, most: float = MOST_LOOKS) -> None:
@@ -133,18 +133,18 @@ class Explainer:
     def _parts(self, pattern: Pattern, most: float) -> list[_Part]:
         """The search results of all connected parts; none if one of them cannot be bound."""
         if self._last is None or self._last[0] is not pattern or self._last[1] != most:
-            self._last = pattern, most, self._searched(pattern, most)
+            self._last = pattern, most, self._search_parts(pattern, most)
         return self._last[2]
 
-    def _searched(self, pattern: Pattern, most: float) -> list[_Part]:
+    def _search_parts(self, pattern: Pattern, most: float) -> list[_Part]:
         self._published.left = self._most
-        found = []
+        parts = []
         for part in _connected(pattern):
             searched = self._search(part, most)
             if searched is None:
                 return []
-            found.append(searched)
-        return found
+            parts.append(searched)
+        return parts
 
     def _search(self, pattern: Pattern, most: float) -> _Part | None:
         """Search one connected part. Nothing but its existence matters if no variable of it is selected."""
@@ -152,11 +152,11 @@ class Explainer:
         rows: dict[tuple[int, ...], Binding] = {}
         first: Binding | None = None
         try:
-            for found in self._published.solutions(pattern):
+            for solution in self._published.solutions(pattern):
                 self._published.look(len(all_names))
-                whole = {name: found[name] for name in all_names}
+                whole = {name: solution[name] for name in all_names}
                 first = whole if first is None else min(first, whole, key=self._place)
-                row = {name: found[name] for name in names}
+                row = {name: solution[name] for name in names}
                 rows[self._place(row)] = row
                 if len(rows) > most or not names:
                     return _Part(rows, first, is_cut=False)
@@ -207,7 +207,7 @@ class _TooMuch(Exception):
 
 _Key = tuple[Term | None, Term | None, Term | None]
 _Step = tuple[Binding, tuple[PatternEdge, ...]]
-"""What is bound, and the edges that are still to be bound."""
+"""A binding and the edges that are still to be bound."""
 
 
 class _Published:
@@ -246,12 +246,12 @@ class _Published:
         """Yield the bindings after binding one more edge, the one with the fewest possibilities."""
         fewest = min(edges, key=lambda edge: len(self.possible(edge, bound)))
         self.look(len(edges))
-        rest = tuple(edge for edge in edges if edge is not fewest)
+        remaining = tuple(edge for edge in edges if edge is not fewest)
         for edge in self.possible(fewest, bound):
             self.look(1)
             row = _bound(fewest, edge, bound)
             if row is not None and self.holds(pattern, bound, row):
-                yield row, rest
+                yield row, remaining
 
     def look(self, count: int) -> None:
         """Count possibilities that are tried."""
@@ -267,19 +267,19 @@ class _Published:
         )
         return self.under.get((subject, property, object), [])
 
-    def holds(self, pattern: Pattern, before: Binding, now: Binding) -> bool:
+    def holds(self, pattern: Pattern, bound: Binding, binding: Binding) -> bool:
         """Return whether the constraints hold for the variables that have just been bound."""
-        new = now.keys() - before.keys()
-        asked = [constraint for constraint in pattern.constraints if constraint.variable in new]
-        return all(self.satisfies(now[constraint.variable], constraint) for constraint in asked)
+        new = binding.keys() - bound.keys()
+        constraints = [constraint for constraint in pattern.constraints if constraint.variable in new]
+        return all(self.satisfies(binding[constraint.variable], constraint) for constraint in constraints)
 
     def satisfies(self, term: Term, constraint: Constraint) -> bool:
-        of_values = OF_VALUES.get(constraint.asked)
+        of_values = OF_VALUES.get(constraint.kind)
         if of_values is not None:
             return of_values(term, constraint.operands)
         typed = [edge.object for edge in self.under.get((term, _TYPE, None), [])]
         places = self.taxonomy.classes_of(term, typed)
-        return _OF_CLASSES[constraint.asked](self.taxonomy, places, constraint.operands[0])
+        return _OF_CLASSES[constraint.kind](self.taxonomy, places, constraint.operands[0])
 
 
 _TYPE = Term(TermKind.IRI, TYPE)
@@ -289,10 +289,12 @@ def _implied(edge: Edge, taxonomy: Taxonomy) -> Iterable[Edge]:
     return [edge._replace(property=above) for above in taxonomy.super_properties(edge.property)]
 
 
-def _bound(asked: PatternEdge, edge: Edge, bound: Binding) -> Binding | None:
+def _bound(pattern_edge: PatternEdge, edge: Edge, bound: Binding) -> Binding | None:
     """Extend the binding so that an edge of the pattern is a published one; None if that is impossible."""
     row = dict(bound)
-    for place, term in zip((asked.subject, asked.property, asked.object), edge, strict=True):
+    for place, term in zip(
+        (pattern_edge.subject, pattern_edge.property, pattern_edge.object), edge, strict=True
+    ):
         if (row.setdefault(place.name, term) if isinstance(place, Variable) else place) != term:
             return None
     return row
@@ -302,7 +304,7 @@ def _ordered(order: Callable[[Any, Any], bool]) -> Callable[[Term, tuple[Term, .
     return lambda term, operands: compare(term, order, operands[0])
 
 
-def _looks(term: Term, inside: Callable[[str], bool]) -> bool:
+def _text_satisfies(term: Term, inside: Callable[[str], bool]) -> bool:
     text = text_of(term)
     return text is not None and inside(text)
 
@@ -315,8 +317,10 @@ OF_VALUES: dict[ConstraintKind, Callable[[Term, tuple[Term, ...]], bool]] = {
     ConstraintKind.AT_MOST: _ordered(compared.le),
     ConstraintKind.GREATER: _ordered(compared.gt),
     ConstraintKind.AT_LEAST: _ordered(compared.ge),
-    ConstraintKind.CONTAINS: lambda term, operands: _looks(term, lambda text: operands[0].text in text),
-    ConstraintKind.STARTS_WITH: lambda term, operands: _looks(
+    ConstraintKind.CONTAINS: lambda term, operands: _text_satisfies(
+        term, lambda text: operands[0].text in text
+    ),
+    ConstraintKind.STARTS_WITH: lambda term, operands: _text_satisfies(
         term, lambda text: text.startswith(operands[0].text)
     ),
     ConstraintKind.IS: lambda term, operands: term == operands[0],
@@ -342,10 +346,12 @@ _OF_CLASSES: dict[ConstraintKind, Callable[[Taxonomy, _Places, Term], bool]] = {
 def _reasons(pattern: Pattern, bound: Binding) -> Iterator[Reason]:
     """Yield one reason per edge, with its object, then one per constraint, each at its subject."""
     for edge in pattern.edges:
-        yield Reason(show_edge(edge), _told(_end(edge.object, bound)), _named(_end(edge.subject, bound)))
+        yield Reason(
+            show_edge(edge), _shown_value(_end(edge.object, bound)), _named(_end(edge.subject, bound))
+        )
     for constraint in pattern.constraints:
-        edge = next(edge for edge in pattern.edges if _has(edge, constraint.variable))
-        value = _told(bound[constraint.variable])
+        edge = next(edge for edge in pattern.edges if _mentions(edge, constraint.variable))
+        value = _shown_value(bound[constraint.variable])
         yield Reason(show_constraint(constraint), value, _named(_end(edge.subject, bound)))
 
 
@@ -353,14 +359,14 @@ def _end(place: Term | Variable, bound: Binding) -> Term:
     return bound[place.name] if isinstance(place, Variable) else place
 
 
-def _has(edge: PatternEdge, name: str) -> bool:
+def _mentions(edge: PatternEdge, variable: str) -> bool:
     places = (edge.subject, edge.property, edge.object)
-    return any(isinstance(place, Variable) and place.name == name for place in places)
+    return any(isinstance(place, Variable) and place.name == variable for place in places)
 
 
-def _told(term: Term) -> Scalar:
-    found = scalar(term) if term.kind is TermKind.LITERAL else _named(term)
-    return _cut(found) if isinstance(found, str) else found
+def _shown_value(term: Term) -> Scalar:
+    value = scalar(term) if term.kind is TermKind.LITERAL else _named(term)
+    return _cut(value) if isinstance(value, str) else value
 
 
 def _named(term: Term) -> str:
@@ -375,12 +381,12 @@ MOST_TEXT = 100_000
 """Maximum total length of the values of a notification's bindings: a literal may be a whole book."""
 
 
-def results_of(pattern: Pattern, kept: ShownBindings) -> dict[str, Any]:
+def results_of(pattern: Pattern, bindings: ShownBindings) -> dict[str, Any]:
     """Format the bindings of a match as SPARQL 1.1 JSON results; `note` mentions those that are not shown."""
-    shown = kept.shortened(MOST_TEXT)
+    shown = bindings.shortened(MOST_TEXT)
     rows = [{name: _value(term) for name, term in row.items()} for row in shown.bindings]
-    found: dict[str, Any] = {"head": {"vars": list(selected(pattern))}, "results": {"bindings": rows}}
-    return found | {"note": shown.note()} if shown.note() else found
+    results: dict[str, Any] = {"head": {"vars": list(selected(pattern))}, "results": {"bindings": rows}}
+    return results | {"note": shown.note()} if shown.note() else results
 
 
 def _value(term: Term) -> dict[str, str]:
@@ -388,7 +394,7 @@ def _value(term: Term) -> dict[str, str]:
         return {"type": "uri", "value": term.text}
     if term.kind is TermKind.BLANK:
         return {"type": "bnode", "value": term.text}
-    found = {"type": "literal", "value": term.text}
+    value = {"type": "literal", "value": term.text}
     if term.language:
-        return found | {"xml:lang": term.language}
-    return found if term.datatype == STRING else found | {"datatype": term.datatype}
+        return value | {"xml:lang": term.language}
+    return value if term.datatype == STRING else value | {"datatype": term.datatype}

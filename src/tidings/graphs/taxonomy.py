@@ -41,7 +41,7 @@ class Taxonomy:
         )
 
     def classes_of(self, term: Term, types_in_publication: Iterable[Term] = ()) -> frozenset[Term]:
-        """Return the classes of a node, including itself if the taxonomy knows it as a class or an instance."""
+        """Return the classes of a node, including itself if it is a class or an instance in the taxonomy."""
         itself = (term,) if term in self.classes or term in self.types else ()
         return self.types.get(term, frozenset()).union(types_in_publication, itself)
 
@@ -55,11 +55,11 @@ class Taxonomy:
 
     @cached_property
     def _below(self) -> Mapping[Term, frozenset[Term]]:
-        found: dict[Term, set[Term]] = {}
+        descendants: dict[Term, set[Term]] = {}
         for term, ancestors in self.classes.items():
             for above in ancestors:
-                found.setdefault(above, set()).add(term)
-        return {above: frozenset(terms) for above, terms in found.items()}
+                descendants.setdefault(above, set()).add(term)
+        return {above: frozenset(terms) for above, terms in descendants.items()}
 
     def is_below(self, term: Term, other: Term) -> bool:
         """Return whether a class is another one, or below it."""
@@ -113,31 +113,33 @@ def _apart(edge: Edge, file: int) -> Edge:
 
 
 def _pairs(statements: Iterable[Edge], named: str) -> dict[Term, frozenset[Term]]:
-    found: dict[Term, set[Term]] = {}
+    pairs: dict[Term, set[Term]] = {}
     for subject, property, object in statements:
         if property.text == named:
-            found.setdefault(subject, set()).add(object)
-    return {subject: frozenset(objects) for subject, objects in found.items()}
+            pairs.setdefault(subject, set()).add(object)
+    return {subject: frozenset(objects) for subject, objects in pairs.items()}
 
 
-def _above(parents: Mapping[Term, frozenset[Term]], more: Iterable[Term], name: str) -> Above:
+def _above(parents: Mapping[Term, frozenset[Term]], roots: Iterable[Term], name: str) -> Above:
     """Compute the ancestors of each term, without recursion: a taxonomy may be deep."""
-    found: dict[Term, frozenset[Term]] = {}
-    known = {*parents, *(parent for each in parents.values() for parent in each), *more}
-    for first in sorted(known):
+    ancestors: dict[Term, frozenset[Term]] = {}
+    names = {*parents, *(parent for terms in parents.values() for parent in terms), *roots}
+    for first in sorted(names):
         path, open_ = [first], {first}
         while path:
-            waiting = sorted(parent for parent in parents.get(path[-1], ()) if parent not in found)
+            waiting = sorted(parent for parent in parents.get(path[-1], ()) if parent not in ancestors)
             if not waiting:
                 term = path.pop()
                 open_.discard(term)
-                found[term] = frozenset((term,)).union(*(found[each] for each in parents.get(term, ())))
+                ancestors[term] = frozenset((term,)).union(
+                    *(ancestors[parent] for parent in parents.get(term, ()))
+                )
             elif waiting[0] in open_:
                 raise _cycle([*path[path.index(waiting[0]) :], waiting[0]], name)
             else:
                 path.append(waiting[0])
                 open_.add(waiting[0])
-    return found
+    return ancestors
 
 
 def _cycle(path: list[Term], name: str) -> SchemaError:

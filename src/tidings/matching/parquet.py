@@ -73,7 +73,7 @@ class Dictionary:
     def _string(self, number: int) -> bytes:
         return self._text[self._starts[number] : self._ends[number]].tobytes()
 
-    def some(self, used: Bytes) -> Page:
+    def page_of(self, used: Bytes) -> Page:
         """Return the page of the marked strings."""
         where = np.flatnonzero(used.view(np.bool_))
         return self._page(self._starts[where], self._ends[where])
@@ -115,7 +115,7 @@ class KnownColumn:
             return EncodedColumn(self.rows, [self._dictionary.page, *self._pages])
         used, ranks, count = _find_used(self._waiting, self._dictionary.size)
         self._encode((_apply_ranks(numbers, ranks) for numbers in self._waiting), count)
-        return EncodedColumn(self.rows, [self._dictionary.some(used), *self._pages])
+        return EncodedColumn(self.rows, [self._dictionary.page_of(used), *self._pages])
 
     def _encode(self, parts: Iterable[Numbers], size: int) -> None:
         for numbers in parts:
@@ -198,8 +198,8 @@ def _apply_ranks(numbers: Numbers, ranks: Numbers) -> Numbers:
 def _data_pages(numbers: Numbers, first: int, size: int) -> Iterator[Page]:
     """Yield pages of numbers; with `first` added, they are below `size`."""
     bits = 4 * max(1, -(-(size - 1).bit_length() // 4))
-    for at in range(0, len(numbers), PAGE):
-        yield _data_page(numbers[at : at + PAGE], first, bits)
+    for start in range(0, len(numbers), PAGE):
+        yield _data_page(numbers[start : start + PAGE], first, bits)
 
 
 def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
@@ -210,11 +210,11 @@ def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
     rows, sample, width = len(numbers), numbers[:SAMPLE], (bits + 7) // 8
     if 8 * (1 + width) * kernel.count_runs(sample) < bits * len(sample):
         out = np.empty(rows * (1 + width) + kernel.SPARE, np.uint8)
-        before, body = b"", out[: kernel.write_runs(numbers, first, width, out)].copy()
+        prefix, body = b"", out[: kernel.write_runs(numbers, first, width, out)].copy()
     else:
         groups = -(-rows // 8)
         out = np.zeros(groups * bits + kernel.SPARE, np.uint8)
         kernel.pack_bits(numbers, first, bits, out)
-        before, body = varint(groups << 1 | 1), out[: groups * bits]
-    before = bytes([bits]) + before
-    return data_header(rows, len(before) + len(body)) + before, body
+        prefix, body = varint(groups << 1 | 1), out[: groups * bits]
+    prefix = bytes([bits]) + prefix
+    return data_header(rows, len(prefix) + len(body)) + prefix, body

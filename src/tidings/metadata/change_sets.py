@@ -1,7 +1,7 @@
 """Messages from a provider to a repository: changes in the results of its rules, with the resources it needs.
 
     ChangeSet          moves after a sequence number, with resources that entered or changed and their strong closure
-    RepositoryState    everything at once: the members of each rule, with the resources they need
+    RepositoryState    the whole state: the members of each rule, with the resources they need
 
 Both are snapshots of one moment. If a change set is limited (`more`), its resources can be newer than its moves: a
 resource that has left since may be missing.
@@ -38,7 +38,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """Moves in order, at a position of a provider's log. Read on after `sequence`; `more` says that there is more now.
+    """Moves in order, at a position of a provider's log. Read on after `sequence`; `more` means that more exist.
 
     `schema` is the version of the provider's schema: another version may have other classes.
     """
@@ -128,8 +128,8 @@ def _header_from_json(record: Mapping[str, Any]) -> tuple[str, int, int, int]:
     return parse_text(provider), position, schema, sequence
 
 
-def _invalid(what: str, record: object) -> InputError:
-    return InputError(f"not {what} of a provider", received=repr(record)[:200])
+def _invalid(description: str, record: object) -> InputError:
+    return InputError(f"not {description} of a provider", received=repr(record)[:200])
 
 
 UNSETTLED = -1
@@ -138,7 +138,7 @@ UNSETTLED = -1
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a repository has read: the provider, the last move with its mark, and the position in the log."""
+    """Read position of a repository: the provider, the last move with its mark, and the position in the log."""
 
     provider: str
     sequence: int

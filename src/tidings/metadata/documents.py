@@ -97,7 +97,7 @@ class _BlankNodeNamer:
 
 
 class DocumentParser:
-    """Parser of the graph of one document; `findings` lists what is wrong with it."""
+    """Parser of the graph of one document; `findings` lists its errors."""
 
     def __init__(self, graph: Graph, uri: str, vocabulary: Vocabulary) -> None:
         self.findings: list[Finding] = []
@@ -369,7 +369,7 @@ def _decode(
 def check_uri(uri: str) -> None:
     """Raise DecodeProblem if a URI cannot be that of a document."""
     if "#" in uri:
-        what, accepted = "the URI of a document has a fragment", "http://example.org/doc.rdf"
+        message, accepted = "the URI of a document has a fragment", "http://example.org/doc.rdf"
         hint = "fragments name the resources of a document"
-        raise DecodeProblem(what, received=printable(uri), accepted=accepted, hint=hint)
+        raise DecodeProblem(message, received=printable(uri), accepted=accepted, hint=hint)
     rdf_decoder.check_base(uri)

@@ -83,5 +83,5 @@ def _entry_to_json(entry: LogEntry) -> dict[str, Any]:
 
 def _entry_from_json(record: Mapping[str, Any]) -> LogEntry:
     body = b64decode(record["body"], validate=True)
-    position, what = parse_natural(record["position"]), Operation(record["what"])
-    return LogEntry(position, what, str(record["uri"]), str(record["media_type"]), body)
+    position, operation = parse_natural(record["position"]), Operation(record["what"])
+    return LogEntry(position, operation, str(record["uri"]), str(record["media_type"]), body)

@@ -122,8 +122,8 @@ def check_conformance(resource: Resource, schema: Schema) -> None:
     for name, values in resource.values.items():
         declared = schema.property_of(resource.cls, name)
         if declared is None or not _are_valid(values, declared):
-            what = f"not valid for {name} of {resource.cls}"
-            raise InputError(what, where=resource.uri, received=repr(values)[:200])
+            message = f"not valid for {name} of {resource.cls}"
+            raise InputError(message, where=resource.uri, received=repr(values)[:200])
 
 
 def _are_valid(values: Sequence[Value], declared: Property) -> bool:

@@ -48,7 +48,7 @@ def build_event(
     """Build the event of a change, without absent fields: an insertion has no `before`, a link neither.
 
     `before` and `after` of an update have only the attributes that differ. `now` has all values of the object as they
-    are when the event is published: possibly a moment later, and none if the object is gone by then.
+    are when the event is published: possibly a moment later, and none if the object was deleted by then.
     """
     change = object_change.change
     fields = {

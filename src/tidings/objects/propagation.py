@@ -221,7 +221,7 @@ def propagate_change(
 def apply_limits(
     limits: Limits, reached: Iterable[Object], steps: Iterable[Step], hits: Iterable[Hit]
 ) -> PropagationResult:
-    """Keep the steps between reached objects and the hits of the first subscribers; report what was cut."""
+    """Keep the steps between reached objects and the hits of the first subscribers; report the truncations."""
     changed, all_steps, all_hits = frozenset(reached), frozenset(steps), frozenset(hits)
     kept_steps = frozenset(step for step in all_steps if step.to in changed)
     kept_hits = frozenset(_hits_of_first(all_hits, limits.subscribers))
@@ -245,8 +245,8 @@ def _hits_of_first(hits: frozenset[Hit], count: int | None) -> Iterator[Hit]:
     return (hit for hit in hits if hit.subscriber in first)
 
 
-def _truncation(what: str, limit: int | None, found: int) -> Truncation | None:
-    return Truncation(what, limit, found) if limit is not None and found else None
+def _truncation(what: str, limit: int | None, count: int) -> Truncation | None:
+    return Truncation(what, limit, count) if limit is not None and count else None
 
 
 def _find_reached(graph: ObjectGraph, change: Change, max_steps: int | None) -> frozenset[Object]:

@@ -68,17 +68,19 @@ class SourceRegistry:
 
     def select(self, name: str | None = None) -> ObjectSource:
         """Return the source of this name, or the only one."""
-        known = {source.name: source for source in self.list_sources()}
-        if not known:
+        registered = {source.name: source for source in self.list_sources()}
+        if not registered:
             raise NotFound("no database is registered", hint=ADD_COMMAND)
-        if name is None and len(known) > 1:
+        if name is None and len(registered) > 1:
             raise InputError(
-                "several databases are registered", where="--source", accepted=shorten_list(list(known))
+                "several databases are registered", where="--source", accepted=shorten_list(list(registered))
             )
-        if name is not None and name not in known:
-            hint = did_you_mean(name, list(known)) or ADD_COMMAND
-            raise NotFound("no such source", received=name, accepted=shorten_list(list(known)), hint=hint)
-        return known[name] if name is not None else next(iter(known.values()))
+        if name is not None and name not in registered:
+            hint = did_you_mean(name, list(registered)) or ADD_COMMAND
+            raise NotFound(
+                "no such source", received=name, accepted=shorten_list(list(registered)), hint=hint
+            )
+        return registered[name] if name is not None else next(iter(registered.values()))
 
 
 @contextmanager

@@ -43,30 +43,30 @@ class WatchRegistry:
     def __init__(self, source: OpenSource) -> None:
         self._database, self._mapped = source.database, source.mapped
 
-    def add(self, subscriber: str, what: str) -> tuple[WatchDescription, bool]:
+    def add(self, subscriber: str, watched: str) -> tuple[WatchDescription, bool]:
         """Watch an object or a class; the second value is False if the subscriber watched it before."""
         cls, key_or_label = _split_subscriber(subscriber)
         watcher = Object(cls, self._database.find(self._mapped, cls, key_or_label))
-        cls, key_or_label = _split_watched(what)
+        cls, key_or_label = _split_watched(watched)
         key = self._database.find(self._mapped, cls, key_or_label) if key_or_label else None
         watch = Watch(watcher, cls, key)
         is_new = not self._find_equal(watch) and self._database.watch(watcher, cls, _key(watch))
         return self._describe([watch])[0], is_new
 
-    def remove(self, subscriber: str, what: str) -> tuple[WatchDescription, bool]:
+    def remove(self, subscriber: str, watched: str) -> tuple[WatchDescription, bool]:
         """Stop watching; the second value is False if it was not watched.
 
         A deleted object can still be given by its key.
         """
         watcher = self._find_watcher(subscriber)
-        cls, key_or_label = _split_watched(what)
+        cls, key_or_label = _split_watched(watched)
         watch = Watch(watcher, cls, key_or_label or None)
         watches = self._find_equal(watch)
         if key_or_label and not watches:
             watch = replace(watch, key=self._database.find(self._mapped, cls, key_or_label))
             watches = self._find_equal(watch)
-        for each in watches:
-            self._database.unwatch(each.subscriber, each.cls, _key(each))
+        for removed_watch in watches:
+            self._database.unwatch(removed_watch.subscriber, removed_watch.cls, _key(removed_watch))
         return self._describe([watch])[0], bool(watches)
 
     def list_watches(self, subscriber: str | None = None) -> list[WatchDescription]:
@@ -78,7 +78,7 @@ class WatchRegistry:
     def resolve_subscriber(self, name: str) -> str | None:
         """Return the name in a subscriber's notifications: topmost class and key.
 
-        None if there is no such object and it watches nothing.
+        None if the object does not exist and watches nothing.
         """
         cls, key_or_label = _split_subscriber(name)
         if self._database.watches(Object(cls, key_or_label)):
@@ -140,11 +140,11 @@ def _split_subscriber(name: str) -> tuple[str, str]:
     return cls, key_or_label
 
 
-def _split_watched(what: str) -> tuple[str, str]:
-    cls, colon, key_or_label = what.partition(":")
+def _split_watched(watched: str) -> tuple[str, str]:
+    cls, colon, key_or_label = watched.partition(":")
     if not cls or (colon and not key_or_label):
         accepted = "a class, or one of its objects by key or label: Course, Course:1, Course:Trees"
-        raise InputError("not a class or an object", received=what, accepted=accepted)
+        raise InputError("not a class or an object", received=watched, accepted=accepted)
     return cls, key_or_label
 
 
@@ -196,8 +196,8 @@ class SubscriberNames:
             try:
                 mapped = read_model(source.model)
             except TidingsError as problem:
-                what = f"the model of {source.name} cannot be read: {problem.headline()}"
-                raise InputError(what, where="subscriber") from problem
+                message = f"the model of {source.name} cannot be read: {problem.headline()}"
+                raise InputError(message, where="subscriber") from problem
             if cls in mapped.model.classes:
                 yield source, mapped
 

@@ -128,7 +128,7 @@ class Access:
 
         The transaction that serves the request has to check that it still is.
         """
-        token = self._tokens.known(secret)
+        token = self._tokens.find_cached(secret)
         return self._caller(token) if token else None
 
     def _caller(self, token: Token) -> Caller:

@@ -195,7 +195,7 @@ class Tidings(Closeable):
             for change in changes
             for notice in build_notices(source, model, change, labels, notify_author)
         )
-        return self.store.object_notifications.tell(source, notices)
+        return self.store.object_notifications.add(source, notices)
 
     @accepts(subscriber=str, after=int, limit=int)
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
@@ -293,7 +293,7 @@ class Tidings(Closeable):
         return self.store.schemas.extend(parts_of_text(text))
 
     def try_schema(self, text: str) -> ExtensionResult:
-        """Return what `extend_schema` would return, or raise the same error; nothing is stored."""
+        """Return the result of `extend_schema`, or raise its error, without storing anything."""
         extended = extend(self.schema(), parts_of_text(text))
         if extended.changes:
             reference_data.check_subscriptions(self.store, extended.schema)

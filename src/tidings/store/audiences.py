@@ -73,7 +73,7 @@ class GrantChange:
 
 
 def withheld_column(table: Table) -> ColumnElement[bool]:
-    """Build the column that tells whether a notification is withheld from its subscriber."""
+    """Build the column that is true if a notification is withheld from its subscriber."""
     own = grants.c.subscriber == table.c.subscriber, grants.c.label == labels.c.label, _HOLDS
     granted = exists().where(*own).correlate_except(grants)
     hidden = exists().where(labels.c.publication == table.c.publication, ~granted).correlate_except(labels)
@@ -102,13 +102,13 @@ class Visibility:
     def _carried(self, part: Iterable[MatchRow]) -> dict[str, str]:
         """Return the labels by publication."""
         stored = {name: escape_unstorable(name) for name in {one.publication for one in part}}
-        found = labels_of(self._connection, set(stored.values()))
-        return {name: found[id] for name, id in stored.items() if id in found}
+        labels = labels_of(self._connection, set(stored.values()))
+        return {name: labels[id] for name, id in stored.items() if id in labels}
 
 
-def _sees(granted: Collection[tuple[str, str]], one: MatchRow, label: str | None) -> bool:
+def _sees(granted: Collection[tuple[str, str]], match: MatchRow, label: str | None) -> bool:
     """Return whether a match is visible. A resource with the name of a publication has no label."""
-    return label is None or one.kind != MATCHED or (one.subscriber, label) in granted
+    return label is None or match.kind != MATCHED or (match.subscriber, label) in granted
 
 
 _ANY = select(labels.c.publication).limit(1)
@@ -148,8 +148,8 @@ class Audiences:
     def of(self, subscriber: str) -> frozenset[str]:
         """Return the labels granted to a subscriber."""
         with self._database.read() as connection:
-            wanted = select(grants.c.label).where(grants.c.subscriber == subscriber, _HOLDS)
-            return frozenset(connection.execute(wanted).scalars())
+            query = select(grants.c.label).where(grants.c.subscriber == subscriber, _HOLDS)
+            return frozenset(connection.execute(query).scalars())
 
     def labelled(self, publications: Collection[str]) -> set[str]:
         """Return which of these publications have a label."""
@@ -158,19 +158,19 @@ class Audiences:
 
     def list(self, subscriber: str | None = None) -> Sequence[Grant]:
         """List the current grants, of all subscribers or of one, by name."""
-        wanted = select(grants.c.subscriber, grants.c.label, grants.c.since).where(_HOLDS)
+        query = select(grants.c.subscriber, grants.c.label, grants.c.since).where(_HOLDS)
         if subscriber is not None:
-            wanted = wanted.where(grants.c.subscriber == subscriber)
+            query = query.where(grants.c.subscriber == subscriber)
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(grants.c.subscriber, grants.c.label))
+            rows = connection.execute(query.order_by(grants.c.subscriber, grants.c.label))
             return [Grant(*row) for row in rows]
 
     def changed(self, subscriber: str) -> GrantChange:
         """Return the last change of a subscriber's grants."""
         moment = func.coalesce(grants.c.until, grants.c.since)
-        wanted = select(grants.c.version, moment).where(grants.c.subscriber == subscriber)
+        query = select(grants.c.version, moment).where(grants.c.subscriber == subscriber)
         with self._database.read() as connection:
-            row = connection.execute(wanted.order_by(grants.c.version.desc()).limit(1)).one_or_none()
+            row = connection.execute(query.order_by(grants.c.version.desc()).limit(1)).one_or_none()
         return GrantChange(*row) if row else GrantChange()
 
 

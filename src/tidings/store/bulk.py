@@ -46,7 +46,7 @@ from tidings.store.tables import Whole
 T = TypeVar("T")
 
 KEYS = 5_000
-"""How many keys one statement looks up. They are one array parameter, so only memory limits them."""
+"""Maximum number of keys in one statement. They are one array parameter, so only memory limits them."""
 
 
 PAGE_ROWS, PAGE_BYTES = 1_000, 8 << 20
@@ -67,34 +67,34 @@ def end_of_page(connection: Connection, number: Column[int], body: Column[Any], 
 
 def iter_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Split items into lists of at most `size`."""
-    rest = iter(items)
-    while piece := list(islice(rest, size)):
+    iterator = iter(items)
+    while piece := list(islice(iterator, size)):
         yield piece
 
 
 def select_among(
     connection: Connection,
-    wanted: Select[*tuple[Any, ...]],
+    query: Select[*tuple[Any, ...]],
     column: ColumnElement[Any],
     keys: Collection[str | int],
     *,
     numbers: bool = False,
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """Select the rows of `wanted` whose `column` is one of `keys`, which are integers with `numbers`."""
-    statement, as_array = _selecting(wanted, column, connection.dialect.name, numbers)
+    statement, as_array = _selecting(query, column, connection.dialect.name, numbers)
     for piece in iter_chunks(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 @lru_cache(maxsize=500)
 def _selecting(
-    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool
+    query: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool
 ) -> tuple[Select[*tuple[Any, ...]], Callable[[list[Any]], Any]]:
     """Build the statement once per query object: building it takes longer than a few rows."""
     among, as_array = _AMONG[dialect]
     if numbers and dialect == "postgresql":
-        return wanted.where(column == any_(bindparam("keys", type_=ARRAY(BigInteger)))), as_array
-    return wanted.where(among(column)), as_array
+        return query.where(column == any_(bindparam("keys", type_=ARRAY(BigInteger)))), as_array
+    return query.where(among(column)), as_array
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:
@@ -196,25 +196,25 @@ class _Item(GenericFunction[str]):
 
 
 @compiles(_Elements, "sqlite")
-def _elements_sqlite(element: _Elements, compiler: SQLCompiler, **more: Any) -> str:
-    return f"json_each({compiler.process(element.clauses, **more)})"
+def _elements_sqlite(element: _Elements, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 @compiles(_Elements, "postgresql")
-def _elements_postgresql(element: _Elements, compiler: SQLCompiler, **more: Any) -> str:
-    return f"json_array_elements(CAST({compiler.process(element.clauses, **more)} AS json))"
+def _elements_postgresql(element: _Elements, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_array_elements(CAST({compiler.process(element.clauses, **options)} AS json))"
 
 
 @compiles(_Item, "sqlite")
-def _item_sqlite(element: _Item, compiler: SQLCompiler, **more: Any) -> str:
+def _item_sqlite(element: _Item, compiler: SQLCompiler, **options: Any) -> str:
     value, number = element.clauses
-    return f"json_extract({compiler.process(value, **more)}, '$[{compiler.process(number, **more)}]')"
+    return f"json_extract({compiler.process(value, **options)}, '$[{compiler.process(number, **options)}]')"
 
 
 @compiles(_Item, "postgresql")
-def _item_postgresql(element: _Item, compiler: SQLCompiler, **more: Any) -> str:
+def _item_postgresql(element: _Item, compiler: SQLCompiler, **options: Any) -> str:
     value, number = element.clauses
-    return f"({compiler.process(value, **more)} ->> {compiler.process(number, **more)})"
+    return f"({compiler.process(value, **options)} ->> {compiler.process(number, **options)})"
 
 
 def json_rows(*texts: str, numbers: Sequence[str] = ()) -> Subquery:

@@ -23,7 +23,7 @@ from tidings.store.encoding import Clock, format_instant
 SET_BACK = timedelta(minutes=1)
 """A row written so far in the future shows a clock that was set back. Clocks of several machines differ by less."""
 LOOK_SECONDS = 60.0
-"""How often waiting rows are checked, if the clock of this process was not set back."""
+"""Interval between checks of waiting rows, if the clock of this process was not set back."""
 
 WAITING = (delivery_cursors, dead_deliveries, hub_intents)
 """The tables whose rows wait until `due`."""

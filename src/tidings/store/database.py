@@ -276,7 +276,7 @@ HINTS = (
     ("unable to open", "does the folder exist, and may you write in it?"),
     ("readonly", "may you write the file and the folder it is in?"),
     ("not a database", "the file is something else; choose another one"),
-    ("disk is full", "free some space; nothing of what was being written is kept"),
+    ("disk is full", "free some space; the unfinished write was rolled back"),
     ("connection refused", "is the server running, and are host and port right?"),
     ("authentication failed", "are user and password right?"),
     ("does not exist", "create the database first (createdb NAME), or correct its name"),
@@ -310,6 +310,6 @@ def copy_sqlite(path: Path, copy: Path) -> dict[str, int]:
         raise StoreError(f"the store cannot be copied: {error}", where=str(path)) from error
 
 
-def _count(database: sqlite3.Connection, asked: str) -> int:
-    found = database.execute(asked).fetchone()
-    return int(found[0] or 0) if found else 0
+def _count(database: sqlite3.Connection, statement: str) -> int:
+    row = database.execute(statement).fetchone()
+    return int(row[0] or 0) if row else 0

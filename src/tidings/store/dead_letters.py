@@ -50,16 +50,16 @@ class DeadLetters:
 
     def add(self, source: str, letters: Iterable[DeadLetter]) -> int:
         """Add new letters; return how many were new."""
-        given = list(letters)
-        return self._database.transact(lambda connection: add_dead_letters(connection, source, given))
+        added = list(letters)
+        return self._database.transact(lambda connection: add_dead_letters(connection, source, added))
 
     def read(self, after: int = 0, limit: int = 1_000, source: str | None = None) -> list[DeadLetter]:
         """Read letters after a number, in order, of all sources or of one."""
-        wanted = _LETTERS.where(dead_letters.c.number > after)
+        query = _LETTERS.where(dead_letters.c.number > after)
         if source is not None:
-            wanted = wanted.where(dead_letters.c.source == source)
+            query = query.where(dead_letters.c.source == source)
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(dead_letters.c.number).limit(limit)).all()
+            rows = connection.execute(query.order_by(dead_letters.c.number).limit(limit)).all()
         return [_letter(*row) for row in rows]
 
     def head(self) -> int:
@@ -81,9 +81,9 @@ class DeadLetters:
 
     def at(self, source: str, position: int) -> DeadLetter | None:
         """Find the letter of a source at a position."""
-        wanted = _LETTERS.where(dead_letters.c.id == _at(source, f"@{position}"))
+        query = _LETTERS.where(dead_letters.c.id == _letter_id(source, f"@{position}"))
         with self._database.read() as connection:
-            row = connection.execute(wanted).one_or_none()
+            row = connection.execute(query).one_or_none()
         return _letter(*row) if row else None
 
     def count(self) -> int:
@@ -127,10 +127,10 @@ _ADD = (
 def _id(source: str, letter: DeadLetter) -> str:
     """Derive the id from source, subscription and the position of the publication, or else its key or id."""
     which = letter.key or letter.publication if letter.position is None else f"@{letter.position}"
-    return _at(source, f"{which}\0{letter.subscription}" if letter.subscription else which)
+    return _letter_id(source, f"{which}\0{letter.subscription}" if letter.subscription else which)
 
 
-def _at(source: str, which: str) -> str:
+def _letter_id(source: str, which: str) -> str:
     named = f"{len(source)}:{source}{which}".encode("utf-8", "backslashreplace")
     return "d-" + hashlib.blake2b(named, digest_size=10).hexdigest()
 
@@ -154,5 +154,5 @@ _LETTERS = select(
 ).join_from(dead_letters, labels, labels.c.publication == dead_letters.c.publication, isouter=True)
 
 
-def _letter(publication: str, reason: str, facts: str, *rest: Any) -> DeadLetter:
-    return DeadLetter(publication, reason, decode_mapping(facts) or {}, *rest)
+def _letter(publication: str, reason: str, facts: str, *fields: Any) -> DeadLetter:
+    return DeadLetter(publication, reason, decode_mapping(facts) or {}, *fields)

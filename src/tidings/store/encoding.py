@@ -76,9 +76,9 @@ class MatchRow:
     position: int = 0
 
 
-def notification_row(id: str, one: MatchRow, number: int, time: str) -> tuple[object, ...]:
+def notification_row(id: str, match: MatchRow, number: int, time: str) -> tuple[object, ...]:
     """Build a row of `notifications` or of `deferred_notifications`, which differ in the meaning of the number."""
-    because = one.because if isinstance(one.because, str) else encode_reasons(one.because)
-    bindings = one.bindings if isinstance(one.bindings, str) else encode_mapping(one.bindings)
-    publication = escape_unstorable(one.publication)
-    return one.subscriber, number, id, one.subscription, publication, one.kind, because, bindings, time
+    because = match.because if isinstance(match.because, str) else encode_reasons(match.because)
+    bindings = match.bindings if isinstance(match.bindings, str) else encode_mapping(match.bindings)
+    publication = escape_unstorable(match.publication)
+    return match.subscriber, number, id, match.subscription, publication, match.kind, because, bindings, time

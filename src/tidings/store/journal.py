@@ -134,8 +134,8 @@ class Journal:
     def time_of(self, position: int) -> datetime | None:
         """Return when the publication at a position was appended."""
         with self._database.read() as connection:
-            found = connection.execute(select(journal.c.time).where(journal.c.position == position)).scalar()
-        return datetime.fromisoformat(found) if found else None
+            time = connection.execute(select(journal.c.time).where(journal.c.position == position)).scalar()
+        return datetime.fromisoformat(time) if time else None
 
     def read(self, after: int, upto: int | None = None, page: int = PAGE) -> Iterator[Publication]:
         """Read the publications after a position in order, up to `upto` (default: the current head).
@@ -145,9 +145,9 @@ class Journal:
         last = self.head() if upto is None else upto
         while after < last:
             end = min(after + page, last)
-            wanted = PUBLICATIONS.where(journal.c.position > after, journal.c.position <= end)
+            query = PUBLICATIONS.where(journal.c.position > after, journal.c.position <= end)
             with self._database.read() as connection:
-                rows = connection.execute(wanted.order_by(journal.c.position)).all()
+                rows = connection.execute(query.order_by(journal.c.position)).all()
             for row in rows:
                 yield Publication(*row)
             after = end
@@ -158,8 +158,8 @@ class Journal:
         while after < upto:
             with self._database.read() as connection:
                 end = bulk.end_of_page(connection, position, journal.c.body, after, upto)
-                wanted = _entries(sys.maxsize).where(position > after, position <= end)
-                rows = connection.execute(wanted.order_by(position)).all()
+                query = _entries(sys.maxsize).where(position > after, position <= end)
+                rows = connection.execute(query.order_by(position)).all()
             yield [_entry_of(row) for row in rows]
             after = end
 
@@ -178,9 +178,9 @@ class Journal:
         """Return the last publications, newest first, or the last ones before a position."""
         position = journal.c.position
         end = self.head() + 1 if before is None else before
-        wanted = _entries(largest).where(position < end, position >= end - limit)
+        query = _entries(largest).where(position < end, position >= end - limit)
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(position.desc())).all()
+            rows = connection.execute(query.order_by(position.desc())).all()
         return [_entry_of(row) for row in rows]
 
     def entry(self, id: str, largest: int) -> JournalEntry | None:
@@ -235,31 +235,31 @@ def add_trace(publications: Iterable[Publication]) -> list[Publication]:
 def append_publications(connection: Connection, offered: Sequence[Publication]) -> list[AppendOutcome]:
     """Append publications in the caller's transaction; return the position or the problem of each."""
     last = counters.lock(connection, "journal")
-    given = {one.id for one in offered}
-    ids = [one.id or names.new_id("p") for one in offered]
-    known = {id: _Existing(*rest) for id, *rest in _known(connection, ids)}
-    if apart := _apart(offered, known):
-        known |= {id: _Existing(*rest) for id, *rest in _known(connection, apart)}
-    source = cache(lambda id: _source(known[id]))
+    given_ids = {publication.id for publication in offered}
+    ids = [publication.id or names.new_id("p") for publication in offered]
+    existing = {id: _Existing(*fields) for id, *fields in _read_existing(connection, ids)}
+    if apart := _ids_of_other_sources(offered, existing):
+        existing |= {id: _Existing(*fields) for id, *fields in _read_existing(connection, apart)}
+    source = cache(lambda id: _source(existing[id]))
     outcomes: list[AppendOutcome] = []
     new, carried, traced, time = [], [], [], now_text()
-    for one, id in zip(offered, ids, strict=True):
-        if not one.id and (id in known or id in given):
+    for publication, id in zip(offered, ids, strict=True):
+        if not publication.id and (id in existing or id in given_ids):
             id = names.new_id("p", 16)
-        if one.source is not None and id in known and source(id) not in (None, one.source):
-            id = _of_source(one)
-        if id in known:
-            outcomes.append(_again(id, one, known[id]))
-        elif problem := _problem(id, one.audience):
+        if publication.source is not None and id in existing and source(id) not in (None, publication.source):
+            id = _of_source(publication)
+        if id in existing:
+            outcomes.append(_repeat_outcome(id, publication, existing[id]))
+        elif problem := _problem(id, publication.audience):
             outcomes.append(problem)
         else:
             last += 1
-            known[id] = _Existing(one.media_type, one.body, last, one.audience)
-            new.append((last, id, one.media_type, one.body, time))
-            carried += [(id, one.audience)] if one.audience is not None else []
+            existing[id] = _Existing(publication.media_type, publication.body, last, publication.audience)
+            new.append((last, id, publication.media_type, publication.body, time))
+            carried += [(id, publication.audience)] if publication.audience is not None else []
             outcomes.append(AppendResult(id, last, new=True))
-            if one.traceparent:
-                traced.append((last, id, one.traceparent))
+            if publication.traceparent:
+                traced.append((last, id, publication.traceparent))
     bulk.insert_rows(connection, journal, new)
     bulk.insert_rows(connection, audiences.labels, carried)
     telemetry.record_traces(connection, traced, time)
@@ -267,30 +267,30 @@ def append_publications(connection: Connection, offered: Sequence[Publication]) 
     return outcomes
 
 
-def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
+def _read_existing(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
     return bulk.select_among(connection, PUBLICATIONS, journal.c.id, {id for id in ids if id.isprintable()})
 
 
-def _apart(offered: Iterable[Publication], known: Mapping[str, _Existing]) -> set[str]:
+def _ids_of_other_sources(offered: Iterable[Publication], existing: Mapping[str, _Existing]) -> set[str]:
     """Return the ids that CloudEvents may get because their own are taken, or used twice in this batch."""
-    met, found = set(known), set[str]()
-    for one in offered:
-        if one.source is not None and one.id in met:
-            found.add(_of_source(one))
-        met.add(one.id)
-    return found
+    seen, renamed = set(existing), set[str]()
+    for publication in offered:
+        if publication.source is not None and publication.id in seen:
+            renamed.add(_of_source(publication))
+        seen.add(publication.id)
+    return renamed
 
 
-def _of_source(one: Publication) -> str:
+def _of_source(publication: Publication) -> str:
     """Return the id of a CloudEvent whose own id belongs to another source; the same each time."""
-    return f"{one.id}~{sha256(str(one.source).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return f"{publication.id}~{sha256(str(publication.source).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def _source(known: _Existing) -> str | None:
+def _source(existing: _Existing) -> str | None:
     """Return the source of a CloudEvent in the journal; None for other publications."""
-    if _kind(known.media_type) != "application/json" or b"specversion" not in known.body:
+    if _kind(existing.media_type) != "application/json" or b"specversion" not in existing.body:
         return None
-    event = json.loads(known.body)
+    event = json.loads(existing.body)
     source = event.get("source") if "specversion" in event else None
     return source if isinstance(source, str) else None
 
@@ -305,13 +305,13 @@ def _kind(media_type: str) -> str:
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
-def _again(id: str, one: Publication, known: _Existing) -> AppendResult | IdConflict:
+def _repeat_outcome(id: str, publication: Publication, existing: _Existing) -> AppendResult | IdConflict:
     """Return the existing publication if it is the same, or an error, which hides positions of restricted ones."""
-    same_kind = _kind(one.media_type) == _kind(known.media_type)
-    if same_kind and (one.body, one.audience) == (known.body, known.audience):
-        return AppendResult(id, known.position, new=False)
+    same_kind = _kind(publication.media_type) == _kind(existing.media_type)
+    if same_kind and (publication.body, publication.audience) == (existing.body, existing.audience):
+        return AppendResult(id, existing.position, new=False)
     return IdConflict(
         f"the id '{id}' was already used for another publication",
-        where=f"position {known.position}" if known.audience is None else None,
+        where=f"position {existing.position}" if existing.audience is None else None,
         hint="give it an id of its own, or leave the id out",
     )

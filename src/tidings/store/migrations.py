@@ -258,15 +258,15 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
 def read_version(database: Database) -> int:
     """Return the version of a store; 0 if it has no tables yet."""
     with database.read() as connection:
-        return _found(connection)
+        return _stored_version(connection)
 
 
 def check_version(database: Database) -> None:
     """Raise if the store does not have the newest version."""
-    found = read_version(database)
-    if found != NEWEST:
+    version = read_version(database)
+    if version != NEWEST:
         raise StoreError(
-            f"the store has version {found}, this Tidings needs version {NEWEST}",
+            f"the store has version {version}, this Tidings needs version {NEWEST}",
             where=database.name,
             hint="migrate it: tidings store migrate",
         )
@@ -280,17 +280,17 @@ def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
 
 
 def _version(connection: Connection, database: Database, newest: int) -> int:
-    found = _found(connection)
-    if found > newest:
+    version = _stored_version(connection)
+    if version > newest:
         raise StoreError(
-            f"the store has version {found}, this Tidings knows versions up to {newest}",
+            f"the store has version {version}, this Tidings supports versions up to {newest}",
             where=database.name,
             hint="use the newer Tidings that wrote it, or another store (--home, --store)",
         )
-    return found
+    return version
 
 
-def _found(connection: Connection) -> int:
+def _stored_version(connection: Connection) -> int:
     if not inspect(connection).has_table(store_tables.migrations.name):
         return 0
     return int(connection.execute(select(func.max(store_tables.migrations.c.version))).scalar() or 0)

@@ -12,20 +12,20 @@ __all__ = ["LONGEST", "check", "check_chosen_id", "check_text", "find_problem", 
 LONGEST = 500
 
 
-def find_problem(what: str, name: str) -> InputError | None:
+def find_problem(title: str, name: str) -> InputError | None:
     """Return an error if a name does not fit every database, terminal and URL."""
     if not 0 < len(name) <= LONGEST:
         shown = f"{len(name)} characters, {name[:20]!r} ..."
-        return InputError(f"{what} has 1 to {LONGEST} characters", received=shown)
+        return InputError(f"{title} has 1 to {LONGEST} characters", received=shown)
     # A space is printable. A line break is not, nor a lone surrogate, which UTF-8 cannot encode.
     if not name.isprintable():
-        return InputError(f"{what} has only characters that can be shown", received=ascii(name))
+        return InputError(f"{title} has only characters that can be shown", received=ascii(name))
     return None
 
 
-def check(what: str, name: str, pointer: str | None = None) -> str:
+def check(title: str, name: str, pointer: str | None = None) -> str:
     """Return a valid name or raise; `pointer` is the JSON pointer of the member that has it."""
-    problem = find_problem(what, name)
+    problem = find_problem(title, name)
     if problem is not None:
         problem.pointer = pointer
         raise problem

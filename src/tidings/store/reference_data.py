@@ -119,7 +119,7 @@ _TAXONOMY_COLUMNS = tuple(taxonomies.c[name] for name in ("name", "media_type", 
 
 @dataclass(frozen=True, slots=True)
 class TaxonomyFile:
-    """The bytes of an RDFS file; `version` tells when it was loaded."""
+    """The bytes of an RDFS file; `version` is when it was loaded."""
 
     name: str
     media_type: str

@@ -1,6 +1,6 @@
 """Renames of tables, columns, indexes and counters in stores of earlier versions. No rows are copied.
 
-What does not exist is skipped: a store may be older than a table or a column.
+Missing tables and columns are skipped: a store may be older than them.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ paused = Table(
     sqlite_with_rowid=False,
 )
 
-# How often an active subscription has exceeded the budget of the stream.
+# The number of times an active subscription has exceeded the budget of the stream.
 overruns = Table(
     "budget_overruns",
     metadata,

@@ -52,16 +52,16 @@ class Traces:
 
     def among(self, first: int, last: int, most: int) -> list[str]:
         """Return the trace contexts of publications in a range of positions, at most `most`."""
-        wanted = select(traces.c.traceparent).where(traces.c.position.between(first, last))
+        query = select(traces.c.traceparent).where(traces.c.position.between(first, last))
         with self._database.read() as connection:
-            return list(connection.scalars(wanted.order_by(traces.c.position).limit(most)))
+            return list(connection.scalars(query.order_by(traces.c.position).limit(most)))
 
     def of(self, publication: str) -> str | None:
         """Return the trace context of a publication."""
-        wanted = select(traces.c.traceparent).where(traces.c.publication == publication)
+        query = select(traces.c.traceparent).where(traces.c.publication == publication)
         with self._database.read() as connection:
-            found: str | None = connection.execute(wanted).scalar()
-        return found
+            traceparent: str | None = connection.execute(query).scalar()
+        return traceparent
 
     def forget(self) -> None:
         """Delete old contexts, and those beyond the limit."""
@@ -121,7 +121,7 @@ class TimeSeries:
         self._database, self._clock = database, clock
         self._forgot = 0
 
-    def add(self, values: Mapping[str, float], kept: timedelta = RETENTION) -> None:
+    def add(self, values: Mapping[str, float], retention: timedelta = RETENTION) -> None:
         """Add values; rows older than `kept` are deleted, once per interval."""
         moment = int(self._clock().timestamp()) // SECONDS * SECONDS
         rows = [
@@ -133,7 +133,7 @@ class TimeSeries:
             _add(connection, rows)
             if moment != self._forgot:
                 connection.execute(
-                    delete(time_series).where(time_series.c.moment < moment - int(kept.total_seconds()))
+                    delete(time_series).where(time_series.c.moment < moment - int(retention.total_seconds()))
                 )
 
         self._database.transact(write)
@@ -149,11 +149,11 @@ class TimeSeries:
             func.sum(time_series.c.total),
             func.max(time_series.c.maximum),
         )
-        wanted = select(time_series.c.name, beginning.label("at"), *columns)
-        wanted = wanted.where(time_series.c.moment >= int(since.timestamp()))
+        query = select(time_series.c.name, beginning.label("at"), *columns)
+        query = query.where(time_series.c.moment >= int(since.timestamp()))
         if names is not None:
-            wanted = wanted.where(time_series.c.name.in_(list(names)))
-        grouped = wanted.group_by(time_series.c.name, beginning).order_by("at", time_series.c.name)
+            query = query.where(time_series.c.name.in_(list(names)))
+        grouped = query.group_by(time_series.c.name, beginning).order_by("at", time_series.c.name)
         with self._database.read() as connection:
             rows = connection.execute(grouped).all()
         return [
@@ -166,11 +166,11 @@ class TimeSeries:
         newest = select(time_series.c.name, func.max(time_series.c.moment).label("moment"))
         newest = newest.where(time_series.c.moment <= int(self._clock().timestamp()) + SECONDS)
         newest_of = newest.where(time_series.c.name.in_(list(names))).group_by(time_series.c.name).subquery()
-        wanted = select(time_series).join(
+        query = select(time_series).join(
             newest_of, (time_series.c.name == newest_of.c.name) & (time_series.c.moment == newest_of.c.moment)
         )
         with self._database.read() as connection:
-            rows = connection.execute(wanted).all()
+            rows = connection.execute(query).all()
         return {
             name: TimeSeriesPoint(name, datetime.fromtimestamp(moment, UTC), count, total, most)
             for moment, name, count, total, most in rows

@@ -44,7 +44,7 @@ class Token:
 
 
 REMEMBERED = 10_000
-"""How many tokens are cached."""
+"""Maximum number of cached tokens."""
 
 _GOOD = select(tokens.c.id, tokens.c.expires).where(tokens.c.revoked.is_(None))
 _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
@@ -94,24 +94,26 @@ class Tokens:
         hashes = {secret: hash_secret(secret) for secret in secrets}
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _FOUND, tokens.c.hash, set(hashes.values()))
-            found = {hash: _token(*rest) for hash, *rest in rows}
+            tokens_by_hash = {hash: _token(*fields) for hash, *fields in rows}
         moment = format_instant(self._clock())
-        good = {hash: token for hash, token in found.items() if not is_expired(token.expires, moment)}
+        good = {
+            hash: token for hash, token in tokens_by_hash.items() if not is_expired(token.expires, moment)
+        }
         self._remember(hashes.values(), good)
         return {secret: good[hash] for secret, hash in hashes.items() if hash in good}
 
-    def known(self, secret: str) -> Token | None:
+    def find_cached(self, secret: str) -> Token | None:
         """Return the cached token without a query. It cannot change, only expire or be revoked.
 
         The transaction that relies on it must check for revocation, as `Journal.append_batches` does.
         """
-        found = self._known.get(hash_secret(secret))
-        return None if found is None or is_expired(found.expires, format_instant(self._clock())) else found
+        token = self._known.get(hash_secret(secret))
+        return None if token is None or is_expired(token.expires, format_instant(self._clock())) else token
 
-    def _remember(self, asked: Iterable[str], good: Mapping[str, Token]) -> None:
+    def _remember(self, hashes: Iterable[str], good: Mapping[str, Token]) -> None:
         """Cache valid tokens, and remove invalid ones from the cache."""
         with self._remembering:
-            for hash in asked:
+            for hash in hashes:
                 self._known.pop(hash, None)
             self._known |= good
             for hash in list(islice(self._known, max(0, len(self._known) - REMEMBERED))):
@@ -126,17 +128,17 @@ class Tokens:
 
     def list(self, subscriber: str | None = None) -> list[Token]:
         """List all tokens, oldest first, of all subscribers or of one."""
-        wanted = select(*_COLUMNS).order_by(tokens.c.made, tokens.c.id)
+        query = select(*_COLUMNS).order_by(tokens.c.made, tokens.c.id)
         if subscriber is not None:
-            wanted = wanted.where(tokens.c.subscriber == subscriber)
+            query = query.where(tokens.c.subscriber == subscriber)
         with self._database.read() as connection:
-            return [_token(*row) for row in connection.execute(wanted)]
+            return [_token(*row) for row in connection.execute(query)]
 
     def revoke(self, id: str) -> bool:
         """Revoke a token; return false if there is none, or it was revoked before."""
-        gone = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
+        statement = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
         moment = format_instant(self._clock())
-        return bool(self._database.transact(lambda c: c.execute(gone.values(revoked=moment)).rowcount))
+        return bool(self._database.transact(lambda c: c.execute(statement.values(revoked=moment)).rowcount))
 
 
 def is_expired(expires: str | None, moment: str) -> bool:
@@ -154,12 +156,12 @@ def _keep(connection: Connection, secret: str, token: Token, made: str) -> Token
     if token.subscriber is not None:
         names.check("a subscriber's name", token.subscriber)
     number = counters.step(connection, "tokens")
-    kept = Token(f"t-{number}", token.name, token.subscriber, token.scopes, made, token.expires)
-    row = {name: getattr(kept, name) for name in Token.__dataclass_fields__}
-    scopes = " ".join(sorted(kept.scopes))
+    stored = Token(f"t-{number}", token.name, token.subscriber, token.scopes, made, token.expires)
+    row = {name: getattr(stored, name) for name in Token.__dataclass_fields__}
+    scopes = " ".join(sorted(stored.scopes))
     connection.execute(insert(tokens), row | {"scopes": scopes, "hash": hash_secret(secret)})
-    return kept
+    return stored
 
 
-def _token(id: str, name: str, subscriber: str | None, scopes: str, *rest: str) -> Token:
-    return Token(id, name, subscriber, frozenset(scopes.split()), *rest)
+def _token(id: str, name: str, subscriber: str | None, scopes: str, *fields: str) -> Token:
+    return Token(id, name, subscriber, frozenset(scopes.split()), *fields)

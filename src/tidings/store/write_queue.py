@@ -37,7 +37,7 @@ class WriteQueue:
 
     @property
     def waiting(self) -> int:
-        """How many writers wait."""
+        """Number of waiting writers."""
         with self._lock:
             return max(0, len(self._standing()) - self._at_once)
 
@@ -61,11 +61,11 @@ class WriteQueue:
     def end(self, turn: WriteTicket) -> None:
         """Leave the queue."""
         with self._lock:
-            rest = [each for each in self._standing() if each is not turn]
-            self._queue = [ref(each) for each in rest]
-            for each in rest[: self._at_once]:
-                if each.gate.locked():
-                    each.gate.release()
+            tickets = [ticket for ticket in self._standing() if ticket is not turn]
+            self._queue = [ref(ticket) for ticket in tickets]
+            for ticket in tickets[: self._at_once]:
+                if ticket.gate.locked():
+                    ticket.gate.release()
 
     def _has_come(self, turn: WriteTicket) -> bool:
         with self._lock:

@@ -101,7 +101,7 @@ def test_notifications_line_shows_link_author_and_limits(tidings: Tidings) -> No
         notice = Notice(
             "o-1", "Student:1", "Course:1", "linked", (("Trees\n (you watch it)", "Course:1"),), changed
         )
-        service.store.object_notifications.tell("university", [notice])
+        service.store.object_notifications.add("university", [notice])
     assert tidings("notifications", "--as", "Student:1").output == (
         "#1  university  Course:1  Trees\\n linked (usedIn Script3) by Bo  Trees\\n (you watch it)  "
         "(followed for 3 steps only: 5 more lead on)\n"

@@ -77,7 +77,7 @@ def test_derive_object_changes_example_of_paper_notifies_three_students(session)
         ],
         "Student:3": ["Script2, second edition -usedIn-> DataStructures <-attends- you"],
     }
-    assert result.told.count() == 3
+    assert result.notified.count() == 3
     assert result.rejects.isEmpty()
 
 
@@ -121,7 +121,7 @@ def test_derive_object_changes_several_classes_in_one_table(session):
         ),
     }
     result = derive_object_changes(session, ONE_TABLE, log_of(session, changes), ["id"], base)
-    rows = result.told.orderBy("change", "subscriber_key").collect()
+    rows = result.notified.orderBy("change", "subscriber_key").collect()
     assert [(row.id, row["class"], row.before, row.after, row.subscriber_key) for row in rows] == [
         ("1 insert Course:2", "Seminar", None, {"title": "Sets", "topic": "infinity"}, "8"),
         ("1 insert Course:2", "Seminar", None, {"title": "Sets", "topic": "infinity"}, "9"),

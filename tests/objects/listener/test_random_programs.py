@@ -53,7 +53,7 @@ def check_agreement(engine: Engine, model: Model, data: st.DataObject) -> None:
     try:
         with Session(engine, autoflush=False) as session:
             program, changes = Program(session, classes, model, data.draw), list[ObjectChange]()
-            notice(session, base, tell=changes.extend, watches=program.watches, limits=limits)
+            notice(session, base, report=changes.extend, watches=program.watches, limits=limits)
             history = History(mapped, program, keys, limits)
             for expected in transactions(session, history, data.draw):
                 assert Counter(to_expected(changes, int if numbered else str)) == Counter(expected)

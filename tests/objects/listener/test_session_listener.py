@@ -61,7 +61,7 @@ def test_listener_example_of_paper_notifies_three_students(engine: Engine) -> No
             session.add_all([example.LearningMaterial(id=1, title="Script1", used_in=[basics]), script])
             session.commit()
             watches = {Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2), "Course")}
-            notice(session, example.Base, tell=changes.extend, watches=watches)
+            notice(session, example.Base, report=changes.extend, watches=watches)
             script.title = "Script2, second edition"
             session.commit()
     finally:
@@ -106,7 +106,7 @@ class School:
             session.add(Student(id=3, name="Sam", attends=[basics]))
 
     def listen(self, **more: Any) -> Any:
-        return notice(self.sessions, Base, **{"tell": self.notified.append, **more})
+        return notice(self.sessions, Base, **{"report": self.notified.append, **more})
 
     def take_descriptions(self) -> list[list[str]]:
         """Return descriptions of the notified changes since the last call, by commit."""
@@ -306,7 +306,7 @@ def test_listener_cyclic_references_by_post_update_are_recorded() -> None:
         first, second = Node(id=1), Node(id=2)
         session.add_all([first, second])
         session.commit()
-        notice(session, Ring, tell=changes.extend)
+        notice(session, Ring, report=changes.extend)
         first.next, second.next = second, first
         session.commit()
     assert sorted(map(_describe, changes)) == ["link Node:1 next Node:2", "link Node:2 next Node:1"]
@@ -396,7 +396,7 @@ def test_listener_failed_notification_is_committed_and_kept(school: School) -> N
         raise ConnectionError("nobody there")
 
     callbacks: list[Callable[[list[ObjectChange]], object]] = [fail, school.notified.append]
-    listener = school.listen(tell=lambda changes: callbacks[0](changes))
+    listener = school.listen(report=lambda changes: callbacks[0](changes))
     with school.sessions() as session:
         course = session.get_one(Course, 1)
         course.title = "More"
@@ -408,18 +408,18 @@ def test_listener_failed_notification_is_committed_and_kept(school: School) -> N
         assert course.title == "More"
         session.rollback()
         assert course.title == "More"
-    assert caught.value.noticed == listener.untold != ()
+    assert caught.value.noticed == listener.unreported != ()
     with pytest.raises(NotificationFailed):
-        listener.tell_again()
+        listener.report_again()
     callbacks.pop(0)
-    listener.tell_again()
-    assert school.notified == [list(caught.value.noticed)] and listener.untold == ()
-    listener.tell_again()
+    listener.report_again()
+    assert school.notified == [list(caught.value.noticed)] and listener.unreported == ()
+    listener.report_again()
     assert len(school.notified) == 1
 
 
 def test_listener_failed_notification_in_block_raises_only_its_error(school: School) -> None:
-    school.listen(tell=lambda noticed: 1 / 0)
+    school.listen(report=lambda noticed: 1 / 0)
     with pytest.raises(NotificationFailed), school.sessions.begin() as session:
         session.get_one(Course, 1).title = "More"
     with school.sessions() as session:
@@ -535,7 +535,7 @@ def test_listener_stop_ends_notifications(school: School) -> None:
 def test_listener_attaches_to_session_with_open_transaction(school: School) -> None:
     with school.sessions() as session:
         course = session.get_one(Course, 1)
-        notice(session, Base, tell=school.notified.append)
+        notice(session, Base, report=school.notified.append)
         with pytest.raises(InputError):
             session.execute(update(Course).values(title="x"))
         course.title = "More"
@@ -553,7 +553,7 @@ def session_class(sessions: Sessions) -> Any:
 def test_listener_accepts_scoped_session_and_session_class(
     school: School, kind: Callable[[Sessions], Any]
 ) -> None:
-    listener = notice(kind(school.sessions), Base, tell=school.notified.append)
+    listener = notice(kind(school.sessions), Base, report=school.notified.append)
     for title in ("More", "Most"):
         with school.sessions.begin() as session:
             session.get_one(Course, 1).title = title
@@ -566,7 +566,7 @@ def test_listener_on_external_connection_ends_with_session(school: School) -> No
     with school.engine.connect() as connection, connection.begin() as outer:
         for title in ("More", "Most"):
             with Session(connection, join_transaction_mode="create_savepoint") as session:
-                notice(session, Base, tell=school.notified.append)
+                notice(session, Base, report=school.notified.append)
                 session.get_one(Course, 1).title = title
                 session.commit()
         connection.execute(update(Course.__table__).values(title="seen by nobody"))
@@ -577,8 +577,10 @@ def test_listener_on_external_connection_ends_with_session(school: School) -> No
 def test_listener_notifies_store_with_labels(school: School, tmp_path: Path) -> None:
     with Tidings(tmp_path / "home") as tidings:
         with pytest.raises(InputError, match="source"):
-            school.listen(tell=tidings)
-        school.listen(tell=tidings, source="school", watches=[Watch(Object("Student", "nobody"), "Chapter")])
+            school.listen(report=tidings)
+        school.listen(
+            report=tidings, source="school", watches=[Watch(Object("Student", "nobody"), "Chapter")]
+        )
         with school.sessions.begin() as session:
             session.delete(session.get_one(Chapter, 1))
         [notification] = tidings.notifications("Person:3")
@@ -592,6 +594,6 @@ def test_listener_notifies_store_with_labels(school: School, tmp_path: Path) -> 
 
 def test_listener_invalid_target_or_option_is_rejected(school: School) -> None:
     with pytest.raises(InputError, match="'sessions' has the wrong type; received Engine"):
-        notice(school.engine, Base, tell=print)  # type: ignore[arg-type]
+        notice(school.engine, Base, report=print)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="refuse, ignore"):
         school.listen(bulk="allow")

@@ -28,7 +28,7 @@ def sequence_of(store: Store, subscriber: str) -> list[tuple[int, str]]:
 
 def test_tell_notification_has_change_and_reasons(store: Store) -> None:
     reasons = (("Trees <-attends- you", "Course:1"), ("Trees (you watch Course)", "Course:1"))
-    assert store.object_notifications.tell("university", [notice(1, reasons=reasons)]) == NotificationOutcome(
+    assert store.object_notifications.add("university", [notice(1, reasons=reasons)]) == NotificationOutcome(
         1, 0
     )
     [notification] = store.notifications.read("Student:3")
@@ -43,7 +43,7 @@ def test_tell_notification_has_change_and_reasons(store: Store) -> None:
 
 def test_tell_sequence_follows_changes_and_is_shared(store: Store) -> None:
     store.notifications.commit_batch("s", 0, [MatchRow("p-1", "s-1", "Student:3")])
-    outcome = store.object_notifications.tell("university", [notice(each) for each in (9, 2, 5)])
+    outcome = store.object_notifications.add("university", [notice(each) for each in (9, 2, 5)])
     store.notifications.commit_batch("s", 1, [MatchRow("p-2", "s-1", "Student:3")])
     assert outcome == NotificationOutcome(3, 0)
     sequence = sequence_of(store, "Student:3")
@@ -52,9 +52,9 @@ def test_tell_sequence_follows_changes_and_is_shared(store: Store) -> None:
 
 
 def test_tell_repeated_notice_is_notified_once(store: Store) -> None:
-    store.object_notifications.tell("university", [notice(1), notice(2)])
+    store.object_notifications.add("university", [notice(1), notice(2)])
     again = [notice(1), notice(2), notice(3), notice(3)]
-    assert store.object_notifications.tell("university", again) == NotificationOutcome(1, 3)
+    assert store.object_notifications.add("university", again) == NotificationOutcome(1, 3)
     assert [number for number, _ in sequence_of(store, "Student:3")] == [1, 2, 3]
 
 
@@ -66,7 +66,7 @@ def test_tell_concurrent_workers_notify_once(store: Store, url: str) -> None:
         with open_store(url) as own:
             barrier.wait()
             parts = [changes[first : first + 10] for first in range(0, len(changes), 10)]
-            outcomes = [own.object_notifications.tell("university", part) for part in parts]
+            outcomes = [own.object_notifications.add("university", part) for part in parts]
         return NotificationOutcome(
             sum(each.new for each in outcomes), sum(each.repeated for each in outcomes)
         )
@@ -87,8 +87,8 @@ def test_tell_invalid_subscriber_is_dead_letter_and_blocks_no_other(store: Store
         notice(2, "Student:a\nb"),
         notice(2, "Student:" + "x" * 500),
     ]
-    assert store.object_notifications.tell("university", notices) == NotificationOutcome(1, 0, dead=3)
-    assert store.object_notifications.tell("university", notices) == NotificationOutcome(0, 1)
+    assert store.object_notifications.add("university", notices) == NotificationOutcome(1, 0, dead=3)
+    assert store.object_notifications.add("university", notices) == NotificationOutcome(0, 1)
     first, second, last = store.dead_letters.read(source="university")
     assert first.publication.startswith("o-1-") and second.publication.startswith("o-2-")
     assert "Course:1 updated: a subscriber's name has only characters that can be shown" in first.reason
@@ -97,5 +97,5 @@ def test_tell_invalid_subscriber_is_dead_letter_and_blocks_no_other(store: Store
 
 def test_tell_invalid_source_name_is_rejected(store: Store) -> None:
     with pytest.raises(InputError, match="a source's name"):
-        store.object_notifications.tell("", [notice(1)])
+        store.object_notifications.add("", [notice(1)])
     assert store.notifications.read("Student:3") == []

@@ -170,11 +170,11 @@ def sparql(pattern: Pattern, conditions: Sequence[str] | None = None, graph_edge
 
 def condition(constraint: Constraint) -> str:
     name, operands = end(Variable(constraint.variable)), [end(term) for term in constraint.operands]
-    if constraint.asked in _CALLED:
-        return f"{_CALLED[constraint.asked]}({name}, {operands[0]})"
-    if constraint.asked is ConstraintKind.IN:
+    if constraint.kind in _CALLED:
+        return f"{_CALLED[constraint.kind]}({name}, {operands[0]})"
+    if constraint.kind is ConstraintKind.IN:
         return f"{name} IN ({', '.join(operands)})"
-    return f"{name} {_SIGNS.get(constraint.asked, constraint.asked.value)} {operands[0]}"
+    return f"{name} {_SIGNS.get(constraint.kind, constraint.kind.value)} {operands[0]}"
 
 
 def end(place: Term | Variable) -> str:
@@ -209,10 +209,10 @@ class Writer:
             end(Variable(constraint.variable)),
             [self.operand(term) for term in constraint.operands],
         )
-        if constraint.asked is ConstraintKind.IN:
+        if constraint.kind is ConstraintKind.IN:
             return f"{name} {self.case('in')} ({', '.join(operands)})"
-        classes = constraint.asked in OF_CLASSES
-        sign = _SPELLED[constraint.asked] if classes else constraint.asked.value
+        classes = constraint.kind in OF_CLASSES
+        sign = _SPELLED[constraint.kind] if classes else constraint.kind.value
         if sign in _FLIPPED and self.chance.random() < 0.3:
             return f"{operands[0]} {_FLIPPED[sign]} {name}"
         return f"{name} {self.case(sign)} {operands[0]}"

@@ -47,23 +47,28 @@ def _rule_1(event: Event, schema: EventSchema) -> View:
         raise ConsistencyProblem("R1", f"{EVENT_TYPE} is missing", accepted=shorten_list(schema.event_types))
     for name in types:
         if not isinstance(name, str):
-            what = f"{EVENT_TYPE} {printable(show(name))} is not a name"
-            raise ConsistencyProblem("R1", what, accepted=shorten_list(schema.event_types))
+            message = f"{EVENT_TYPE} {printable(show(name))} is not a name"
+            raise ConsistencyProblem("R1", message, accepted=shorten_list(schema.event_types))
     return schema.view(str(name) for name in types)
 
 
 def _rule_2(event: Event, schema: EventSchema, view: View, member: Member) -> Iterator[ConsistencyProblem]:
     name, values = member.attribute, event.get(member.attribute, ())
     if member.mandatory and not values:
-        yield ConsistencyProblem("R2", f"{name} is mandatory for {_who(schema, view, name, mandatory=True)}")
+        yield ConsistencyProblem(
+            "R2", f"{name} is mandatory for {_declaring_types(schema, view, name, mandatory=True)}"
+        )
     domain = schema.domain_of(name)
     refused = next((value for value in values if domain is not None and not domain.accepts(value)), None)
     if domain is not None and refused is not None:
-        what = f"{name} {printable(show(refused))} is not in the domain {domain.name}, for {_who(schema, view, name)}"
-        yield ConsistencyProblem("R2", what, accepted=accepted(domain), hint=_hint(domain, refused))
+        declaring = _declaring_types(schema, view, name)
+        message = f"{name} {printable(show(refused))} is not in the domain {domain.name}, for {declaring}"
+        yield ConsistencyProblem("R2", message, accepted=accepted(domain), hint=_hint(domain, refused))
     if not member.multiple and len(values) > 1 and _distinct(values) > 1:
         shown = shorten_list([printable(show(value)) for value in values], 4)
-        yield ConsistencyProblem("R2", f"{name} is unique for {_who(schema, view, name)}", received=shown)
+        yield ConsistencyProblem(
+            "R2", f"{name} is unique for {_declaring_types(schema, view, name)}", received=shown
+        )
 
 
 def _rule_3(event: Event, view: View, beside: Collection[str]) -> Iterator[ConsistencyProblem]:
@@ -71,13 +76,13 @@ def _rule_3(event: Event, view: View, beside: Collection[str]) -> Iterator[Consi
         return
     for name in event:
         if name != EVENT_TYPE and name not in view.members and name not in beside:
-            what = f"{printable(name)} is not an attribute of {join_words(view.types, 'or')}"
+            message = f"{printable(name)} is not an attribute of {join_words(view.types, 'or')}"
             yield ConsistencyProblem(
-                "R3", what, accepted=shorten_list(view.members), hint=did_you_mean(name, view.members)
+                "R3", message, accepted=shorten_list(view.members), hint=did_you_mean(name, view.members)
             )
 
 
-def _who(schema: EventSchema, view: View, attribute: str, mandatory: bool = False) -> str:
+def _declaring_types(schema: EventSchema, view: View, attribute: str, mandatory: bool = False) -> str:
     """Join the event types of the view that declare the attribute, or make it mandatory."""
     members = ((name, schema.event_types[name].member(attribute)) for name in view.types)
     return join_words(name for name, member in members if member and (member.mandatory or not mandatory))

@@ -145,12 +145,12 @@ def _check_order(domain: Domain) -> None:
     for value, above in domain.below.items():
         for parent in above:
             if parent not in domain.below:
-                what = f"'{value}' is below '{parent}', which is not a value of domain {domain.name}"
-                raise SchemaError(what, hint=did_you_mean(parent, domain.below))
+                message = f"'{value}' is below '{parent}', which is not a value of domain {domain.name}"
+                raise SchemaError(message, hint=did_you_mean(parent, domain.below))
     cycle = find_cycle(domain.below)
     if cycle:
-        what = f"domain {domain.name} has a cycle: {' < '.join(cycle)}"
-        raise SchemaError(what, accepted="an order without cycles")
+        message = f"domain {domain.name} has a cycle: {' < '.join(cycle)}"
+        raise SchemaError(message, accepted="an order without cycles")
 
 
 _RULES = (_check_name, _check_bounds, _check_values, _check_order)

@@ -17,7 +17,7 @@ from tidings.errors import ConsistencyProblem, Place, SchemaError
 from tidings.events.schema.domains import BUILT_IN, Domain, DomainKind
 
 MOST_VIEWS = 256
-"""How many views a schema caches: publishers use few, but could make up many."""
+"""Maximum number of cached views of a schema: publishers use few, but could make up many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ class SchemaParts:
         )
 
     def problem(
-        self, at: tuple[str, ...], what: str, accepted: str | None = None, hint: str | None = None
+        self, path: tuple[str, ...], message: str, accepted: str | None = None, hint: str | None = None
     ) -> SchemaError:
         """Make an error about the part of that name, with its position if there is a file."""
-        return SchemaError(what, place=self.places.get(at), accepted=accepted, hint=hint)
+        return SchemaError(message, place=self.places.get(path), accepted=accepted, hint=hint)
 
     def domain(self, name: str) -> Domain | None:
         """Return a domain of the schema, or a built-in one: numeric, string, boolean, instant."""
@@ -139,18 +139,18 @@ class EventSchema(SchemaParts):
         """The paper's function dom; None for an attribute that is not in the schema."""
         if attribute == EVENT_TYPE and self.event_types:
             return self._types_as_domain
-        known = self.attributes.get(attribute)
-        return self.domain(known.domain) if known else None
+        declared = self.attributes.get(attribute)
+        return self.domain(declared.domain) if declared else None
 
     def view(self, types: Iterable[str]) -> View:
         """Merge the declarations of the event types; a type that does not exist breaks rule R1."""
         names = tuple(dict.fromkeys(types))
-        known = self._views.get(names)
-        if known is None:
+        merged = self._views.get(names)
+        if merged is None:
             if len(self._views) >= MOST_VIEWS:
                 self._views.clear()
-            known = self._views[names] = self._merged(names)
-        return known
+            merged = self._views[names] = self._merged(names)
+        return merged
 
     @cached_property
     def _views(self) -> dict[tuple[str, ...], View]:
@@ -165,13 +165,13 @@ class EventSchema(SchemaParts):
         return View(names, members, any(each.open for each in chosen))
 
     def _event_type(self, name: str) -> EventType:
-        found = self.event_types.get(name)
-        if found is None:
+        event_type = self.event_types.get(name)
+        if event_type is None:
             hint = did_you_mean(name, self.event_types)
             raise ConsistencyProblem(
                 "R1", f"no event type '{printable(name)}'", accepted=shorten_list(self.event_types), hint=hint
             )
-        return found
+        return event_type
 
 
 def check_domain_names(parts: SchemaParts, _: SchemaParts) -> None:
@@ -184,15 +184,15 @@ def check_domain_names(parts: SchemaParts, _: SchemaParts) -> None:
 def check_attributes(parts: SchemaParts, whole: SchemaParts) -> None:
     """Check that every attribute has a name of its own and an existing domain."""
     for name, attribute in parts.attributes.items():
-        at = ("attributes", name)
+        path = ("attributes", name)
         if not is_name(name):
-            raise parts.problem(at, "an attribute needs a name", hint="without control characters")
+            raise parts.problem(path, "an attribute needs a name", hint="without control characters")
         if name == EVENT_TYPE:
-            raise parts.problem(at, f"{EVENT_TYPE} is in every schema; its domain is the event types")
+            raise parts.problem(path, f"{EVENT_TYPE} is in every schema; its domain is the event types")
         if whole.domain(attribute.domain) is None:
-            known = [*BUILT_IN, *whole.domains]
-            what = f"attribute {name} has an unknown domain '{attribute.domain}'"
-            raise parts.problem(at, what, shorten_list(known), did_you_mean(attribute.domain, known))
+            names = [*BUILT_IN, *whole.domains]
+            message = f"attribute {name} has an unknown domain '{attribute.domain}'"
+            raise parts.problem(path, message, shorten_list(names), did_you_mean(attribute.domain, names))
 
 
 def check_event_types(parts: SchemaParts, whole: SchemaParts) -> None:
@@ -202,13 +202,13 @@ def check_event_types(parts: SchemaParts, whole: SchemaParts) -> None:
             raise parts.problem(("event_types", name), "an event type needs a name")
         seen: set[str] = set()
         for member in event_type.members:
-            at = ("event_types", name, member.attribute)
+            path = ("event_types", name, member.attribute)
             if member.attribute in seen:
-                raise parts.problem(at, f"event type {name} declares {member.attribute} twice")
+                raise parts.problem(path, f"event type {name} declares {member.attribute} twice")
             if member.attribute not in whole.attributes:
-                what = f"event type {name} has an unknown attribute '{member.attribute}'"
+                message = f"event type {name} has an unknown attribute '{member.attribute}'"
                 hint = did_you_mean(member.attribute, whole.attributes)
-                raise parts.problem(at, what, shorten_list(whole.attributes), hint)
+                raise parts.problem(path, message, shorten_list(whole.attributes), hint)
             seen.add(member.attribute)
 
 

@@ -33,7 +33,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionResult:
-    """The extended schema, and what is new in it."""
+    """The extended schema and its additions."""
 
     schema: EventSchema
     changes: tuple[Change, ...]
@@ -44,7 +44,7 @@ Rule = Callable[[EventSchema, SchemaParts], Step]
 
 
 def extend(schema: EventSchema, addition: SchemaParts) -> ExtensionResult:
-    """Extend the schema by the addition, completely or not at all; a SchemaError explains what is not an extension."""
+    """Extend the schema by the addition, completely or not at all; a SchemaError explains the first problem."""
     for refusal in refusals(schema, addition):
         raise refusal
     changes: list[Change] = []
@@ -106,47 +106,47 @@ def _changed_domains(schema: EventSchema, addition: SchemaParts) -> Iterator[Sch
     for name, new in addition.domains.items():
         old = schema.domains.get(name)
         if old is not None and old != new:
-            what = f"domain {name} exists and cannot be changed ({_difference(old, new)})"
+            message = f"domain {name} exists and cannot be changed ({_difference(old, new)})"
             hint = "create a domain with another name, and an attribute over it"
-            yield addition.problem(("domains", name), what, ACCEPTED, hint)
+            yield addition.problem(("domains", name), message, ACCEPTED, hint)
 
 
 def _retyped_attributes(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
     for name, new in addition.attributes.items():
         old = schema.attributes.get(name)
         if old is not None and old != new:
-            what = f"attribute {name} exists and cannot move from domain {old.domain} to {new.domain}"
+            message = f"attribute {name} exists and cannot move from domain {old.domain} to {new.domain}"
             yield addition.problem(
-                ("attributes", name), what, ACCEPTED, "create an attribute with another name"
+                ("attributes", name), message, ACCEPTED, "create an attribute with another name"
             )
 
 
 def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
     for old, new in _restated(schema, addition):
         if old.open != new.open:
-            was, wanted = ("open", "closed") if old.open else ("closed", "open")
-            what = f"event type {old.name} is {was} and cannot become {wanted}"
+            was, requested = ("open", "closed") if old.open else ("closed", "open")
+            message = f"event type {old.name} is {was} and cannot become {requested}"
             hint = f"write open: {str(old.open).lower()}, or create an event type with another name"
-            yield addition.problem(("event_types", old.name), what, ACCEPTED, hint)
+            yield addition.problem(("event_types", old.name), message, ACCEPTED, hint)
 
 
 def _changed_members(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
     for old, new in _restated(schema, addition):
         for member in new.members:
-            before = old.member(member.attribute)
-            if before is not None and before != member:
-                was, wanted = before.words, member.words
-                what = f"{member.attribute} is {was} for {old.name} and cannot become {wanted}"
-                at = ("event_types", old.name, member.attribute)
-                yield addition.problem(at, what, ACCEPTED, f"leave it {was}")
+            existing = old.member(member.attribute)
+            if existing is not None and existing != member:
+                was, requested = existing.words, member.words
+                message = f"{member.attribute} is {was} for {old.name} and cannot become {requested}"
+                path = ("event_types", old.name, member.attribute)
+                yield addition.problem(path, message, ACCEPTED, f"leave it {was}")
 
 
 def _new_duties(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
     for old, member in _new_members(schema, addition):
         if member.mandatory:
-            what = f"{member.attribute} cannot become mandatory for {old.name}: events without it are valid today"
-            at = ("event_types", old.name, member.attribute)
-            yield addition.problem(at, what, ACCEPTED, "make it optional, or create a new event type")
+            message = f"{member.attribute} cannot become mandatory for {old.name}: events without it are valid today"
+            path = ("event_types", old.name, member.attribute)
+            yield addition.problem(path, message, ACCEPTED, "make it optional, or create a new event type")
 
 
 def _restated(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, EventType]]:

@@ -145,8 +145,8 @@ def _member(document: Document, name: str, node: Node) -> Member:
     words = [] if is_nothing(node) else document.text_of(node, f"the annotations of {name}").split()
     for word in words:
         if word not in ANNOTATIONS:
-            what = f"{name} cannot be '{printable(word)}'"
-            raise document.problem(node, what, ", ".join(ANNOTATIONS), did_you_mean(word, ANNOTATIONS))
+            message = f"{name} cannot be '{printable(word)}'"
+            raise document.problem(node, message, ", ".join(ANNOTATIONS), did_you_mean(word, ANNOTATIONS))
     if any(pair <= set(words) for pair in _CONTRADICTIONS):
         raise document.problem(
             node, f"{name} cannot be {' and '.join(words)}", "mandatory or optional, and unique or multiple"
@@ -197,11 +197,11 @@ def read_domain(document: Document, name: str, node: Node) -> Domain:
     """
     if not isinstance(node, MappingNode):
         return _checked(document, node, name, _kind(document, node), {}, None, None)
-    known = ("kind", *(setting for settings in SETTINGS.values() for setting in settings))
-    given = {key: value for key, _, value in document.items(node, f"domain {name}", known)}
-    kind = _kind_of(document, name, node, given)
-    below = _read_concepts(document, given) if "concepts" in given else _read_values(document, given)
-    low, high = _number(document, given.get("minimum")), _number(document, given.get("maximum"))
+    accepted = ("kind", *(setting for settings in SETTINGS.values() for setting in settings))
+    nodes = {key: value for key, _, value in document.items(node, f"domain {name}", accepted)}
+    kind = _kind_of(document, name, node, nodes)
+    below = _read_concepts(document, nodes) if "concepts" in nodes else _read_values(document, nodes)
+    low, high = _number(document, nodes.get("minimum")), _number(document, nodes.get("maximum"))
     return _checked(document, node, name, kind, below, low, high)
 
 
@@ -225,13 +225,13 @@ def _kind(document: Document, node: Node) -> DomainKind:
     return DomainKind(document.choice(node, "the kind of a domain", [kind.value for kind in DomainKind]))
 
 
-def _kind_of(document: Document, name: str, node: Node, given: dict[str, Node]) -> DomainKind:
+def _kind_of(document: Document, name: str, node: Node, settings: dict[str, Node]) -> DomainKind:
     """Return the declared kind, or the one with the given settings; refuse settings of another kind."""
-    fitting = [kind for kind in DomainKind if "kind" not in given and set(given) & set(SETTINGS[kind])]
-    if "kind" not in given and not fitting:
+    fitting = [kind for kind in DomainKind if "kind" not in settings and set(settings) & set(SETTINGS[kind])]
+    if "kind" not in settings and not fitting:
         raise document.problem(node, f"domain {name} has no kind", ", ".join(DomainKind))
-    kind = _kind(document, given["kind"]) if "kind" in given else fitting[0]
-    for setting, value in given.items():
+    kind = _kind(document, settings["kind"]) if "kind" in settings else fitting[0]
+    for setting, value in settings.items():
         if setting != "kind" and setting not in SETTINGS[kind]:
             accepted = ", ".join(("kind", *SETTINGS[kind]))
             raise document.problem(value, f"domain {name} is {kind} and has no {setting}", accepted)
@@ -248,35 +248,37 @@ def _number(document: Document, node: Node | None) -> int | float | None:
     return number
 
 
-def _read_values(document: Document, given: dict[str, Node]) -> Below:
-    if "values" not in given:
+def _read_values(document: Document, settings: dict[str, Node]) -> Below:
+    if "values" not in settings:
         return {}
     below: Below = {}
-    for node in document.elements(given["values"], "values"):
+    for node in document.elements(settings["values"], "values"):
         value = document.name(node, "a value")
         if value in below:
             raise document.problem(node, f"the value '{value}' is listed twice")
         below[value] = ()
-    for low, high in _order(document, given, list(below)):
+    for low, high in _order(document, settings, list(below)):
         below[low] = (*below[low], high)
     return below
 
 
-def _order(document: Document, given: dict[str, Node], values: list[str]) -> Iterator[tuple[str, str]]:
+def _order(document: Document, settings: dict[str, Node], values: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs (lower, higher) of `order`, or those of `ordered: true`."""
-    ordered = "ordered" in given and document.choice(given["ordered"], "ordered", ("true", "false")) == "true"
-    if ordered and "order" in given:
-        raise document.problem(given["ordered"], "ordered and order cannot be combined", "one of them")
+    ordered = (
+        "ordered" in settings and document.choice(settings["ordered"], "ordered", ("true", "false")) == "true"
+    )
+    if ordered and "order" in settings:
+        raise document.problem(settings["ordered"], "ordered and order cannot be combined", "one of them")
     if ordered:
         yield from pairwise(values)
-    for chain in document.elements(given["order"], "order") if "order" in given else []:
+    for chain in document.elements(settings["order"], "order") if "order" in settings else []:
         nodes = document.elements(chain, "a chain of the order")
         yield from pairwise([document.choice(node, "a value of the order", values) for node in nodes])
 
 
-def _read_concepts(document: Document, given: dict[str, Node]) -> Below:
+def _read_concepts(document: Document, settings: dict[str, Node]) -> Below:
     below: Below = {}
-    for concept, parent in _walk(document, given["concepts"], None):
+    for concept, parent in _walk(document, settings["concepts"], None):
         below[concept] = (*below.get(concept, ()), *([parent] if parent else ()))
     return below
 
@@ -301,8 +303,8 @@ def write_domain(domain: Domain) -> Any:
     if domain.kind is DomainKind.ENUMERATED:
         return {"values": list(domain.values)} | _written_order(domain)
     bounds = {"minimum": domain.minimum, "maximum": domain.maximum}
-    given = {name: bound for name, bound in bounds.items() if bound is not None}
-    return {"kind": domain.kind.value} | given if given else domain.kind.value
+    settings = {name: bound for name, bound in bounds.items() if bound is not None}
+    return {"kind": domain.kind.value} | settings if settings else domain.kind.value
 
 
 def _written_order(domain: Domain) -> dict[str, Any]:
@@ -327,5 +329,5 @@ def _written_concepts(domain: Domain) -> dict[str, Any]:
         return trees if any(trees.values()) else list(trees)
 
     roots = {concept: tree(concept, NESTED) for concept, above in domain.below.items() if not above}
-    rest = {concept: tree(concept, NESTED) for concept in domain.below if concept not in roots}
-    return roots | {concept: inner for concept, inner in rest.items() if inner}
+    nested = {concept: tree(concept, NESTED) for concept in domain.below if concept not in roots}
+    return roots | {concept: inner for concept, inner in nested.items() if inner}

@@ -16,10 +16,14 @@ SUPPORTED = "edges, and comparisons of a variable: = != < <= > >= contains, star
 SUPPORTED_SPARQL = "PREFIX, SELECT, triple patterns, FILTER with = != < <= > >= IN CONTAINS STRSTARTS &&"
 
 
-def not_supported(what: str, place: Place, hint: str | None = None, *, sparql: bool = True) -> NotSupported:
+def not_supported(
+    construct: str, place: Place, hint: str | None = None, *, sparql: bool = True
+) -> NotSupported:
     """Make the error; `what` includes its verb: 'OPTIONAL is', 'property paths are'."""
     accepted = SUPPORTED_SPARQL if sparql else SUPPORTED
-    return NotSupported(f"{what} not supported in subscriptions", place=place, accepted=accepted, hint=hint)
+    return NotSupported(
+        f"{construct} not supported in subscriptions", place=place, accepted=accepted, hint=hint
+    )
 
 
 _EITHER = "make a subscription for each side"
@@ -79,8 +83,8 @@ def function(name: str, place: Place) -> NotSupported:
         return not_supported(f"the aggregate {name.upper()} is", place, _WHOLE)
     hint = _INSTEAD.get(name.upper())
     if hint is None:
-        meant = closest(name.upper(), ("CONTAINS", "STRSTARTS"))
-        hint = f"did you mean {meant}?" if meant else "functions are CONTAINS and STRSTARTS"
+        suggestion = closest(name.upper(), ("CONTAINS", "STRSTARTS"))
+        hint = f"did you mean {suggestion}?" if suggestion else "functions are CONTAINS and STRSTARTS"
     return not_supported(f"the function {name.upper()} is", place, hint)
 
 
@@ -93,8 +97,8 @@ def collections(edge: bool, place: Place) -> NotSupported:
     return not_supported("a list of nodes is", place, hint)
 
 
-def nested(what: str, place: Place) -> NotSupported:
-    return not_supported(f"{what} is", place, "write its edges beside the others")
+def nested(construct: str, place: Place) -> NotSupported:
+    return not_supported(f"{construct} is", place, "write its edges beside the others")
 
 
 def projection(word: str, place: Place) -> NotSupported:
@@ -116,8 +120,8 @@ def arithmetic(place: Place) -> NotSupported:
 
 
 def no_comparison(variables: int, place: Place, *, sparql: bool) -> NotSupported:
-    said = "comparing two variables is" if variables else "comparing two values is"
-    return not_supported(said, place, "compare a variable with a value: ?x >= 5", sparql=sparql)
+    construct = "comparing two variables is" if variables else "comparing two values is"
+    return not_supported(construct, place, "compare a variable with a value: ?x >= 5", sparql=sparql)
 
 
 def alone(place: Place, *, sparql: bool) -> NotSupported:
@@ -135,26 +139,26 @@ def argument(name: str, place: Place, *, sparql: bool) -> NotSupported:
 
 
 def empty_string(name: str, place: Place) -> CheckProblem:
-    what = f"every string {name} the empty string"
-    return CheckProblem(what, place=place, accepted="a non-empty string")
+    message = f"every string {name} the empty string"
+    return CheckProblem(message, place=place, accepted="a non-empty string")
 
 
 def no_order(place: Place) -> CheckProblem:
-    what = "values of this datatype have no known order: this can never match"
+    message = "values of this datatype have no known order: this can never match"
     accepted = "numbers, strings, booleans, dates and date-times"
-    return CheckProblem(what, place=place, accepted=accepted)
+    return CheckProblem(message, place=place, accepted=accepted)
 
 
-def unknown_prefix(prefix: str, known: Iterable[str], place: Place) -> CheckProblem:
-    meant = closest(prefix, known)
-    hint = f"did you mean '{meant}:'?" if meant else f"write PREFIX {prefix}: <...> in front"
-    accepted = f"declared prefixes and {', '.join(sorted(known))}"
+def unknown_prefix(prefix: str, prefixes: Iterable[str], place: Place) -> CheckProblem:
+    suggestion = closest(prefix, prefixes)
+    hint = f"did you mean '{suggestion}:'?" if suggestion else f"write PREFIX {prefix}: <...> in front"
+    accepted = f"declared prefixes and {', '.join(sorted(prefixes))}"
     return CheckProblem(f"the prefix '{prefix}:' is not declared", place=place, accepted=accepted, hint=hint)
 
 
 def declared_twice(prefix: str, place: Place) -> CheckProblem:
-    what = f"the prefix '{prefix}:' is declared twice"
-    return CheckProblem(what, place=place, accepted="one meaning for each prefix")
+    message = f"the prefix '{prefix}:' is declared twice"
+    return CheckProblem(message, place=place, accepted="one meaning for each prefix")
 
 
 def relative(place: Place) -> CheckProblem:
@@ -164,10 +168,10 @@ def relative(place: Place) -> CheckProblem:
     )
 
 
-def no_edge(name: str, known: Iterable[str], place: Place) -> CheckProblem:
-    meant = closest(name, known)
-    hint = f"did you mean ?{meant}?" if meant else f"write an edge with ?{name} in it"
-    accepted = ", ".join(f"?{each}" for each in known) or None
+def no_edge(name: str, names: Iterable[str], place: Place) -> CheckProblem:
+    suggestion = closest(name, names)
+    hint = f"did you mean ?{suggestion}?" if suggestion else f"write an edge with ?{name} in it"
+    accepted = ", ".join(f"?{variable}" for variable in names) or None
     return CheckProblem(f"the variable ?{name} is not in any edge", place=place, accepted=accepted, hint=hint)
 
 
@@ -182,8 +186,8 @@ def no_property(place: Place) -> CheckProblem:
     )
 
 
-def too_many(what: str, limit: int, place: Place) -> SyntaxProblem:
-    return SyntaxProblem(f"too many {what}", place=place, accepted=f"at most {limit:,}")
+def too_many(plural: str, limit: int, place: Place) -> SyntaxProblem:
+    return SyntaxProblem(f"too many {plural}", place=place, accepted=f"at most {limit:,}")
 
 
 def bad_date(place: Place) -> SyntaxProblem:
@@ -207,30 +211,30 @@ def empty(text: str) -> SyntaxProblem:
 _PAIRS = {"==": "=", "=<": "<=", "=>": ">=", "<>": "!=", "=!": "!="}
 
 
-def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
+def expected(accepted: str, tokens: Tokens, position: int, hint: str | None = None) -> SyntaxProblem:
     """Make the error for an unexpected token; two tokens that are one operator in other languages are named."""
-    before, word = tokens.words[at - 1] if at else "", tokens.words[at]
-    for first in (at - 1, at):
+    previous, word = tokens.words[position - 1] if position else "", tokens.words[position]
+    for first in (position - 1, position):
         two = tokens.words[max(0, first) : first + 2]
         pair = "".join(two)
         if pair in _PAIRS and all(two) and tokens.touch(first + 1):  # <> alone is an IRI
             place = tokens.place(first, first + 1)
             return SyntaxProblem(f"write '{_PAIRS[pair]}' instead of '{pair}'", place=place)
-    after = f" after {_quoted(before)}" if before else ""
+    context = f" after {_quoted(previous)}" if previous else ""
     like = closest(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"))
-    meant = like if like and like in wanted and like != word.upper() else None
-    hint = hint or (f"did you mean {meant}?" if meant else None)
-    if before[:1] in ("'", '"') and tokens.touch(at) and (word[:1] in "'\"" or word.isalpha()):
-        hint = f"a quote inside a string is written \\{before[0]}"
-    return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
+    suggestion = like if like and like in accepted and like != word.upper() else None
+    hint = hint or (f"did you mean {suggestion}?" if suggestion else None)
+    if previous[:1] in ("'", '"') and tokens.touch(position) and (word[:1] in "'\"" or word.isalpha()):
+        hint = f"a quote inside a string is written \\{previous[0]}"
+    return SyntaxProblem(f"expected {accepted}{context}", place=tokens.place(position), hint=hint)
 
 
-def not_closed(tokens: Tokens, opened: int, at: int, closing: str) -> SyntaxProblem:
+def not_closed(tokens: Tokens, opened: int, position: int, closing: str) -> SyntaxProblem:
     """Make the error for a missing bracket; at the end of the text, it points at the one that was opened."""
-    if tokens.words[at]:
-        return expected(f"'{closing}'", tokens, at)
-    what = f"this '{tokens.words[opened]}' is never closed"
-    return SyntaxProblem(what, place=tokens.place(opened), accepted=f"a '{closing}' after it")
+    if tokens.words[position]:
+        return expected(f"'{closing}'", tokens, position)
+    message = f"this '{tokens.words[opened]}' is never closed"
+    return SyntaxProblem(message, place=tokens.place(opened), accepted=f"a '{closing}' after it")
 
 
 def _quoted(word: str) -> str:

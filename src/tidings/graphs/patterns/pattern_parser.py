@@ -95,8 +95,8 @@ def _unexpected(reader: Reader) -> Exception:
     if word.upper() in refusals.OUTSIDE:
         return reader.outside()
     hint = "in GQL, '&&' and FILTER are written AND" if word.upper() in ("&&", "FILTER") else None
-    wanted = "AND or the end" if reader.constraints else "an edge, AND or the end"
-    return refusals.expected(wanted, reader.tokens, reader.at, hint)
+    accepted = "AND or the end" if reader.constraints else "an edge, AND or the end"
+    return refusals.expected(accepted, reader.tokens, reader.at, hint)
 
 
 def _edge(reader: Reader) -> None:
@@ -133,27 +133,27 @@ def _constraint(reader: Reader) -> None:
     elif written.upper() == "IS":
         _is(reader, left, start)
     elif written.upper() == "CONTAINS":
-        reader.looks_inside(left, ConstraintKind.CONTAINS, reader.operand("a string"), start)
+        reader.add_text_constraint(left, ConstraintKind.CONTAINS, reader.operand("a string"), start)
     elif written.upper() == "STARTS":
         reader.keyword("WITH")
-        reader.looks_inside(left, ConstraintKind.STARTS_WITH, reader.operand("a string"), start)
+        reader.add_text_constraint(left, ConstraintKind.STARTS_WITH, reader.operand("a string"), start)
     elif written.upper() == "IN":
-        reader.listed(left, start)
+        reader.value_list(left, start)
     else:
         raise _no_operator(reader, start)
 
 
 def _is(reader: Reader, left: object, start: int) -> None:
     """Parse `is`, which tests for one term, independent of the taxonomy."""
-    asked = ConstraintKind.IS
+    kind = ConstraintKind.IS
     if reader.words[reader.at].upper() == "NOT":
-        asked = ConstraintKind.IS_NOT
+        kind = ConstraintKind.IS_NOT
         reader.at += 1
     term = reader.operand("a value or an IRI")
     if not isinstance(left, Variable) or isinstance(term, Variable):
         variables = isinstance(term, Variable)
         raise refusals.no_comparison(variables, reader.tokens.place(start, reader.at - 1), sparql=False)
-    reader.constrain(left, asked, (term,), start)
+    reader.constrain(left, kind, (term,), start)
 
 
 _MEANT = {"like": "contains", "matches": "contains", "startswith": "starts with", "begins": "starts with"}
@@ -166,24 +166,28 @@ def _no_operator(reader: Reader, start: int) -> Exception:
         return reader.outside()
     if not word or word.upper() == "AND":
         return refusals.alone(reader.tokens.place(start, reader.at - 1), sparql=False)
-    meant = _MEANT.get(word.lower())
-    hint = f"did you mean '{meant}'?" if meant else None
-    wanted = "an operator: = != < <= > >= contains, starts with, in or is"
-    return refusals.expected(wanted, reader.tokens, reader.at, hint)
+    suggestion = _MEANT.get(word.lower())
+    hint = f"did you mean '{suggestion}'?" if suggestion else None
+    accepted = "an operator: = != < <= > >= contains, starts with, in or is"
+    return refusals.expected(accepted, reader.tokens, reader.at, hint)
 
 
 def _checked(reader: Reader, select: tuple[Variable, ...]) -> Pattern:
     """Return the pattern if all selected and constrained variables are in an edge."""
     pattern = Pattern((), tuple(reader.edges), tuple(reader.constraints))
-    known = variables(pattern)
-    if len(known) > reader.limits.variables:
+    names = variables(pattern)
+    if len(names) > reader.limits.variables:
         last = reader.edges[-1].span
         raise refusals.too_many("variables", reader.limits.variables, reader.place(last))
-    asked = [(each.name, each.span) for each in select] + [(c.variable, c.span) for c in reader.constraints]
-    for name, span in asked:
-        if name not in known:
-            raise refusals.no_edge(name, known, reader.place(span))
-    return Pattern(tuple(dict.fromkeys(each.name for each in select)), pattern.edges, pattern.constraints)
+    references = [(variable.name, variable.span) for variable in select] + [
+        (constraint.variable, constraint.span) for constraint in reader.constraints
+    ]
+    for name, span in references:
+        if name not in names:
+            raise refusals.no_edge(name, names, reader.place(span))
+    return Pattern(
+        tuple(dict.fromkeys(variable.name for variable in select)), pattern.edges, pattern.constraints
+    )
 
 
 class Names(NamedTuple):
@@ -225,10 +229,10 @@ def read_word(word: str, place: str, names: Names) -> Operand | None:
     """Parse a word as the `subject`, `property` or `object` of an edge; None if it is invalid there."""
     try:
         reader = names.reader(word)
-        found: Operand = getattr(reader, place)() if place != "object" else reader.operand()
+        operand: Operand = getattr(reader, place)() if place != "object" else reader.operand()
     except SubscriptionError:
         return None
-    return None if reader.words[reader.at] else found
+    return None if reader.words[reader.at] else operand
 
 
 def read_conditions(text: str, names: Names) -> tuple[Constraint, ...] | None:

@@ -36,7 +36,7 @@ class TermReader:
         self.at = self.made = 0
         self.sparql = False
 
-    def operand(self, wanted: str = "a variable or a value") -> Operand:
+    def operand(self, accepted: str = "a variable or a value") -> Operand:
         """Parse a variable, an IRI, a blank node or a literal."""
         word = self.words[self.at]
         if word[:1] in ("?", "$") and len(word) > 1:
@@ -48,26 +48,26 @@ class TermReader:
             return self.iri()
         if word[:1] in ("'", '"'):
             return self.string()
-        return self.plain(word, wanted)
+        return self.plain(word, accepted)
 
     def variable(self) -> Variable:
         self.at += 1
         return Variable(self.words[self.at - 1][1:], self.span(self.at - 1))
 
-    def new_variable(self, at: int) -> Variable:
+    def new_variable(self, position: int) -> Variable:
         """Make a variable for a blank node without a label, with a name that the text does not use."""
         self.made += 1
         while f"{BLANK}{self.made}" in self.words:
             self.made += 1
-        return Variable(f"{BLANK}{self.made}", self.span(at))
+        return Variable(f"{BLANK}{self.made}", self.span(position))
 
-    def is_iri(self, at: int) -> bool:
-        return self.words[at][:1] == "<" and self.words[at][-1] == ">"
+    def is_iri(self, position: int) -> bool:
+        return self.words[position][:1] == "<" and self.words[position][-1] == ">"
 
-    def is_name(self, at: int) -> bool:
+    def is_name(self, position: int) -> bool:
         """Return whether a token is an IRI, in full or with a prefix."""
-        word = self.words[at]
-        return self.is_iri(at) or (
+        word = self.words[position]
+        return self.is_iri(position) or (
             ":" in word and word[0] not in "\"'0123456789" and not word.startswith(BLANK)
         )
 
@@ -77,23 +77,23 @@ class TermReader:
         if word[0] == "<":
             return iri(self.resolved(self.at - 1))
         prefix, _, local = word.partition(":")
-        meant = self.declared.get(prefix, self.table.get(prefix))
-        if meant is None:
-            known = {**self.table, **self.declared}
-            raise refusals.unknown_prefix(prefix, known, self.tokens.place(self.at - 1))
-        return iri(meant + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
+        namespace = self.declared.get(prefix, self.table.get(prefix))
+        if namespace is None:
+            namespaces = {**self.table, **self.declared}
+            raise refusals.unknown_prefix(prefix, namespaces, self.tokens.place(self.at - 1))
+        return iri(namespace + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
 
-    def resolved(self, at: int) -> str:
-        written = self.unescaped(self.words[at][1:-1], at)
+    def resolved(self, position: int) -> str:
+        written = self.unescaped(self.words[position][1:-1], position)
         if is_absolute(written):
             return written
         if not self.base or _BAD_HOST.match(self.base):
-            raise refusals.relative(self.tokens.place(at))
+            raise refusals.relative(self.tokens.place(position))
         return resolve_iri(self.base, written)
 
-    def unescaped(self, written: str, at: int) -> str:
+    def unescaped(self, written: str, position: int) -> str:
         """Locate the token only if there is something to unescape: locating takes longer than reading."""
-        return unescaped(written, self.tokens.place(at)) if "\\" in written else written
+        return unescaped(written, self.tokens.place(position)) if "\\" in written else written
 
     def string(self) -> Term:
         text = self.unescaped(body(self.words[self.at]), self.at)
@@ -109,7 +109,7 @@ class TermReader:
             raise refusals.expected("a datatype such as xsd:date", self.tokens, self.at)
         return literal(text, self.iri().text)
 
-    def plain(self, word: str, wanted: str) -> Term:
+    def plain(self, word: str, accepted: str) -> Term:
         """Parse a number, a date, `true` or `false`."""
         self.at += 1
         if word.lower() in ("true", "false"):
@@ -119,8 +119,8 @@ class TermReader:
         self.at -= 1
         if word in ("+", "-"):
             raise refusals.arithmetic(self.tokens.place(self.at))
-        hint = f"write a string in quotes: '{word}'" if word.isalpha() and "value" in wanted else None
-        raise refusals.expected(wanted, self.tokens, self.at, hint)
+        hint = f"write a string in quotes: '{word}'" if word.isalpha() and "value" in accepted else None
+        raise refusals.expected(accepted, self.tokens, self.at, hint)
 
     def date(self, word: str) -> Term:
         place = self.tokens.place(self.at - 1)
@@ -136,19 +136,19 @@ class TermReader:
         self.at += 1
         return self.resolved(self.at - 1)
 
-    def keyword(self, wanted: str) -> None:
+    def keyword(self, expected: str) -> None:
         word = self.words[self.at].upper()
-        if word != wanted:
+        if word != expected:
             if word in refusals.OUTSIDE:
                 raise refusals.outside(word, self.tokens.place(self.at))
-            raise refusals.expected(wanted, self.tokens, self.at)
+            raise refusals.expected(expected, self.tokens, self.at)
         self.at += 1
 
-    def symbol(self, wanted: str, opened: int | None = None) -> None:
-        if self.words[self.at] != wanted:
+    def symbol(self, expected: str, opened: int | None = None) -> None:
+        if self.words[self.at] != expected:
             if opened is not None:
-                raise refusals.not_closed(self.tokens, opened, self.at, wanted)
-            raise refusals.expected(f"'{wanted}'", self.tokens, self.at)
+                raise refusals.not_closed(self.tokens, opened, self.at, expected)
+            raise refusals.expected(f"'{expected}'", self.tokens, self.at)
         self.at += 1
 
     def outside(self) -> NotSupported:
@@ -180,7 +180,7 @@ def number(word: str) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a subscription may be; `values` is the number of values in `in`."""
+    """Size limits of a subscription; `values` is the number of values in `in`."""
 
     edges: int = 64
     constraints: int = 64
@@ -225,13 +225,13 @@ class Reader(TermReader):
                 self.base = self.whole_iri()
 
     def declaration(self) -> None:
-        word, at = self.words[self.at], self.at
+        word, position = self.words[self.at], self.at
         if not word.endswith(":") or word.count(":") > 1 or word == BLANK:
-            raise refusals.expected("a prefix with its colon, such as ex:,", self.tokens, at)
+            raise refusals.expected("a prefix with its colon, such as ex:,", self.tokens, position)
         self.at += 1
-        meant, prefix = self.whole_iri(), word[:-1]
-        if self.declared.setdefault(prefix, meant) != meant:
-            raise refusals.declared_twice(prefix, self.tokens.place(at))
+        namespace, prefix = self.whole_iri(), word[:-1]
+        if self.declared.setdefault(prefix, namespace) != namespace:
+            raise refusals.declared_twice(prefix, self.tokens.place(position))
 
     def select(self) -> tuple[Variable, ...]:
         """Parse `SELECT ?x ?y`, or `SELECT *`, which is the empty tuple."""
@@ -241,33 +241,33 @@ class Reader(TermReader):
         if self.words[self.at] == "*":
             self.at += 1
             return ()
-        found = []
+        selected = []
         while self.words[self.at][:1] in ("?", "$") and len(self.words[self.at]) > 1:
-            found.append(self.variable())
+            selected.append(self.variable())
             self.at += self.words[self.at] == ","
         if self.words[self.at] == "(":
             raise refusals.projection(self.words[self.at + 1], self.tokens.place(self.at))
-        if not found:
+        if not selected:
             raise refusals.expected("variables or '*'", self.tokens, self.at)
-        return tuple(found)
+        return tuple(selected)
 
     def subject(self) -> Operand:
         start = self.at
-        found = self.operand("a variable or an IRI")
-        if isinstance(found, Term) and found.kind is TermKind.LITERAL:
+        operand = self.operand("a variable or an IRI")
+        if isinstance(operand, Term) and operand.kind is TermKind.LITERAL:
             raise refusals.no_subject(self.read(start))
-        return found
+        return operand
 
     def property(self) -> Operand:
         start = self.at
         if self.words[start] == "a":
             self.at += 1
             return iri(TYPE)
-        found = self.operand("a property: an IRI, a variable or 'a'")
-        name = found.name if isinstance(found, Variable) else ""
-        if name.startswith(BLANK) or (isinstance(found, Term) and found.kind is TermKind.LITERAL):
+        operand = self.operand("a property: an IRI, a variable or 'a'")
+        name = operand.name if isinstance(operand, Variable) else ""
+        if name.startswith(BLANK) or (isinstance(operand, Term) and operand.kind is TermKind.LITERAL):
             raise refusals.no_property(self.read(start))
-        return found
+        return operand
 
     def edge(self, subject: Operand, property: Operand, object: Operand, start: int) -> None:
         self.edges.append(PatternEdge(subject, property, object, self.span(start)))
@@ -277,13 +277,13 @@ class Reader(TermReader):
     def compared(self, left: Operand, written: str, right: Operand, start: int) -> None:
         """Add a comparison of a variable with a value, in either order."""
         if isinstance(left, Variable) and isinstance(right, Term):
-            self.constrain(left, self.asked(written, right, start), (right,), start)
+            self.constrain(left, self.constraint_kind(written, right, start), (right,), start)
         elif isinstance(left, Term) and isinstance(right, Variable):
-            self.constrain(right, self.asked(_FLIPPED[written], left, start), (left,), start)
+            self.constrain(right, self.constraint_kind(_FLIPPED[written], left, start), (left,), start)
         else:
             raise refusals.no_comparison(isinstance(left, Variable), self.read(start), sparql=self.sparql)
 
-    def asked(self, written: str, operand: Term, start: int) -> ConstraintKind:
+    def constraint_kind(self, written: str, operand: Term, start: int) -> ConstraintKind:
         if operand.kind is TermKind.IRI:
             table = _OF_TERMS if self.sparql else _OF_CLASSES
             if written not in table:
@@ -293,48 +293,46 @@ class Reader(TermReader):
             raise refusals.no_order(self.read(start))
         return _COMPARED[written]
 
-    def looks_inside(self, found: Operand, asked: ConstraintKind, looked_for: Operand, start: int) -> None:
+    def add_text_constraint(self, variable: Operand, kind: ConstraintKind, text: Operand, start: int) -> None:
         """Add `contains` or `starts with`."""
-        name = (
-            ("CONTAINS" if asked is ConstraintKind.CONTAINS else "STRSTARTS") if self.sparql else asked.value
-        )
-        plain = isinstance(looked_for, Term) and looked_for.datatype == STRING
-        if not isinstance(found, Variable) or not isinstance(looked_for, Term) or not plain:
+        name = ("CONTAINS" if kind is ConstraintKind.CONTAINS else "STRSTARTS") if self.sparql else kind.value
+        plain = isinstance(text, Term) and text.datatype == STRING
+        if not isinstance(variable, Variable) or not isinstance(text, Term) or not plain:
             raise refusals.argument(name, self.read(start), sparql=self.sparql)
-        if not looked_for.text:
-            raise refusals.empty_string(asked.value, self.read(start))
-        self.constrain(found, asked, (looked_for,), start)
+        if not text.text:
+            raise refusals.empty_string(kind.value, self.read(start))
+        self.constrain(variable, kind, (text,), start)
 
-    def listed(self, variable: Operand, start: int) -> None:
+    def value_list(self, variable: Operand, start: int) -> None:
         """Parse the list after `in`."""
         opened = self.at
-        found: list[Operand] = []
+        operands: list[Operand] = []
         self.symbol("(")
-        while not found or self.words[self.at] == ",":
-            self.at += bool(found)
+        while not operands or self.words[self.at] == ",":
+            self.at += bool(operands)
             first = self.at
-            found.append(self.operand("a value"))
-            if not isinstance(found[-1], Term):
+            operands.append(self.operand("a value"))
+            if not isinstance(operands[-1], Term):
                 raise refusals.expected("a value", self.tokens, first)
-            if len(found) > self.limits.values:
+            if len(operands) > self.limits.values:
                 raise refusals.too_many("values", self.limits.values, self.read(opened))
         self.symbol(")", opened)
         if not isinstance(variable, Variable):
             raise refusals.no_comparison(0, self.read(start), sparql=self.sparql)
-        terms = tuple(dict.fromkeys(term for term in found if isinstance(term, Term)))
+        terms = tuple(dict.fromkeys(term for term in operands if isinstance(term, Term)))
         self.constrain(variable, ConstraintKind.IN, terms, start)
 
     def constrain(
-        self, variable: Variable, asked: ConstraintKind, operands: tuple[Term, ...], start: int
+        self, variable: Variable, kind: ConstraintKind, operands: tuple[Term, ...], start: int
     ) -> None:
         if any(_lies_between(operand) for operand in operands):
             raise refusals.between_microseconds(self.read(start))
-        self.constraints.append(Constraint(variable.name, asked, operands, self.span(start)))
+        self.constraints.append(Constraint(variable.name, kind, operands, self.span(start)))
         if len(self.constraints) > self.limits.constraints:
             raise refusals.too_many("constraints", self.limits.constraints, self.read(start))
 
 
 def _lies_between(operand: Term) -> bool:
     """Return whether a term is an instant between two microseconds, which kernels cannot represent."""
-    found = meaning(operand) if operand.kind is TermKind.LITERAL else None
-    return found is not None and isinstance(found.value, Instant) and found.value.between
+    value = meaning(operand) if operand.kind is TermKind.LITERAL else None
+    return value is not None and isinstance(value.value, Instant) and value.value.between

@@ -1,6 +1,6 @@
 """Tokens of graph subscriptions in GQL or SPARQL, with their positions.
 
-The first characters tell the kind of a token: `?x` is a variable, `<...>` an IRI, quotes begin a string, a digit a
+The first characters determine the kind of a token: `?x` is a variable, `<...>` an IRI, quotes begin a string, a digit a
 number or a date, and a word with a colon is a prefixed name.
 """
 
@@ -37,13 +37,13 @@ class _Names(NamedTuple):
     blank: str
 
     @classmethod
-    def of(cls, start: str, rest: str) -> _Names:
+    def of(cls, start: str, later: str) -> _Names:
         """Prefixes have a maximum length: otherwise a text of dots and letters takes quadratic time."""
-        first, going_on = rf"(?:[{start}_0-9]|{_ESCAPED})", rf"(?:[{start}_{rest}-]|{_ESCAPED})"
+        first, going_on = rf"(?:[{start}_0-9]|{_ESCAPED})", rf"(?:[{start}_{later}-]|{_ESCAPED})"
         prefix = rf"(?:[{start}]|{_ESCAPED})(?:(?:{going_on}|\.){{0,63}}{going_on})?"
         local = rf"(?:{first}|:|{_ODD})(?:(?:{going_on}|[.:]|{_ODD})*(?:{going_on}|:|{_ODD}))?"
         return cls(
-            variable=rf"{first}(?:[{start}_{rest}]|{_ESCAPED})*",
+            variable=rf"{first}(?:[{start}_{later}]|{_ESCAPED})*",
             prefixed=rf"(?:{prefix})?:(?:{local})?",
             blank=rf"_:{first}(?:(?:{going_on}|\.)*{going_on})?",
         )
@@ -93,12 +93,14 @@ def has_comments(text: str) -> bool:
 
 
 def _without_comments(text: str) -> str:
-    return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
+    return _COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
 
 
 def _unclosed(text: str, words: list[str], parts: list[str]) -> SyntaxProblem:
-    at = next(i for i, word in enumerate(words) if word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word))
-    start, first = len("".join(parts[: 2 * at + 1])), words[at].split("\n")[0].rstrip()
+    position = next(
+        i for i, word in enumerate(words) if word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word)
+    )
+    start, first = len("".join(parts[: 2 * position + 1])), words[position].split("\n")[0].rstrip()
     quote = first[:3] if first[:3] in ('"""', "'''") else first[0]
     place = Place.at(text, start, start + len(first))
     return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {quote}")
@@ -110,21 +112,23 @@ def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))
     first = text[start]
     if first.isdigit():
-        found = re.match(r"[\w.:+-]+", text[start:])
-        place = Place.at(text, start, start + len(found[0]) if found else None)
+        match = re.match(r"[\w.:+-]+", text[start:])
+        place = Place.at(text, start, start + len(match[0]) if match else None)
         return SyntaxProblem("this is not a number", place=place, hint="write text in quotes")
     hint = "write strings in straight quotes: \"...\" or '...'" if first in _CURLY else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
     return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)
 
 
-def _unescaped_name(word: str, tokens: Tokens, at: int) -> str:
+def _unescaped_name(word: str, tokens: Tokens, position: int) -> str:
     """Replace escapes such as `\\u00e9` in a name; IRIs and strings are unescaped when they are read."""
     if word[:1] in ("<", "'", '"') or not _CODE_POINT.search(word):
         return word
-    name = _CODE_POINT.sub(lambda found: _character(found[0], tokens.place(at)), word)
+    name = _CODE_POINT.sub(lambda match: _character(match[0], tokens.place(position)), word)
     if not _NAME.fullmatch(name):
-        raise SyntaxProblem("a name cannot contain this character", place=tokens.place(at), received=word)
+        raise SyntaxProblem(
+            "a name cannot contain this character", place=tokens.place(position), received=word
+        )
     return name
 
 
@@ -144,14 +148,14 @@ def unescaped(written: str, place: Place) -> str:
     if "\\" not in written:
         return written
 
-    def read(found: re.Match[str]) -> str:
-        if found[1]:
-            return _character(found[1], place)
-        if found[2] not in _NAMED:
+    def read(match: re.Match[str]) -> str:
+        if match[1]:
+            return _character(match[1], place)
+        if match[2] not in _NAMED:
             accepted = r"""\t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX"""
-            received = f"\\{found[2]}"
+            received = f"\\{match[2]}"
             raise SyntaxProblem("there is no such escape", place=place, received=received, accepted=accepted)
-        return _NAMED[found[2]]
+        return _NAMED[match[2]]
 
     return _ESCAPE.sub(read, written)
 

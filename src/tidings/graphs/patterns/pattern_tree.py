@@ -81,7 +81,7 @@ class Constraint:
     """A constraint on a variable. There is one operand, or several for IN."""
 
     variable: str
-    asked: ConstraintKind
+    kind: ConstraintKind
     operands: tuple[Term, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
@@ -136,8 +136,8 @@ def show(pattern: Pattern, prefixes: Mapping[str, str] = PREFIXES) -> str:
     """Format a pattern in canonical GQL; with the same prefixes it parses back to the same pattern."""
     select = " ".join(f"?{name}" for name in pattern.select) or "*"
     edges = " ".join(show_edge(edge, prefixes) for edge in pattern.edges)
-    asked = [f" AND {show_constraint(constraint, prefixes)}" for constraint in pattern.constraints]
-    return f"SELECT {select} WHERE {edges}{''.join(asked)}"
+    constraints = [f" AND {show_constraint(constraint, prefixes)}" for constraint in pattern.constraints]
+    return f"SELECT {select} WHERE {edges}{''.join(constraints)}"
 
 
 def show_edge(edge: PatternEdge, prefixes: Mapping[str, str] = PREFIXES) -> str:
@@ -148,8 +148,8 @@ def show_edge(edge: PatternEdge, prefixes: Mapping[str, str] = PREFIXES) -> str:
 
 def show_constraint(constraint: Constraint, prefixes: Mapping[str, str] = PREFIXES) -> str:
     operands = ", ".join(show_term(term, prefixes) for term in constraint.operands)
-    spelled = _SPELLED.get(constraint.asked, constraint.asked.value)
-    listed = f"({operands})" if constraint.asked is ConstraintKind.IN else operands
+    spelled = _SPELLED.get(constraint.kind, constraint.kind.value)
+    listed = f"({operands})" if constraint.kind is ConstraintKind.IN else operands
     return f"{show_place(Variable(constraint.variable), prefixes)} {spelled} {listed}"
 
 
@@ -182,4 +182,4 @@ def _show_iri(text: str, prefixes: Mapping[str, str]) -> str:
     for prefix, space in prefixes.items():
         if text.startswith(space) and _LOCAL.fullmatch(text, len(space)):
             return f"{prefix}:{text[len(space) :]}"
-    return "<" + _IN_NO_IRI.sub(lambda found: f"\\u{ord(found[0]):04X}", text) + ">"
+    return "<" + _IN_NO_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", text) + ">"

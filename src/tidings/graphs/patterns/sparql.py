@@ -53,12 +53,12 @@ def _part(reader: Reader) -> None:
 
 def _nested(reader: Reader) -> Exception:
     """Make the error for a group in a group: one side of UNION, a subquery, or just braces."""
-    depth, at = 0, reader.at
-    while reader.words[at] and (depth or at == reader.at):
-        depth += (reader.words[at] == "{") - (reader.words[at] == "}")
-        at += 1
-    if reader.words[at].upper() == "UNION":
-        return refusals.outside("UNION", reader.tokens.place(at))
+    depth, position = 0, reader.at
+    while reader.words[position] and (depth or position == reader.at):
+        depth += (reader.words[position] == "{") - (reader.words[position] == "}")
+        position += 1
+    if reader.words[position].upper() == "UNION":
+        return refusals.outside("UNION", reader.tokens.place(position))
     query = "SELECT" in (reader.words[reader.at].upper(), reader.words[reader.at + 1].upper())
     return refusals.nested(
         "a query in a query" if query else "a group in a group", reader.tokens.place(reader.at)
@@ -114,8 +114,8 @@ def _refuse_path(reader: Reader, signs: str) -> None:
 
 def _objects(reader: Reader, subject: Operand, verb: Operand, start: int, depth: int) -> None:
     while True:
-        found = _node(reader, depth)
-        reader.edge(subject, verb, found, start)
+        target = _node(reader, depth)
+        reader.edge(subject, verb, target, start)
         if reader.words[reader.at] != ",":
             return
         reader.at += 1
@@ -131,11 +131,11 @@ def _node(reader: Reader, depth: int) -> Operand:
     if depth >= _DEEPEST:
         raise refusals.too_many("brackets inside each other", _DEEPEST, reader.tokens.place(opened))
     reader.at += 1
-    found = reader.new_variable(opened)
+    node = reader.new_variable(opened)
     if reader.words[reader.at] not in ("]", ""):
-        _verbs(reader, found, depth + 1)
+        _verbs(reader, node, depth + 1)
     reader.symbol("]", opened)
-    return found
+    return node
 
 
 def _refuse_collection(reader: Reader) -> None:
@@ -160,10 +160,10 @@ def _parenthesised(reader: Reader, depth: int) -> None:
     if depth >= _DEEPEST:
         raise refusals.too_many("brackets inside each other", _DEEPEST, reader.tokens.place(opened))
     reader.at += 1
-    _one(reader, depth + 1)
+    _condition(reader, depth + 1)
     while reader.words[reader.at] == "&&":
         reader.at += 1
-        _one(reader, depth + 1)
+        _condition(reader, depth + 1)
     word, place = reader.words[reader.at], reader.tokens.place(reader.at)
     if word == "||":
         raise refusals.alternatives(word, place, sparql=True)
@@ -172,7 +172,7 @@ def _parenthesised(reader: Reader, depth: int) -> None:
     reader.symbol(")", opened)
 
 
-def _one(reader: Reader, depth: int) -> None:
+def _condition(reader: Reader, depth: int) -> None:
     word = reader.words[reader.at]
     if word == "(":
         _parenthesised(reader, depth)
@@ -191,7 +191,7 @@ def _comparison(reader: Reader) -> None:
     left, written = reader.operand(), reader.words[reader.at]
     if written.upper() == "IN":
         reader.at += 1
-        reader.listed(left, start)
+        reader.value_list(left, start)
     elif written.upper() in refusals.OUTSIDE:
         raise reader.outside()
     elif written in _ARITHMETIC or written[:1] in ("+", "-"):
@@ -217,25 +217,25 @@ def _call(reader: Reader) -> None:
     if name not in _CALLS:
         raise refusals.function(name, reader.tokens.place(start))
     reader.at += 2
-    found = _looked_into(reader)
+    variable = _call_argument(reader)
     if reader.words[reader.at] != ",":
         raise refusals.expected("','", reader.tokens, reader.at)
     reader.at += 1
-    looked_for = reader.operand("a string")
+    text = reader.operand("a string")
     reader.symbol(")", start + 1)
     if reader.words[reader.at] in _OPERATORS:
         raise refusals.not_supported(
             "comparing a function is", reader.tokens.place(reader.at), "leave the comparison out"
         )
-    reader.looks_inside(found, _CALLS[name], looked_for, start)
+    reader.add_text_constraint(variable, _CALLS[name], text, start)
 
 
-def _looked_into(reader: Reader) -> Operand:
+def _call_argument(reader: Reader) -> Operand:
     if reader.words[reader.at + 1] != "(":
         return reader.operand("a variable")
     if reader.words[reader.at].upper() != "STR":
         raise refusals.function(reader.words[reader.at], reader.tokens.place(reader.at))
     reader.at += 2
-    found = reader.operand("a variable")
+    operand = reader.operand("a variable")
     reader.symbol(")", reader.at - 2)
-    return found
+    return operand

@@ -81,8 +81,8 @@ def _limit_text(value: Any, holders: list[dict[str, Any]], limits: Limits) -> No
 
 
 def _strings(inner: dict[str, Any]) -> Iterator[str]:
-    for each in inner.values():
-        several = each if isinstance(each, list) else (each,)
+    for value in inner.values():
+        several = value if isinstance(value, list) else (value,)
         yield from (text for text in several if isinstance(text, str))
 
 
@@ -90,24 +90,26 @@ def _put_in_place(holder: dict[str, Any]) -> bool:
     """Replace addresses by their contexts; return whether there were any."""
     context = holder["@context"]
     several = context if isinstance(context, list) else [context]
-    for each in several:
-        if isinstance(each, dict) and "@import" in each:
+    for entry in several:
+        if isinstance(entry, dict) and "@import" in entry:
             raise DecodeProblem(
                 "@import in a context is not accepted", accepted="contexts one after the other"
             )
-    made = [_context(each) if isinstance(each, str) else each for each in several]
+    made = [_context(entry) if isinstance(entry, str) else entry for entry in several]
     holder["@context"] = made if isinstance(context, list) else made[0]
-    return any(isinstance(each, str) for each in several)
+    return any(isinstance(entry, str) for entry in several)
 
 
 def _context(address: str) -> Any:
-    known = contexts(os.environ.get(FOLDER, ""))
-    if address not in known:
-        what = "an unknown context; contexts are not fetched"
+    bundled = contexts(os.environ.get(FOLDER, ""))
+    if address not in bundled:
+        message = "an unknown context; contexts are not fetched"
         hint = f"include the context in the publication, or add it to the folder in {FOLDER}"
-        accepted = ", ".join(sorted(known))
-        raise DecodeProblem(what, where="@context", received=printable(address), accepted=accepted, hint=hint)
-    return known[address]
+        accepted = ", ".join(sorted(bundled))
+        raise DecodeProblem(
+            message, where="@context", received=printable(address), accepted=accepted, hint=hint
+        )
+    return bundled[address]
 
 
 @lru_cache(maxsize=4)

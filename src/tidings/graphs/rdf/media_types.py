@@ -65,11 +65,11 @@ def plain(media_type: str) -> str:
 
 def syntax_of(media_type: str) -> Syntax:
     """Return the syntax of graphs of this media type."""
-    found = SYNTAXES.get(plain(media_type))
-    if found is None:
+    syntax = SYNTAXES.get(plain(media_type))
+    if syntax is None:
         received, accepted = printable(media_type), ", ".join(SYNTAXES)
         raise DecodeProblem("not the media type of a graph", received=received, accepted=accepted)
-    return found
+    return syntax
 
 
 def graph_media_type_of(name: str) -> str | None:

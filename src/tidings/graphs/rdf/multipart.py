@@ -18,7 +18,7 @@ from tidings.parsers.parser_pool import run_isolated
 
 N_TRIPLES = "application/n-triples"
 SEVERAL = frozenset({"application/trig", "application/n-quads", *FEEDS})
-"""Media types of publications that are meant to hold several graphs."""
+"""Media types of publications that hold several graphs."""
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
@@ -76,8 +76,8 @@ def _written(term: Term) -> str:
 
 
 def _iri(text: str) -> str:
-    return "<" + _NOT_IN_IRIS.sub(lambda found: f"\\u{ord(found[0]):04X}", text) + ">"
+    return "<" + _NOT_IN_IRIS.sub(lambda match: f"\\u{ord(match[0]):04X}", text) + ">"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[0]) or f"\\u{ord(found[0]):04X}"
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPED.get(match[0]) or f"\\u{ord(match[0]):04X}"

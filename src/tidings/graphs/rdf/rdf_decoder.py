@@ -67,11 +67,11 @@ def _elements(edges: Collection[Edge]) -> Iterator[Edge]:
 
 
 def _values_of(name: str, edges: Collection[Edge]) -> Mapping[Term, list[Term]]:
-    found: dict[Term, list[Term]] = defaultdict(list)
+    values: dict[Term, list[Term]] = defaultdict(list)
     for edge in edges:
         if edge.property.text == name:
-            found[edge.subject].append(edge.object)
-    return dict(found)
+            values[edge.subject].append(edge.object)
+    return dict(values)
 
 
 def _heads(
@@ -121,8 +121,8 @@ def decode(body: bytes, media_type: str, base: str | None = None, limits: Limits
     """Decode one graph. Relative IRIs are resolved against `base`, and refused without one."""
     graphs = decode_graphs(body, media_type, base, limits)
     if len(graphs) > 1:
-        what, received = "the publication has several graphs", f"{len(graphs):,} graphs"
-        raise DecodeProblem(what, received=received, accepted="one graph per publication")
+        message, received = "the publication has several graphs", f"{len(graphs):,} graphs"
+        raise DecodeProblem(message, received=received, accepted="one graph per publication")
     return graphs[0].graph if graphs else Graph(())
 
 
@@ -217,9 +217,9 @@ class _GraphCollector:
             named, subject, value = quad.graph_name, quad.subject, quad.object
             if graph is None or named != last:
                 graph, last = self._graph(named), named
-            known, name = graph.iris, quad.predicate.value
-            source = known.get(subject.value) if isinstance(subject, ox.NamedNode) else None
-            target = known.get(value.value) if isinstance(value, ox.NamedNode) else None
+            nodes, name = graph.iris, quad.predicate.value
+            source = nodes.get(subject.value) if isinstance(subject, ox.NamedNode) else None
+            target = nodes.get(value.value) if isinstance(value, ox.NamedNode) else None
             edge = Edge(
                 source or self._node(subject, graph),
                 iris.get(name) or self._iri(name),
@@ -248,23 +248,23 @@ class _GraphCollector:
 
     def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
         name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
-        found = self._graphs.get(name)
-        if found is None:
+        collected = self._graphs.get(name)
+        if collected is None:
             at_most("graphs", len(self._graphs) + 1, self._limits)
-            found = self._graphs[name] = _Collected({}, {}, {}, set())
-        return found
+            collected = self._graphs[name] = _Collected({}, {}, {}, set())
+        return collected
 
     def _node(self, node: object, graph: _Collected) -> Term:
         """Convert an end of an edge, and count it if it is new."""
-        found = self._term(node, graph.labels)
+        term = self._term(node, graph.labels)
         before = len(graph.nodes)
-        graph.nodes.add(found)
+        graph.nodes.add(term)
         self._nodes += len(graph.nodes) - before
         if self._nodes > self._limits.nodes:
             raise beyond("nodes", self._limits)
         if isinstance(node, ox.NamedNode):
-            graph.iris[found.text] = found
-        return found
+            graph.iris[term.text] = term
+        return term
 
     def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
         if isinstance(node, ox.NamedNode):
@@ -273,29 +273,29 @@ class _GraphCollector:
             return _labelled(node.value, labels)
         if isinstance(node, ox.Literal):
             return self._literal(node)
-        what, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
-        raise DecodeProblem(what, accepted=accepted)
+        message, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
+        raise DecodeProblem(message, accepted=accepted)
 
     def _iri(self, text: str) -> Term:
-        found = self._iris.get(text)
-        if found is None:
+        term = self._iris.get(text)
+        if term is None:
             if len(text) > self._limits.term:
                 raise beyond("term", self._limits, where=printable(text))
             if text.startswith(BASELESS):
                 raise relative(text)
-            found = self._iris[text] = iri(text)
-        return found
+            term = self._iris[text] = iri(text)
+        return term
 
     def _literal(self, node: ox.Literal) -> Term:
         text = node.value
         if len(text) > self._limits.term:
             raise beyond("term", self._limits, where=printable(text))
         if node.direction is not None:
-            what, accepted = (
+            message, accepted = (
                 "the direction of a text (RDF 1.2) is not accepted",
                 "a language alone, such as @en",
             )
-            raise DecodeProblem(what, received=f"@{node.language}--{node.direction}", accepted=accepted)
+            raise DecodeProblem(message, received=f"@{node.language}--{node.direction}", accepted=accepted)
         return literal(text, self._iri(node.datatype.value).text, node.language or "")
 
 
@@ -315,7 +315,7 @@ _BY_ITSELF = None
 def _labelled(label: str, labels: dict[str, Term] | None) -> Term:
     if labels is None:
         return blank(label)
-    found = labels.get(label)
-    if found is None:
-        found = labels[label] = blank(f"b{len(labels)}")
-    return found
+    term = labels.get(label)
+    if term is None:
+        term = labels[label] = blank(f"b{len(labels)}")
+    return term

@@ -15,7 +15,7 @@ from tidings.parsers.xml_bytes import build_problem_at
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a graph or a feed may be. Lengths of terms are in characters."""
+    """Size limits of a graph or feed. Lengths of terms are in characters."""
 
     publication: int = 16_000_000
     depth: int = 200
@@ -113,5 +113,5 @@ def _offset(text: bytes, line: int, column: int) -> int:
     start = 0
     for _ in range(line - 1):
         start = text.find(b"\n", start) + 1
-    before = text[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
-    return min(start + len(before.encode()), len(text))
+    preceding = text[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
+    return min(start + len(preceding.encode()), len(text))

@@ -117,12 +117,12 @@ def serialise_rdf(root: Element) -> bytes:
 
     The recommendation allows it.
     """
-    found: Any = _OLD(root)
-    for value in found:
+    attributes: Any = _OLD(root)
+    for value in attributes:
         element = value.getparent()
         if f"{{{RDF}}}{value.attrname}" in element.attrib:
-            what, where = "an attribute appears both with and without rdf:", f"line {element.sourceline}"
-            raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of the two")
+            message, where = "an attribute appears both with and without rdf:", f"line {element.sourceline}"
+            raise DecodeProblem(message, where=where, received=value.attrname, accepted="one of the two")
         element.set(f"{{{RDF}}}{value.attrname}", element.attrib.pop(value.attrname))
     return serialise(root)
 
@@ -140,10 +140,10 @@ def xml_problem(error: SyntaxError, body: bytes, limits: Limits) -> DecodeProble
 def _without_namespace(element: Element) -> DecodeProblem:
     names = [element.tag, *element.attrib]
     received = next(name for name in map(str, names) if not name.startswith("{"))
-    what, accepted = (
+    message, accepted = (
         "a name without a namespace",
         "elements and attributes with a declared prefix, such as rdf:about",
     )
     return DecodeProblem(
-        what, where=f"line {element.sourceline}", received=printable(received), accepted=accepted
+        message, where=f"line {element.sourceline}", received=printable(received), accepted=accepted
     )

@@ -41,17 +41,17 @@ def prepared(body: bytes, limits: Limits) -> bytes:
     """Return the bytes without a byte order mark, if the parser can read them safely."""
     text = body.removeprefix(codecs.BOM_UTF8)
     _refuse_other_encodings(text)
-    depth, opened, at = 0, 0, _skip(text, 0)
-    while at < len(text):
-        step = _step(text, at)
+    depth, opened, position = 0, 0, _skip(text, 0)
+    while position < len(text):
+        step = _step(text, position)
         depth, opened = depth + step, opened + max(0, step)
         if depth < 0:
-            raise build_problem_at("a closing bracket without an opening one", text, at)
+            raise build_problem_at("a closing bracket without an opening one", text, position)
         if depth > limits.depth:
-            raise beyond("depth", limits, where=describe_place(text, at))
+            raise beyond("depth", limits, where=describe_place(text, position))
         if opened > limits.edges:  # each bracket is at least one edge
-            raise beyond("edges", limits, where=describe_place(text, at))
-        at = _skip(text, at + 1)
+            raise beyond("edges", limits, where=describe_place(text, position))
+        position = _skip(text, position + 1)
     return text
 
 
@@ -70,9 +70,9 @@ def _skip(text: bytes, start: int) -> int:
     return skipped.end() if skipped else start
 
 
-def _step(text: bytes, at: int) -> int:
-    for sign, what in _RDF_12.items():
-        if text.startswith(sign, at):
-            accepted, end = "IRIs, blank nodes and literals", at + len(sign)
-            raise build_problem_at(what, text, at, end, received=sign.decode(), accepted=accepted)
-    return 1 if text[at : at + 1] in b"[({" else -1
+def _step(text: bytes, position: int) -> int:
+    for sign, message in _RDF_12.items():
+        if text.startswith(sign, position):
+            accepted, end = "IRIs, blank nodes and literals", position + len(sign)
+            raise build_problem_at(message, text, position, end, received=sign.decode(), accepted=accepted)
+    return 1 if text[position : position + 1] in b"[({" else -1

@@ -61,7 +61,7 @@ class Atom:
 def base_of(element: etree._Element, url: str | None) -> str | None:
     """Return the base of an element's links: `xml:base` from the outside in, starting at the feed's own address.
 
-    lxml's `element.base` does not know that address, so a relative `xml:base` would be applied twice.
+    lxml's `element.base` does not include that address, so a relative `xml:base` would be applied twice.
     """
     for holder in reversed([element, *element.iterancestors()]):
         url = resolved(url, holder.get(_BASE)) or url

@@ -137,18 +137,18 @@ def omitted_from_json(items: Iterable[Mapping[str, Any]]) -> LeftOut:
 
 
 def _of_elements(items: Iterable[etree._Element], read: frozenset[str], core: str) -> LeftOut:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for child in (child for item in items for child in item.iterchildren("*")):
         tag = str(child.tag).removeprefix(f"{{{core}}}") if core else str(child.tag)
         if tag not in read:
-            found[_name(child)] += 1
+            counts[_name(child)] += 1
         elif tag == f"{{{ATOM}}}link" and child.get("rel", "alternate") not in _RELATIONS:
-            found[f"link rel={child.get('rel')}"[:LONGEST]] += 1
+            counts[f"link rel={child.get('rel')}"[:LONGEST]] += 1
         elif tag == f"{{{ATOM}}}content" and child.get("src"):
-            found["content@src"] += 1
+            counts["content@src"] += 1
         elif tag.rpartition("}")[2] == "category":
-            found.update(_SCHEMES[name] for name in _SCHEMES if child.get(name))
-    return _most(found)
+            counts.update(_SCHEMES[name] for name in _SCHEMES if child.get(name))
+    return _most(counts)
 
 
 def _name(element: etree._Element) -> str:
@@ -156,10 +156,10 @@ def _name(element: etree._Element) -> str:
     return (f"{element.prefix}:{local}" if element.prefix else local)[:LONGEST]
 
 
-def _most(found: Counter[str]) -> LeftOut:
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:NAMES])
+def _most(counts: Counter[str]) -> LeftOut:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:NAMES])
 
 
-def show_omitted(found: LeftOut) -> str | None:
+def show_omitted(omitted: LeftOut) -> str | None:
     """Format omissions: `media:content (12), category@domain (3)`; None if there are none."""
-    return ", ".join(f"{name} ({count:,})" for name, count in found) or None
+    return ", ".join(f"{name} ({count:,})" for name, count in omitted) or None

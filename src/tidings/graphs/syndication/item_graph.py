@@ -115,7 +115,7 @@ def iri_of(text: str | None) -> Term | None:
     """Convert an address to a node, with invalid characters escaped; None if it is not absolute."""
     if not text or not _SCHEME.match(text):
         return None
-    return iri(_NOT_IN_IRIS.sub(lambda found: quote(found[0]), text))
+    return iri(_NOT_IN_IRIS.sub(lambda match: quote(match[0]), text))
 
 
 def resolved(base: str | None, text: str | None) -> str | None:
@@ -146,10 +146,10 @@ def instant(text: str) -> datetime | None:
 
 def _exact(text: str) -> datetime:
     """Parse as in events: RFC 3339, also with lower-case letters and leap seconds."""
-    found = parse_instant(text)
-    if found is None:
+    instant = parse_instant(text)
+    if instant is None:
         raise ValueError(text)
-    return _EPOCH + timedelta(microseconds=found.micros)
+    return _EPOCH + timedelta(microseconds=instant.micros)
 
 
 def _iso(text: str) -> datetime:
@@ -158,10 +158,10 @@ def _iso(text: str) -> datetime:
 
 def date_term(text: str) -> Term:
     """Convert a date to an exact xsd:dateTime; other texts stay plain literals."""
-    exact, found = parse_instant(text.strip()), instant(text)
+    exact, moment = parse_instant(text.strip()), instant(text)
     if exact is not None and exact.between:
         return literal(text.strip(), XSD + "dateTime")
-    return literal(text.strip()) if found is None else literal(written(found), XSD + "dateTime")
+    return literal(text.strip()) if moment is None else literal(written(moment), XSD + "dateTime")
 
 
 def written(moment: datetime) -> str:

@@ -72,7 +72,7 @@ def plain_text(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """Replace character references. `html.unescape` raises for more than 4,300 digits; eight exceed Unicode already."""
-    return html.unescape(_DECIMAL.sub(lambda found: f"&#{found[1].lstrip('0')[:8] or '0'};", text))
+    return html.unescape(_DECIMAL.sub(lambda match: f"&#{match[1].lstrip('0')[:8] or '0'};", text))
 
 
 def inner_html(element: etree._Element) -> str:
@@ -118,13 +118,13 @@ def with_characters(text: bytes) -> bytes:
     return _REFERENCE.sub(_character, text) if b"&" in text else text
 
 
-def _character(found: re.Match[bytes]) -> bytes:
-    name = found["name"]
+def _character(match: re.Match[bytes]) -> bytes:
+    name = match["name"]
     if name is None:
-        return b"&amp;" if found[0] == b"&" else found[0]
+        return b"&amp;" if match[0] == b"&" else match[0]
     if name in _XML or name.startswith(b"#"):
-        return found[0]
-    known = html5.get(name.decode() + ";")
-    if known is None:
+        return match[0]
+    characters = html5.get(name.decode() + ";")
+    if characters is None:
         return b"&amp;" + name + b";"
-    return "".join(f"&#{ord(character)};" for character in known).encode()
+    return "".join(f"&#{ord(character)};" for character in characters).encode()

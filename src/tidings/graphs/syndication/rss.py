@@ -67,8 +67,8 @@ class Rss:
 
     def _inside(self, outer: str, inner: str) -> tuple[str, ...]:
         """Return the texts of the elements `inner` in the channel's first `outer`."""
-        found = self._channel.find(self._tag(outer))
-        return () if found is None else self._texts(found, inner)
+        element = self._channel.find(self._tag(outer))
+        return () if element is None else self._texts(element, inner)
 
     def entries(self) -> Iterator[Entry]:
         for item in self._root.iter(self._tag("item")):
@@ -91,9 +91,9 @@ class Rss:
             creators=texts_of(item, DC, "creator") or self._texts(item, "author"),
             subjects=tuple(dict.fromkeys(self._texts(item, "category") + texts_of(item, DC, "subject"))),
             enclosures=tuple(
-                found
-                for each in item.iterfind(self._tag("enclosure"))
-                if (found := resolved(base, each.get("url")))
+                address
+                for enclosure in item.iterfind(self._tag("enclosure"))
+                if (address := resolved(base, enclosure.get("url")))
             ),
         )
 
@@ -124,8 +124,8 @@ def text_of(element: etree._Element, namespace: str, name: str) -> str | None:
 def texts_of(element: etree._Element, namespace: str, name: str) -> tuple[str, ...]:
     """Return the texts of the children with this name; unescaped markup is kept as markup."""
     tag = f"{{{namespace}}}{name}" if namespace else name
-    found = (inner_html(child) if len(child) else child.text or "" for child in element.iterfind(tag))
-    return tuple(text.strip() for text in found if text.strip())
+    texts = (inner_html(child) if len(child) else child.text or "" for child in element.iterfind(tag))
+    return tuple(text.strip() for text in texts if text.strip())
 
 
 _TEXTS = frozenset({f"{{{RSS1}}}title", f"{{{RSS1}}}description", f"{{{CONTENT}}}encoded"})
@@ -137,8 +137,8 @@ _HAS_TEXT = etree.XPath("boolean(text()[normalize-space()])")
 
 def escape_markup(root: etree._Element) -> None:
     """Escape markup in the channel and its items that RDF/XML would read as nodes."""
-    found: Any = _HAS_MARKUP(root)
-    for element in found:
+    elements: Any = _HAS_MARKUP(root)
+    for element in elements:
         if element.tag in _TEXTS or _HAS_TEXT(element):
             text = inner_html(element)
             del element[:]
@@ -193,10 +193,10 @@ class Rss1:
 
 
 def _edges_by_subject(graph: Graph) -> Mapping[Term, list[Edge]]:
-    found: dict[Term, list[Edge]] = defaultdict(list)
+    edges: dict[Term, list[Edge]] = defaultdict(list)
     for edge in graph.edges:
-        found[edge.subject].append(edge)
-    return dict(found)
+        edges[edge.subject].append(edge)
+    return dict(edges)
 
 
 def _dated(edge: Edge) -> Edge:

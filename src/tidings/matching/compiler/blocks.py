@@ -81,14 +81,14 @@ BLOCK_FROM = 32
 
 def to_irregular(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], IrregularClauses]:
     """Return the blocks that are large enough, and the clauses of the others test by test."""
-    kept: list[ClauseBlock] = []
+    regular: list[ClauseBlock] = []
     rows: list[Any] = []
     twigs: list[Any] = []
     parts: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
     count = 0
     for block in blocks:
         if len(block.rows) >= BLOCK_FROM:
-            kept.append(block)
+            regular.append(block)
             continue
         clauses = np.arange(count, count + len(block.rows), dtype=np.int32)
         seen: Counter[TestShape] = Counter()
@@ -99,9 +99,9 @@ def to_irregular(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Irre
         twigs.append(twigs_of(block))
         count += len(block.rows)
     if not rows:
-        return kept, IrregularClauses()
+        return regular, IrregularClauses()
     tests = tuple(_join_test(shape, pieces) for (shape, _), pieces in parts.items())
-    return kept, IrregularClauses(np.concatenate(rows), tests, np.concatenate(twigs))
+    return regular, IrregularClauses(np.concatenate(rows), tests, np.concatenate(twigs))
 
 
 def twigs_of(clauses: ClauseBlock | IrregularClauses) -> npt.NDArray[np.int32]:
@@ -129,16 +129,16 @@ def join_irregular(parts: Sequence[IrregularClauses]) -> IrregularClauses:
     )
 
 
-def take_irregular(irregular: IrregularClauses, kept: npt.NDArray[np.bool_]) -> IrregularClauses:
+def take_irregular(irregular: IrregularClauses, mask: npt.NDArray[np.bool_]) -> IrregularClauses:
     """Select irregular clauses, and number them again."""
-    numbers = (np.cumsum(kept) - 1).astype(np.int32)
+    numbers = (np.cumsum(mask) - 1).astype(np.int32)
     tests = []
     for test in irregular.tests:
-        places = np.flatnonzero(kept[test.clauses])
+        places = np.flatnonzero(mask[test.clauses])
         if len(places):
             operands = take_operands(test.operands, places)
             tests.append(IrregularTest(test.shape, operands, numbers[test.clauses[places]]))
-    return IrregularClauses(irregular.rows[kept], tuple(tests), twigs_of(irregular)[kept])
+    return IrregularClauses(irregular.rows[mask], tuple(tests), twigs_of(irregular)[mask])
 
 
 def _join_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> IrregularTest:
@@ -175,8 +175,8 @@ def join_literals(parts: Sequence[Any]) -> Any:
     if parts[0] is None:
         return None
     if isinstance(parts[0], Numbers):
-        nearest, rest = zip(*((part.nearest, part.rest) for part in parts), strict=True)
-        return Numbers(np.concatenate(nearest), np.concatenate(rest))
+        nearest, remainder = zip(*((part.nearest, part.rest) for part in parts), strict=True)
+        return Numbers(np.concatenate(nearest), np.concatenate(remainder))
     return pa.concat_arrays(parts) if isinstance(parts[0], pa.Array) else np.concatenate(parts)
 
 

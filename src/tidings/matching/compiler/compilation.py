@@ -1,6 +1,6 @@
 """Compilation of subscriptions, each in its language, to the plans that an index is built from.
 
-`describe_access` tells how the index will find the clauses of a plan.
+`describe_access` describes how the index will find the clauses of a plan.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ def _finish(
         table = table.filter(pa.array(accepted))
     rejects = tuple(_reject(batch.ids[row], batch.problems[row]) for row in sorted(batch.problems))
     large, small = to_irregular(blocks)
-    rest = join_irregular([*irregular, small])
-    return Compiled(table, tuple(large), tuple(domains.values()), rejects, rest, twigs)
+    irregular_clauses = join_irregular([*irregular, small])
+    return Compiled(table, tuple(large), tuple(domains.values()), rejects, irregular_clauses, twigs)
 
 
 def _reject(id: str, problem: SubscriptionError) -> Reject:

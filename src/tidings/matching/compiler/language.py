@@ -33,7 +33,7 @@ class Context:
 
     def problem(
         self,
-        what: str,
+        message: str,
         span: Span,
         *,
         received: str | None = None,
@@ -42,17 +42,17 @@ class Context:
     ) -> CheckProblem:
         """Make an error with the span underlined."""
         place = Place.at(self.text, span.start, span.end)
-        return CheckProblem(what, place=place, received=received, accepted=accepted, hint=hint)
+        return CheckProblem(message, place=place, received=received, accepted=accepted, hint=hint)
 
-    def warning(self, what: str, span: Span, hint: str | None = None) -> TextWarning:
+    def warning(self, message: str, span: Span, hint: str | None = None) -> TextWarning:
         """Make a warning with the span underlined."""
-        return TextWarning(what, Place.at(self.text, span.start, span.end), hint)
+        return TextWarning(message, Place.at(self.text, span.start, span.end), hint)
 
 
-def first_warnings(found: Iterable[TextWarning]) -> tuple[TextWarning, ...]:
-    """Return the first warnings about a text, each once; if there are more, the last one says so."""
+def first_warnings(warnings: Iterable[TextWarning]) -> tuple[TextWarning, ...]:
+    """Return the first warnings about a text, each once; if there are more, the last one states that."""
     distinct: dict[TextWarning, None] = {}
-    for warning in found:
+    for warning in warnings:
         shown = TextWarning(_shorten(warning.what), warning.place, warning.hint and _shorten(warning.hint))
         if len(distinct) == MOST_WARNINGS and shown not in distinct:
             return (*distinct, TextWarning(f"only the first {MOST_WARNINGS} warnings are shown"))
@@ -79,7 +79,7 @@ class CompiledRows:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What warnings may use: the loaded taxonomies, and recent publications of a kind, decoded."""
+    """Data for warnings: the loaded taxonomies, and recent publications of a kind, decoded."""
 
     taxonomy: Callable[[], Any]
     recent: Callable[[str], Iterable[Any]]
@@ -105,7 +105,7 @@ class Language(ABC):
 
     def compile_each(
         self,
-        wanted: Iterable[int],
+        rows: Iterable[int],
         texts: Sequence[str],
         schema: EventSchema | None,
         limit: int,
@@ -113,7 +113,7 @@ class Language(ABC):
     ) -> dict[int, Plan]:
         """Compile some of the texts one by one; return their plans by row, and add problems and domains to `into`."""
         plans: dict[int, Plan] = {}
-        for row in wanted:
+        for row in rows:
             try:
                 plans[row] = self.compile(Context(texts[row], schema, limit))
             except SubscriptionError as problem:

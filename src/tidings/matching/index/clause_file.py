@@ -172,9 +172,11 @@ def read_clauses(folder: Path) -> StoredClauses:
     domains = [Domain(**fields | {"kind": DomainKind(fields["kind"])}) for fields in head["domains"]]
     reader = _Reader(arrays)
     stored = list(reader.blocks(tests))
-    blocks, rest = stored[: head["blocks"]], stored[head["blocks"] :]
+    blocks, irregular_blocks = stored[: head["blocks"]], stored[head["blocks"] :]
     rows = arrays["loose_row"]
-    irregular = IrregularClauses(rows, tuple(IrregularTest(b.shape[0], b.operands[0], b.rows) for b in rest))
+    irregular = IrregularClauses(
+        rows, tuple(IrregularTest(b.shape[0], b.operands[0], b.rows) for b in irregular_blocks)
+    )
     if not len(arrays["twig"]):
         return StoredClauses(blocks, irregular, Twigs(), domains)
     blocks = [replace(block, twigs=reader.take("twig", len(block.rows))) for block in blocks]
@@ -193,8 +195,8 @@ class _Reader:
     """Reads each stream from start to end."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
-        rest = arrays["rest"] if len(arrays["rest"]) else np.zeros(len(arrays["nearest"]), np.int64)
-        self._arrays: dict[str, Array] = arrays | {"rest": rest}
+        remainder = arrays["rest"] if len(arrays["rest"]) else np.zeros(len(arrays["nearest"]), np.int64)
+        self._arrays: dict[str, Array] = arrays | {"rest": remainder}
         self._at: dict[str, int] = defaultdict(int)
 
     def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
@@ -230,9 +232,9 @@ class _Reader:
 
     def take(self, name: str, count: int) -> Array:
         """Return the next `count` items of a stream."""
-        at = self._at[name]
-        self._at[name] = at + count
-        return self._arrays[name][at : at + count]
+        start = self._at[name]
+        self._at[name] = start + count
+        return self._arrays[name][start : start + count]
 
 
 def _strings(lengths: Array, data: Array) -> pa.Array[Any]:

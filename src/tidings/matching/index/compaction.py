@@ -41,7 +41,7 @@ SMALLEST = 1000
 """Smaller segments count as this many subscriptions: writing one costs as much."""
 
 DEAD_SHARE = 0.25
-"""A segment with a larger share of dead rows is rewritten: publications look at dead rows in vain."""
+"""A segment with a larger share of dead rows is rewritten: comparing publications with dead rows is wasted work."""
 
 Mask = npt.NDArray[np.bool_]
 SUBSCRIPTIONS = pa.schema([(name, pa.string()) for name in ("id", "subscriber", "language", "text")])
@@ -154,15 +154,15 @@ def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterato
 
 def _live_clauses(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
     """Return the clauses of a block whose subscriptions are alive, with their new row numbers."""
-    kept = take(block, np.flatnonzero(alive[block.rows]))
-    return replace(kept, rows=numbers[kept.rows])
+    live = take(block, np.flatnonzero(alive[block.rows]))
+    return replace(live, rows=numbers[live.rows])
 
 
-def _add_domains(domains: dict[str, Domain], more: Iterable[Domain], folder: Path) -> None:
-    for domain in more:
+def _add_domains(domains: dict[str, Domain], added: Iterable[Domain], folder: Path) -> None:
+    for domain in added:
         if domains.setdefault(domain.name, domain) != domain:
-            what = f"segments with two different definitions of the domain {domain.name} cannot be merged"
-            raise TidingsError(what, where=str(folder), hint="create a new index with the current schema")
+            message = f"segments with two different definitions of the domain {domain.name} cannot be merged"
+            raise TidingsError(message, where=str(folder), hint="create a new index with the current schema")
 
 
 def _join_twigs(sources: Sequence[Compiled]) -> list[Compiled]:

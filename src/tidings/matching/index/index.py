@@ -80,18 +80,18 @@ def _drop_removed(dead: Any, pairs: Pairs) -> Pairs:
     return pairs[0][:count], pairs[1][:count]
 
 
-def _check_ids(given: Iterable[str] | str) -> list[str]:
-    ids = [given] if isinstance(given, str) else list(given)
+def _check_ids(value: Iterable[str] | str) -> list[str]:
+    ids = [value] if isinstance(value, str) else list(value)
     for id in ids:
         if not isinstance(id, str):
             raise wrong_type("ids", id, str)
     return ids
 
 
-def _check_events(given: Iterable[Event]) -> list[Event]:
-    if isinstance(given, Mapping):
-        raise wrong_type("batch", given, list, _MATCH)
-    events = list(given)
+def _check_events(value: Iterable[Event]) -> list[Event]:
+    if isinstance(value, Mapping):
+        raise wrong_type("batch", value, list, _MATCH)
+    events = list(value)
     for event in events:
         if not isinstance(event, Mapping):
             raise wrong_type("batch", event, dict, _MATCH)
@@ -224,9 +224,9 @@ class Index:
     @accepts(ids=Iterable)
     def remove(self, ids: Iterable[str] | str) -> int:
         """Remove subscriptions by their ids, or one by its id; return how many were removed."""
-        before = self.size
+        size_before = self.size
         self._publish_if_changed(self._remove_rows(pa.array(_check_ids(ids), pa.string())))
-        return before - self.size
+        return size_before - self.size
 
     @accepts(_ADD, removed=Iterable, added=Compiled, absorb=int)
     def change(self, removed: Iterable[str] | str, added: Compiled, absorb: int = 0) -> int:
@@ -319,8 +319,8 @@ class Index:
 
     def collect(self, keep_versions: int = 2) -> None:
         """Delete files that none of the newest versions refers to."""
-        kept = {*versions.list_versions(self.folder)[-keep_versions:], self.version}
-        versions.collect(self.folder, kept, {*self._merging, *self._being_merged()})
+        kept_versions = {*versions.list_versions(self.folder)[-keep_versions:], self.version}
+        versions.collect(self.folder, kept_versions, {*self._merging, *self._being_merged()})
 
     def list_segments(self) -> list[tuple[str, int, Rows]]:
         """Return folder name, number of subscriptions and removed rows of each segment."""
@@ -358,21 +358,21 @@ class Index:
         free = [part for part in parts if part.alive and part.name not in busy]
         absorbed = choose_absorbed(free, size, most)
         write_segment(self.folder / name, join_parts(self._now, absorbed, added) if absorbed else added)
-        kept = [part for part in parts if part not in absorbed]
-        return [*kept, Part(name, size + sum(part.alive for part in absorbed))]
+        unchanged = [part for part in parts if part not in absorbed]
+        return [*unchanged, Part(name, size + sum(part.alive for part in absorbed))]
 
     def _publish_if_changed(self, parts: Sequence[Part]) -> int:
         return self.version if tuple(parts) == self._now.parts else self._publish(parts)
 
     def _publish(self, parts: Sequence[Part]) -> int:
         """Write these parts as the next version and switch to it."""
-        version, kept = self.version + 1, [part for part in parts if part.alive]
-        versions.write(self.folder, version, kept, self._now.parts)
-        view = View(self.folder, version, kept, self.path_match, self._now)
+        version, live_parts = self.version + 1, [part for part in parts if part.alive]
+        versions.write(self.folder, version, live_parts, self._now.parts)
+        view = View(self.folder, version, live_parts, self.path_match, self._now)
         view.opened  # noqa: B018  opened before other threads see it, and before its files may be deleted
         self._now = view
         return version
 
-    def _new_name(self, what: str, ending: str = "") -> str:
+    def _new_name(self, prefix: str, ending: str = "") -> str:
         # The version alone is not unique: a process that died while writing it may have left files behind.
-        return f"{what}-{self.version + 1:08d}-{uuid4().hex[:6]}{ending}"
+        return f"{prefix}-{self.version + 1:08d}-{uuid4().hex[:6]}{ending}"

@@ -165,8 +165,8 @@ class Matcher:
         while done < atoms.count:
             used = out.starts[done]
             out = encode.Coded(out.starts, _grow(out.column, used), _grow(out.code, used))
-            done, more = encode.encode(arrays, self._codecs, self._marks(), out, done)
-            several |= more
+            done, exceeded = encode.encode(arrays, self._codecs, self._marks(), out, done)
+            several |= exceeded
         if several or self._needs_sorted_codes:
             encode.sort_codes(out)
         return out
@@ -196,13 +196,13 @@ class Matcher:
         room, done, total = max(1024, 32 * count), 0, 0
         while True:
             out = clusters.Pairs(np.empty(room, np.int32), np.empty(room, np.int32))
-            done, found = match.match(coded, order, self._clusters, candidates, scratch, 0, out, done)
-            yield out.publication[:found], out.subscription[:found]
+            done, pairs = match.match(coded, order, self._clusters, candidates, scratch, 0, out, done)
+            yield out.publication[:pairs], out.subscription[:pairs]
             if done == count:
                 return
             # Room for as many matches as the rest is likely to have; twice as much if not one publication fitted.
-            total += found
-            room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
+            total += pairs
+            room = max(2 * room if pairs == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
 
     def _filter_by_bitmaps(
         self, coded: encode.Coded, order: Numbers
@@ -216,20 +216,20 @@ class Matcher:
         while first < len(order):
             portion = order[first : first + size]
             candidates = bitmap_filter.Candidates(np.empty(room, np.int32), np.empty(room, np.int32))
-            found = bitmap_filter.filter_candidates(coded, portion, self._tiles, work, candidates)
-            if found > MOST_CANDIDATES and len(portion) > 1:
+            candidate_count = bitmap_filter.filter_candidates(coded, portion, self._tiles, work, candidates)
+            if candidate_count > MOST_CANDIDATES and len(portion) > 1:
                 size = len(portion) // 2
-            elif found > room:
-                room = found
+            elif candidate_count > room:
+                room = candidate_count
             else:
-                yield portion, self._group(candidates, found, len(portion))
+                yield portion, self._group(candidates, candidate_count, len(portion))
                 first, size = first + len(portion), min(bitmap_filter.BATCH, 2 * size)
 
     def _group(
-        self, candidates: bitmap_filter.Candidates, found: int, count: int
+        self, candidates: bitmap_filter.Candidates, candidate_count: int, count: int
     ) -> bitmap_filter.FilteredCandidates:
-        starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)
-        bitmap_filter.group_candidates(candidates, found, starts, rows)
+        starts, rows = np.zeros(count + 1, np.int64), np.empty(candidate_count, np.int32)
+        bitmap_filter.group_candidates(candidates, candidate_count, starts, rows)
         return bitmap_filter.FilteredCandidates(starts, rows, int(self._tiles.list_shift[0]))
 
     def _work(self, count: int) -> bitmap_filter.Work:

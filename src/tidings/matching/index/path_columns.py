@@ -79,12 +79,12 @@ class PathMatch:
     def _forget_released(self) -> None:
         while self._released:
             self._used.subtract(self._released.popleft())
-        gone = frozenset(path for path, users in self._used.items() if users <= 0)
-        for path in gone:
+        released = frozenset(path for path, users in self._used.items() if users <= 0)
+        for path in released:
             del self._used[path]
             _remove(self._root, steps_of(path))
-        if gone:
-            self._known = {tag: linear - gone for tag, linear in self._known.items()}
+        if released:
+            self._known = {tag: linear - released for tag, linear in self._known.items()}
 
     def matching(self, tag_path: str) -> frozenset[str]:
         """Return the linear paths in use that match a tag path."""

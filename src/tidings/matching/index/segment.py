@@ -28,7 +28,7 @@ from tidings.matching.kernels.shapes.twig_arrays import Twigs
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """How a cluster of clauses is found, which explains what matching costs.
+    """Access path of a cluster of clauses, which explains the cost of matching.
 
     `tests` is the mean number of tests of a clause beside its keys and cut. `rows_per_event` (clauses looked
     at) and `nanoseconds` are the builder's estimates for one event.

@@ -82,8 +82,8 @@ class ShapeChecker:
         """Return the pairs that match or are undecided, with subscriptions for clauses (see `graph_kernel.check`)."""
         publication, clause = pairs
         check = graph_kernel.check if shape is AtomShape.EDGES else twig_kernel.check
-        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(shape))
-        return publication[:kept], clause[:kept]
+        passed = check(self._twigs, *prepared, publication, clause, len(clause), int(shape))
+        return publication[:passed], clause[:passed]
 
     def _documents(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents:
         nodes = kernel.Nodes(
@@ -117,8 +117,8 @@ class ShapeChecker:
     def _graphs(self, atoms: Atoms) -> Graphs:
         edges = atoms.edges
         assert edges is not None
-        known = np.empty(len(edges.text), np.int32)
-        graphs = graph_kernel.Graphs(*edges, atoms.text, known)
+        term_numbers = np.empty(len(edges.text), np.int32)
+        graphs = graph_kernel.Graphs(*edges, atoms.text, term_numbers)
         graph_kernel.look_up_terms(self._twigs, graphs)
         most_edges, most_variables = self._largest
         work = graph_kernel.Work(

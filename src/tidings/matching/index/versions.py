@@ -87,8 +87,8 @@ def read(folder: Path, version: int) -> list[Part]:
     except ValueError as problem:
         raise SetupError("the index is damaged", where=str(path), hint=str(problem)) from problem
     if content.get("format") != FORMAT:
-        what = "the index was written by an incompatible version of Tidings"
-        raise SetupError(what, where=str(folder), hint="delete the folder and build the index again")
+        message = "the index was written by an incompatible version of Tidings"
+        raise SetupError(message, where=str(folder), hint="delete the folder and build the index again")
     return [
         Part(part["name"], part["subscriptions"], tuple(Marks(**marks) for marks in part["marks"]))
         for part in content["segments"]
@@ -114,11 +114,11 @@ def write(folder: Path, version: int, parts: Sequence[Part], previous: Sequence[
     sync(folder)
 
 
-def collect(folder: Path, kept: Collection[int], busy: Collection[str]) -> None:
+def collect(folder: Path, kept_versions: Collection[int], busy: Collection[str]) -> None:
     """Delete all files that none of the kept versions refers to, except segments that are `busy`."""
     used = set(busy)
     for path in folder.glob("manifest-*.json"):
-        if _number(path) in kept:
+        if _number(path) in kept_versions:
             used |= set(_files(read(folder, _number(path))))
         else:
             path.unlink()
@@ -144,13 +144,13 @@ def write_marks(folder: Path, name: str, part: Part, rows: Rows) -> Part:
     A few rows cost a small file, however many are dead already. Short files are merged into the new one, so
     that there are few files, and each row is written a few dozen times at most.
     """
-    kept = list(part.marks)
+    marks = list(part.marks)
     merged = [rows]
-    while kept and kept[-1].rows <= _GROWTH * sum(map(len, merged)):
-        merged.append(np.load(folder / kept.pop().file))
+    while marks and marks[-1].rows <= _GROWTH * sum(map(len, merged)):
+        merged.append(np.load(folder / marks.pop().file))
     dead = np.sort(np.concatenate(merged))
     np.save(folder / name, dead)  # synced by the version that lists it
-    return Part(part.name, part.subscriptions, (*kept, Marks(name, len(dead))))
+    return Part(part.name, part.subscriptions, (*marks, Marks(name, len(dead))))
 
 
 def _files(parts: Sequence[Part]) -> Iterator[str]:

@@ -45,27 +45,27 @@ class DocumentChanges:
 
 def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> DocumentChanges:
     """Compare two versions, in the order of their resources."""
-    old, new = ({each.uri: each for each in version} for version in (before, after))
-    in_both = [(old[uri], each) for uri, each in new.items() if uri in old]
+    old, new = ({resource.uri: resource for resource in version} for version in (before, after))
+    in_both = [(old[uri], resource) for uri, resource in new.items() if uri in old]
     return DocumentChanges(
-        new=tuple(each for uri, each in new.items() if uri not in old),
+        new=tuple(resource for uri, resource in new.items() if uri not in old),
         changed=tuple(
             ChangedResource(before_version, after_version, _different(before_version, after_version))
             for before_version, after_version in in_both
             if before_version != after_version
         ),
-        deleted=tuple(each for uri, each in old.items() if uri not in new),
+        deleted=tuple(resource for uri, resource in old.items() if uri not in new),
         unchanged=tuple(
             after_version for before_version, after_version in in_both if before_version == after_version
         ),
     )
 
 
-def _different(before: Resource, after: Resource) -> tuple[str, ...]:
+def _different(old: Resource, new: Resource) -> tuple[str, ...]:
     """Return the properties with different values. Values are sorted, so tuples can be compared."""
-    names = dict.fromkeys((*after.values, *before.values))
-    values = [name for name in names if before.values.get(name) != after.values.get(name)]
-    return (*([TYPE_PROPERTY] if before.cls != after.cls else []), *values)
+    names = dict.fromkeys((*new.values, *old.values))
+    values = [name for name in names if old.values.get(name) != new.values.get(name)]
+    return (*([TYPE_PROPERTY] if old.cls != new.cls else []), *values)
 
 
 # Reasons why a result of a rule changed: differences in it or in its strong closure, with the path to them.
@@ -74,7 +74,7 @@ def _different(before: Resource, after: Resource) -> tuple[str, ...]:
 
 
 MAX_VISITED = 300
-"""How many resources are searched for one notification; a change further away is not located."""
+"""Maximum number of resources searched for one notification; a change further away is not located."""
 
 StrongReferences = Mapping[str, Iterable[tuple[str, str]]]
 """The strong references of resources by URI: properties and targets."""
@@ -91,16 +91,16 @@ class TouchedResources:
     @classmethod
     def of(cls, changes: Iterable[DocumentChanges]) -> TouchedResources:
         touched = cls()
-        for each in changes:
-            touched.new |= {resource.uri: resource for resource in each.new}
-            touched.changed |= {changed.after.uri: changed for changed in each.changed}
-            touched.deleted |= {resource.uri: resource for resource in each.deleted}
+        for change in changes:
+            touched.new |= {resource.uri: resource for resource in change.new}
+            touched.changed |= {changed.after.uri: changed for changed in change.changed}
+            touched.deleted |= {resource.uri: resource for resource in change.deleted}
         return touched
 
     def class_before(self, uri: str) -> str | None:
         """Return the class that a changed or deleted resource had before."""
-        before = self.changed[uri].before if uri in self.changed else self.deleted.get(uri)
-        return before.cls if before else None
+        previous = self.changed[uri].before if uri in self.changed else self.deleted.get(uri)
+        return previous.cls if previous else None
 
     def reasons(self, uri: str, path: str) -> Iterator[Reason]:
         """Yield the reasons for a change of a resource at the end of a path."""
@@ -130,12 +130,12 @@ def _reasons(uri: str, touched: TouchedResources, strong: StrongReferences) -> I
 
 
 def _differences(changed: ChangedResource, path: str) -> Iterator[Reason]:
-    before, after, uri = changed.before, changed.after, changed.after.uri
+    previous, current, uri = changed.before, changed.after, changed.after.uri
     for name in changed.properties:
         if name == TYPE_PROPERTY:
-            yield Reason(f"{path}class was {format_name(before.cls)}", after.cls, uri)
+            yield Reason(f"{path}class was {format_name(previous.cls)}", current.cls, uri)
             continue
-        old, new = before.values.get(name, ()), after.values.get(name, ())
+        old, new = previous.values.get(name, ()), current.values.get(name, ())
         removed, added = [each for each in old if each not in new], [each for each in new if each not in old]
         label = f"{path}{format_name(name)}"
         if len(old) == len(new) == 1:

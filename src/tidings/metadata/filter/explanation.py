@@ -166,13 +166,16 @@ def locate_values(name: str | None, resource: Resource, find: ResourceLookup) ->
     """Return the compared values of a resource with their resources. Paths pass through resources of any class."""
     if name is None or name == SUBJECT:
         return ((Ref(resource.uri), resource.uri),)
-    first, _, rest = name.partition(".")
+    first, _, remaining = name.partition(".")
     values = resource.values.get(first, ())
-    if not rest:
+    if not remaining:
         return tuple((value, resource.uri) for value in values)
     targets = [find(value.uri) for value in values if isinstance(value, Ref)]
     return tuple(
-        located for target in targets if target is not None for located in locate_values(rest, target, find)
+        located
+        for target in targets
+        if target is not None
+        for located in locate_values(remaining, target, find)
     )
 
 
@@ -227,7 +230,7 @@ class ExplanationContext:
 
 
 def request_facts(tree: RuleTree, uri: str, context: ExplanationContext) -> None:
-    """Request everything needed to explain a rule; what depends on it is requested in the next round."""
+    """Request everything needed to explain a rule; dependent resources are requested in the next round."""
     resource = context.find(uri)
     if tree.registered is None or tree.other is None:
         return
@@ -346,7 +349,7 @@ def _explain_missing_trigger(
 
 
 MAX_MISMATCHED_VALUES = 3
-"""How many values of a property are reported that do not satisfy a comparison."""
+"""Maximum number of reported values of a property that do not satisfy a comparison."""
 
 
 def _get_constant(condition: TriggeringRule) -> Value | None:

@@ -75,7 +75,7 @@ def _picture(
     boxes = tuple(_box(kind, counts[kind], top, groups) for kind in ordered)
     edges = tuple(
         Edge(_key(source), _key(target), f"{number:,}")
-        for (source, target), number in sorted(inputs.items(), key=lambda each: tuple(map(_key, each[0])))
+        for (source, target), number in sorted(inputs.items(), key=lambda entry: tuple(map(_key, entry[0])))
     )
     descriptions = (f"{box.title}, {box.text}: {box.count}." for box in reversed(boxes))
     return Picture(
@@ -201,7 +201,8 @@ def _sentences(graph: RuleGraphView) -> Iterable[str]:
     for rule in graph.named:
         ends = " and ".join(f"#{number}" for number in rule.ends)
         yield f"Rule {rule.name} of {rule.owner} has the results of {ends}: {plural(rule.results, 'result')}."
-    for each in reversed(graph.atomic):
-        group = f", group {each.group}" if each.group is not None else ""
-        count = plural(each.results, "result")
-        yield f"#{each.number}{group}, {_get_registered_class(each.rule)} with {_describe_rule(each.rule)}: {count}."
+    for atomic in reversed(graph.atomic):
+        group = f", group {atomic.group}" if atomic.group is not None else ""
+        count = plural(atomic.results, "result")
+        registered, condition = _get_registered_class(atomic.rule), _describe_rule(atomic.rule)
+        yield f"#{atomic.number}{group}, {registered} with {condition}: {count}."

@@ -108,7 +108,7 @@ class TriggerIndex:
         return f'"{path}" {INDEX_OPERATORS[rule.operator].spelling} {show(self._literal(rule))}'
 
     def _literal(self, rule: TriggeringRule) -> Literal:
-        """Return the constant, which is an instant where the schema says so."""
+        """Return the constant, which is an instant if the schema declares one."""
         assert rule.constant is not None
         declared = self._schema.property_of(rule.cls, rule.property) if rule.property else None
         if declared is not None and declared.kind is Kind.INSTANT and isinstance(rule.constant, str):

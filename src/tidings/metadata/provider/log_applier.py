@@ -51,7 +51,7 @@ def _build_index(schema: Schema) -> TriggerIndex:
 
 
 class SchemaCache:
-    """The context of the last used schema. `hint` says how a store gets its first one.
+    """The context of the last used schema. `hint` explains how to load the first one.
 
     Files are compared instead of versions: a failed transaction may have had another schema of the same version.
     """
@@ -126,13 +126,13 @@ def check_schema_extension(file: SchemaFile | None, schema: Schema) -> None:
     """
     if file is None:
         return
-    before = parse_schema_file(file.body, file.media_type)
-    lost = [name for name, cls in before.classes.items() if schema.classes.get(name) != cls]
-    lost += [name for name, own in before.properties.items() if schema.properties.get(name) != own]
+    current = parse_schema_file(file.body, file.media_type)
+    lost = [name for name, cls in current.classes.items() if schema.classes.get(name) != cls]
+    lost += [name for name, own in current.properties.items() if schema.properties.get(name) != own]
     if lost:
-        what = "the schema removes or changes existing classes or properties"
+        message = "the schema removes or changes existing classes or properties"
         accepted = "all existing classes and properties unchanged, and new ones"
-        raise InputError(what, received=", ".join(lost), accepted=accepted)
+        raise InputError(message, received=", ".join(lost), accepted=accepted)
 
 
 DEAD_LETTER_SOURCE = "metadata log"
@@ -155,10 +155,10 @@ def apply_entries(
     cannot be applied become dead letters: they were validated before they were appended, but possibly by another
     provider.
     """
-    before, position = transaction.schema(), entries[-1].position
-    reader = EntryReader(before, schemas)
+    stored_file, position = transaction.schema(), entries[-1].position
+    reader = EntryReader(stored_file, schemas)
     documents, dead_letters = _read_entries(reader, entries, parsed, errors)
-    if reader.file is not None and reader.file != before:
+    if reader.file is not None and reader.file != stored_file:
         reader.file = transaction.set_schema(reader.file)
     result = RegistrationResult({}, FilterOutcome())
     if documents:
@@ -221,9 +221,9 @@ def entries_after_position(transaction: MetadataTransaction, entries: Sequence[L
     position = transaction.position()
     applied = [entry for entry in entries if entry.position <= position]
     if applied and entry_differs(transaction.connection, applied[-1]):
-        what = "this is a different log: the entry at this position is not the same here"
+        message = "this is a different log: the entry at this position is not the same here"
         hint = "start with a snapshot in another home"
-        raise InputError(what, received=f"position {applied[-1].position}", hint=hint)
+        raise InputError(message, received=f"position {applied[-1].position}", hint=hint)
     new = [entry for entry in entries if entry.position > position]
     for last, entry in enumerate(new, position):
         if entry.position != last + 1:
@@ -236,7 +236,7 @@ def entries_after_position(transaction: MetadataTransaction, entries: Sequence[L
 
 
 _NEIGHBOURS = 1_000
-"""How many documents of the same folder are searched for a similar URI."""
+"""Maximum number of documents of the same folder that are searched for a similar URI."""
 
 
 def check_removals(transaction: MetadataTransaction, drafts: Sequence[LogDraft]) -> None:

@@ -50,12 +50,12 @@ class RuleProgram:
         pending: Mapping[str, StoredRule] = self._new
         while pending:
             trees = {name: self._parse(rule) for name, rule in pending.items()}
-            known = self._find_searched(pending.values(), trees)
+            found_rules = self._find_searched(pending.values(), trees)
             self.rules |= {
-                name: _resolve_names(rule, trees[name], known, schema) for name, rule in pending.items()
+                name: _resolve_names(rule, trees[name], found_rules, schema) for name, rule in pending.items()
             }
             used = {searched for name in pending for searched in self.rules[name].uses}
-            pending = {name: known[name] for name in sorted(used - self.rules.keys())}
+            pending = {name: found_rules[name] for name in sorted(used - self.rules.keys())}
 
     def _parse(self, rule: StoredRule) -> Rule:
         with self._naming_errors(rule):
@@ -77,12 +77,12 @@ class RuleProgram:
         names = {
             name
             for rule in rules
-            for each in trees[rule.name].searched
-            for name in (rule.scope + each.extension, each.extension)
-            if each.extension not in self._schema.classes
+            for variable in trees[rule.name].searched
+            for name in (rule.scope + variable.extension, variable.extension)
+            if variable.extension not in self._schema.classes
         }
-        known = self._new | {name: parsed.rule for name, parsed in self.rules.items()}
-        return known | dict(self._find(names - known.keys()))
+        new_rules = self._new | {name: parsed.rule for name, parsed in self.rules.items()}
+        return new_rules | dict(self._find(names - new_rules.keys()))
 
     def decompose(self) -> dict[str, NamedRule]:
         """Validate and decompose all rules, in dependency order."""
@@ -101,19 +101,21 @@ class RuleProgram:
         return named
 
 
-def _resolve_names(rule: StoredRule, tree: Rule, known: Collection[str], schema: Schema) -> ParsedRule:
+def _resolve_names(rule: StoredRule, tree: Rule, rule_names: Collection[str], schema: Schema) -> ParsedRule:
     """Replace the names of searched rules by full names; unknown names stay."""
     full_names = {
-        each.extension: next(
-            (name for name in (rule.scope + each.extension, each.extension) if name in known), each.extension
+        variable.extension: next(
+            (name for name in (rule.scope + variable.extension, variable.extension) if name in rule_names),
+            variable.extension,
         )
-        for each in tree.searched
-        if each.extension not in schema.classes
+        for variable in tree.searched
+        if variable.extension not in schema.classes
     }
     searched = tuple(
-        replace(each, extension=full_names.get(each.extension, each.extension)) for each in tree.searched
+        replace(variable, extension=full_names.get(variable.extension, variable.extension))
+        for variable in tree.searched
     )
-    uses = frozenset(name for name in full_names.values() if name in known)
+    uses = frozenset(name for name in full_names.values() if name in rule_names)
     return ParsedRule(rule, replace(tree, searched=searched) if uses else tree, uses)
 
 
@@ -169,7 +171,7 @@ def add_prepared_rules(
     results: TriggerResults | None = None,
     limit: int | None = None,
 ) -> frozenset[RuleResult] | None:
-    """Add rules of one owner, or return None if they must be prepared again because what they depend on has changed.
+    """Add rules of one owner, or return None if their dependencies have changed, so that they must be prepared again.
 
     `results` are those of their triggering rules if they were computed before. `limit` is the maximal number of
     subscriptions of the owner; rules of repositories are not counted.
@@ -228,35 +230,35 @@ def _check_unused(
 ) -> None:
     for user, used in sorted(transaction.uses_of(removed)):
         if user not in removed and user not in replaced:
-            what = f"the rule '{used}' is searched by another rule"
-            raise InputError(what, received=user, hint="remove that one, too")
+            message = f"the rule '{used}' is searched by another rule"
+            raise InputError(message, received=user, hint="remove that one, too")
 
 
 def replace_rules(
     transaction: MetadataTransaction, rules: StoredRules, owner: str, scope: str, schema: Schema
 ) -> FilterOutcome:
     """Replace all rules of an owner in a scope. Rules that search a changed rule are updated, too."""
-    before = transaction.rules_of(owner, scope)
-    removed = before.keys() - rules.keys()
+    stored_rules = transaction.rules_of(owner, scope)
+    removed = stored_rules.keys() - rules.keys()
     _check_unused(transaction, removed, rules)
-    if taken := transaction.rules_named(rules.keys() - before.keys()):
-        raise IdConflict("another owner has a rule of this name", received=min(taken))
-    return _exchange_rules(transaction, rules, before, removed, schema)
+    if conflicting := transaction.rules_named(rules.keys() - stored_rules.keys()):
+        raise IdConflict("another owner has a rule of this name", received=min(conflicting))
+    return _exchange_rules(transaction, rules, stored_rules, removed, schema)
 
 
 def change_rule(transaction: MetadataTransaction, rule: StoredRule, schema: Schema) -> bool:
     """Change the text or the delay of a rule; False if its owner has no rule of this name."""
-    before = transaction.rules_named([rule.name])
-    if rule.name not in before or before[rule.name].owner != rule.owner:
+    stored_rules = transaction.rules_named([rule.name])
+    if rule.name not in stored_rules or stored_rules[rule.name].owner != rule.owner:
         return False
-    _exchange_rules(transaction, {rule.name: rule}, before, frozenset(), schema)
+    _exchange_rules(transaction, {rule.name: rule}, stored_rules, frozenset(), schema)
     return True
 
 
 def _exchange_rules(
     transaction: MetadataTransaction,
     rules: StoredRules,
-    before: StoredRules,
+    stored_rules: StoredRules,
     removed: Collection[str],
     schema: Schema,
 ) -> FilterOutcome:
@@ -266,7 +268,7 @@ def _exchange_rules(
         return transaction.rules_named([name for name in names if name not in removed])
 
     program = RuleProgram(rules.values(), schema, find)
-    changed = _find_changed(transaction, rules, before, program)
+    changed = _find_changed(transaction, rules, stored_rules, program)
     affected = _with_users(transaction, changed, program).difference(removed)
     others = find(affected - rules.keys())
     decomposed = RuleProgram([*rules.values(), *others.values()], schema, find).decompose()
@@ -280,7 +282,7 @@ def _exchange_rules(
 
 
 def _find_changed(
-    transaction: MetadataTransaction, rules: StoredRules, before: StoredRules, program: RuleProgram
+    transaction: MetadataTransaction, rules: StoredRules, stored_rules: StoredRules, program: RuleProgram
 ) -> set[str]:
     """Return the rules that are new, have another text, or whose text refers to other rules than before."""
     uses: dict[str, set[str]] = {name: set() for name in rules}
@@ -289,7 +291,7 @@ def _find_changed(
     return {
         name
         for name, rule in rules.items()
-        if rule != before.get(name) or uses[name] != program.rules[name].uses
+        if rule != stored_rules.get(name) or uses[name] != program.rules[name].uses
     }
 
 

@@ -86,13 +86,13 @@ class RuleSubscriptions:
         return [self._check(rule, file, cache) for rule in rules]
 
     def _check(self, rule: StoredRule, file: SchemaFile | None, cache: _RuleCache) -> RuleCheck:
-        before = len(cache.lookups)
+        lookups_before = len(cache.lookups)
         try:
             _describe(rule.name, rule.text)
             self._prepare(rule, self._schemas.context(file), cache.find)
         except (InputError, SetupError) as problem:
-            return RuleCheck(problem.with_traceback(None), frozenset(cache.lookups[before:]))
-        return RuleCheck(None, frozenset(cache.lookups[before:]))
+            return RuleCheck(problem.with_traceback(None), frozenset(cache.lookups[lookups_before:]))
+        return RuleCheck(None, frozenset(cache.lookups[lookups_before:]))
 
     def change(self, rule: StoredRule) -> bool:
         """Change the text or the delay of a rule, and notify of changed results. False if there is no such rule."""
@@ -107,7 +107,7 @@ class RuleSubscriptions:
         return self._metadata.transact(lambda transaction: rule_changes.pause_rule(transaction, name))
 
     def resume(self, rule: StoredRule) -> bool:
-        """Resume a paused rule, and notify of what changed since. False if it is not paused."""
+        """Resume a paused rule, and notify of changes since then. False if it is not paused."""
         while True:
             context = self._schemas.context(self._metadata.schema())
             prepared = self._prepare(rule, context, self._metadata.rules_named)
@@ -121,9 +121,9 @@ class RuleSubscriptions:
         rules = rule_changes.build_stored_rules({rule.name: rule.text}, rule.owner, "", rule.within)
         return rule_changes.prepare_rules(rules, context, find)
 
-    def remove(self, wanted: Iterable[str], subscriber: str | None) -> list[str]:
+    def remove(self, names: Iterable[str], subscriber: str | None) -> list[str]:
         """Remove rules, only the subscriber's own if one is given; return the names of those that existed."""
-        requested = set(wanted)
+        requested = set(names)
         own = [rule.name for rule in self._provider.rules() if subscriber in (None, rule.owner)]
         return list(self._provider.remove_rules([name for name in own if name in requested]))
 

@@ -119,9 +119,9 @@ def restore_snapshot(
 def _replace_schema(
     transaction: MetadataTransaction, schemas: SchemaCache, file: SchemaFile
 ) -> SchemaContext:
-    before, context = transaction.schema(), schemas.context(file)
-    check_schema_extension(before, context.schema)
-    if before != file:
+    stored_file, context = transaction.schema(), schemas.context(file)
+    check_schema_extension(stored_file, context.schema)
+    if stored_file != file:
         transaction.set_schema(file)
     return context
 
@@ -144,8 +144,8 @@ def _register_documents(
 def _check_not_older(transaction: MetadataTransaction, position: int) -> None:
     """Reject a snapshot before the head of the log: changes sent to repositories cannot be undone."""
     if position < transaction.head():
-        what, accepted = "the snapshot is older than the log", f"position {transaction.head()} or later"
-        raise InputError(what, received=f"position {position}", accepted=accepted)
+        message, accepted = "the snapshot is older than the log", f"position {transaction.head()} or later"
+        raise InputError(message, received=f"position {position}", accepted=accepted)
 
 
 def _remove_others(
@@ -179,11 +179,11 @@ def _parse_document(line: Mapping[str, Any], schema: Schema) -> Document:
         raise InputError("not a document", received=repr(line)[:200], accepted="document, resources")
     check_uri(uri)
     resources = {
-        resource.uri: resource for resource in (_parse_resource(each, uri, schema) for each in listed)
+        resource.uri: resource for resource in (_parse_resource(record, uri, schema) for record in listed)
     }
     if len(resources) != len(listed):
         raise InputError("the document has the same resource twice", where=uri)
-    document = Document(uri, tuple(sorted(resources.values(), key=lambda each: each.uri)))
+    document = Document(uri, tuple(sorted(resources.values(), key=lambda record: record.uri)))
     check_document(document)
     return document
 

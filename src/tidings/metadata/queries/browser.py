@@ -62,7 +62,7 @@ PAGE_SIZE, MAX_PAGE_SIZE = 50, 1_000
 """The default and the maximal number of resources on a page."""
 
 _NEIGHBOURS = 1_000
-"""How many resources of a document are searched for a similar URI."""
+"""Maximum number of resources of a document that are searched for a similar URI."""
 
 _IN_URIS = re.compile(r"[:/#]")
 
@@ -91,7 +91,7 @@ class Link:
     """A reference to or from another resource.
 
     `cls` is the class of the other resource, if it exists. `leads` is false if the target is missing, or of another
-    class than the schema says.
+    class than the schema declares.
     """
 
     property: str
@@ -137,9 +137,9 @@ class Browser:
         schema = self._provider.schema
         if cls not in schema.classes:
             raise _unknown_class(cls, schema)
-        found = self._stored.instances(schema.at_or_below(cls), after, limit + 1)
-        more = found[limit - 1].uri if len(found) > limit else None
-        return InstancePage(_summarize_class(schema, cls, self._stored.counts()), found[:limit], more)
+        rows = self._stored.instances(schema.at_or_below(cls), after, limit + 1)
+        next_uri = rows[limit - 1].uri if len(rows) > limit else None
+        return InstancePage(_summarize_class(schema, cls, self._stored.counts()), rows[:limit], next_uri)
 
     def resource(self, uri: str, after: str = "", limit: int = PAGE_SIZE) -> ResourceView:
         """Return a resource with its references and a page of its referrers."""
@@ -151,27 +151,27 @@ class Browser:
         cls, referrers = seen.resource.cls, seen.referrers[:limit]
         links = tuple(_link_from(schema, each, cls) for each in referrers)
         last = links[-1] if len(seen.referrers) > limit else None
-        more = f"{last.property} {last.uri}" if last else None
+        next_cursor = f"{last.property} {last.uri}" if last else None
         shown = restore_dates(seen.resource, schema)
-        return ResourceView(shown, document_uri_of(uri), tuple(_links_to(schema, seen)), links, more)
+        return ResourceView(shown, document_uri_of(uri), tuple(_links_to(schema, seen)), links, next_cursor)
 
-    def is_class(self, what: str) -> bool:
+    def is_class(self, text: str) -> bool:
         """Whether a text is the name of a class, or a misspelled one, rather than a URI."""
         classes = self._provider.schema.classes
-        return what in classes or not _IN_URIS.search(what) or suggest_name(what, classes) is not None
+        return text in classes or not _IN_URIS.search(text) or suggest_name(text, classes) is not None
 
-    def pick(self, what: str) -> SuggestedRule:
+    def pick(self, text: str) -> SuggestedRule:
         """Suggest the rule that registers all resources of a class, or the resource with a URI."""
-        if self.is_class(what):
-            cls = self.instances(what, limit=1).of.name
+        if self.is_class(text):
+            cls = self.instances(text, limit=1).of.name
             return SuggestedRule(suggest_rule_name(cls), suggest_rule(cls))
-        resource = self.resource(what, limit=1).resource
-        return SuggestedRule(suggest_rule_name(resource.cls, what), suggest_rule(resource.cls, what))
+        resource = self.resource(text, limit=1).resource
+        return SuggestedRule(suggest_rule_name(resource.cls, text), suggest_rule(resource.cls, text))
 
     def _no_resource(self, uri: str, schema: Schema) -> NotFound:
         hint = suggest_name(uri, self._stored.neighbours(uri.partition("#")[0], _NEIGHBOURS))
-        for found in self._stored.referrers(uri, _references(schema), 1):
-            hint = f"{found.uri} refers to it ({found.property}), but no document that describes it is registered"
+        for referrer in self._stored.referrers(uri, _references(schema), 1):
+            hint = f"{referrer.uri} refers to it ({referrer.property}), but no document that describes it is registered"
         return NotFound("there is no such resource", received=uri, hint=hint)
 
 
@@ -181,15 +181,15 @@ def class_tree(classes: tuple[ClassSummary, ...]) -> Iterator[tuple[int, ClassSu
     A class with several parents appears below each of them, but its subclasses only the first time: each diamond would
     double the output.
     """
-    below: dict[str, list[ClassSummary]] = {each.name: [] for each in classes}
-    for each in classes:
-        for parent in each.parents:
-            below[parent].append(each)
-    waiting = [(0, each) for each in reversed(classes) if not each.parents]
+    below: dict[str, list[ClassSummary]] = {summary.name: [] for summary in classes}
+    for summary in classes:
+        for parent in summary.parents:
+            below[parent].append(summary)
+    waiting = [(0, summary) for summary in reversed(classes) if not summary.parents]
     while waiting:
         depth, cls = waiting.pop()
         yield depth, cls
-        waiting += ((depth + 1, each) for each in reversed(below.pop(cls.name, [])))
+        waiting += ((depth + 1, summary) for summary in reversed(below.pop(cls.name, [])))
 
 
 def display_value(value: Scalar) -> str:
@@ -252,8 +252,8 @@ def class_to_json(cls: ClassSummary) -> dict[str, Any]:
 
 
 def instances_to_json(page: InstancePage) -> dict[str, Any]:
-    found = [{"uri": each.uri, "class": each.cls} for each in page.found]
-    return class_to_json(page.of) | {"instances": found, "next": page.more}
+    instances = [{"uri": instance.uri, "class": instance.cls} for instance in page.found]
+    return class_to_json(page.of) | {"instances": instances, "next": page.more}
 
 
 def view_to_json(seen: ResourceView) -> dict[str, Any]:

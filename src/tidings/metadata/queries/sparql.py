@@ -83,7 +83,7 @@ class SparqlAnswer:
 class ResourceGraph:
     """Resources as RDF. `left_out` counts resources and references whose URIs are not valid IRIs.
 
-    These are not escaped: an answer would contain names that nothing else here knows.
+    These are not escaped: an answer would contain names that occur nowhere else.
     """
 
     def __init__(self, resources: Iterable[Resource], schema: Schema) -> None:
@@ -108,18 +108,20 @@ class ResourceGraph:
         """Yield the statements about resources, in the default graph."""
         is_a = ox.NamedNode(RDF + "type")
         terms = {name: _ClassTerms.of(schema, name) for name in schema.classes}
-        for each in resources:
-            subject, of_class = self._node(each.uri), terms[each.cls]
+        for resource in resources:
+            subject, of_class = self._node(resource.uri), terms[resource.cls]
             if subject is None:
                 continue
             for cls in of_class.classes:
                 yield ox.Quad(subject, is_a, cls)
-            for name, values in each.values.items():
+            for name, values in resource.values.items():
                 property, is_instant = of_class.properties[name]
                 for value in values:
-                    found = self._node(value.uri) if isinstance(value, Ref) else to_literal(value, is_instant)
-                    if found is not None:
-                        yield ox.Quad(subject, property, found)
+                    object = (
+                        self._node(value.uri) if isinstance(value, Ref) else to_literal(value, is_instant)
+                    )
+                    if object is not None:
+                        yield ox.Quad(subject, property, object)
 
     def _node(self, uri: str) -> ox.NamedNode | None:
         try:
@@ -150,11 +152,13 @@ class _ClassTerms:
     @classmethod
     def of(cls, schema: Schema, name: str) -> _ClassTerms:
         above = sorted(schema.at_or_above(name))
-        found = (schema.property_of(name, each) for each in schema.properties)
+        inherited = (schema.property_of(name, property) for property in schema.properties)
         properties = {
-            each.name: (ox.NamedNode(each.iri), each.kind is Kind.INSTANT) for each in found if each
+            property.name: (ox.NamedNode(property.iri), property.kind is Kind.INSTANT)
+            for property in inherited
+            if property
         }
-        return cls(tuple(ox.NamedNode(schema.classes[each].iri) for each in above), properties)
+        return cls(tuple(ox.NamedNode(schema.classes[property].iri) for property in above), properties)
 
 
 def to_literal(value: Scalar, is_instant: bool) -> ox.Literal:
@@ -168,14 +172,14 @@ def _problem(text: str, status: dict[str, str], limits: Limits) -> TidingsError:
         return sparql_syntax_error(text, status["syntax"])
     if "failed" in status:
         return InputError("the query cannot be evaluated", received=status["failed"])
-    what, accepted = {
+    message, accepted = {
         "time": ("takes too long", f"at most {limits.seconds} s (the limit seconds)"),
         "answer": ("has too large an answer", f"at most {limits.answer:,} MB (the limit answer)"),
     }.get(
         status.get("over", ""),
         ("needs too much memory", f"at most {limits.memory:,} MB (the limit memory)"),
     )
-    return TooLarge(f"the query {what}", accepted=accepted, hint="ask for fewer with LIMIT")
+    return TooLarge(f"the query {message}", accepted=accepted, hint="ask for fewer with LIMIT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +280,9 @@ class _LimitedPipe:
         if self._left < 0:
             self.is_over = True
             raise OSError("the answer is too large")
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(self._end, rest) :]
+        remaining = memoryview(piece)
+        while remaining:
+            remaining = remaining[os.write(self._end, remaining) :]
         return len(piece)
 
     def flush(self) -> None:

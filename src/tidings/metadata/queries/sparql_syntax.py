@@ -59,28 +59,28 @@ def check_sparql(text: str) -> None:
     for written in dict.fromkeys((text, _unescaped(text))):
         for word, start in list_keywords(written):
             if word.lower() in _UNSUPPORTED:
-                what, hint = _UNSUPPORTED[word.lower()]
+                construct, hint = _UNSUPPORTED[word.lower()]
                 place = Place.at(written, start, start + len(word))
-                raise NotSupported(f"{what} not supported", place=place, accepted=_SUPPORTED, hint=hint)
+                raise NotSupported(f"{construct} not supported", place=place, accepted=_SUPPORTED, hint=hint)
 
 
 def list_keywords(text: str) -> Iterator[tuple[str, int]]:
     """Yield keywords and names of functions with their offsets."""
-    for found in _TOKEN.finditer(text):
-        if found["called"] is not None and (called := _CALLED.match(text, found.start())):
+    for token in _TOKEN.finditer(text):
+        if token["called"] is not None and (called := _CALLED.match(text, token.start())):
             yield called[1], called.start(1)
-        for word in _WORD.finditer(found["words"] or ""):
-            known = _KEYWORD.fullmatch(word[0])
-            start = found.start() + word.start()
-            yield (known[1], start + known.start(1)) if known else (word[0], start)
+        for word in _WORD.finditer(token["words"] or ""):
+            keyword = _KEYWORD.fullmatch(word[0])
+            start = token.start() + word.start()
+            yield (keyword[1], start + keyword.start(1)) if keyword else (word[0], start)
 
 
 def _unescaped(text: str) -> str:
     """Replace escapes, which SPARQL allows anywhere in a query."""
 
-    def character(found: re.Match[str]) -> str:
-        number = int(found[1] or found[2], 16)
-        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else found[0]
+    def character(match: re.Match[str]) -> str:
+        number = int(match[1] or match[2], 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else match[0]
 
     return _ESCAPED.sub(character, text)
 
@@ -91,13 +91,13 @@ _WHERE = re.compile(r"error at (\d+):(\d+)(?:-\d+(?::\d+)?)?: (.*)", re.DOTALL)
 
 def sparql_syntax_error(text: str, message: str) -> SyntaxProblem:
     """Convert a message of Oxigraph's parser to an error with its place."""
-    found = _WHERE.search(message)
-    if found is None:
+    match = _WHERE.search(message)
+    if match is None:
         return SyntaxProblem("invalid SPARQL", received=message)
-    place = Place(text, int(found[1]), int(found[2]))
-    if "Prefix not found" in found[3]:
+    place = Place(text, int(match[1]), int(match[2]))
+    if "Prefix not found" in match[3]:
         return _undeclared_prefix(text, place)
-    reason = " ".join(_CHARACTERS.sub("", found[3]).split()).removesuffix(",")
+    reason = " ".join(_CHARACTERS.sub("", match[3]).split()).removesuffix(",")
     return SyntaxProblem(f"invalid SPARQL: {reason}", place=place)
 
 
@@ -108,10 +108,10 @@ _PREFIXED = re.compile(r"([\w.-]*):[\w.%:-]*\Z")
 def _undeclared_prefix(text: str, behind: Place) -> SyntaxProblem:
     """Report a name with an undeclared prefix; the parser returns the place after it."""
     lines = text.split("\n")[: behind.line]
-    before = "\n".join([*lines[:-1], lines[-1][: behind.column - 1]])
-    found = _PREFIXED.search(before, max(0, len(before) - MAX_NAME_LENGTH))
-    place = Place.at(text, found.start(), found.end()) if found else behind
-    prefix = found[1] if found else ""
+    preceding = "\n".join([*lines[:-1], lines[-1][: behind.column - 1]])
+    match = _PREFIXED.search(preceding, max(0, len(preceding) - MAX_NAME_LENGTH))
+    place = Place.at(text, match.start(), match.end()) if match else behind
+    prefix = match[1] if match else ""
     return SyntaxProblem(
         f"undeclared prefix '{prefix}:'", place=place, hint=f"start with PREFIX {prefix}: <...>"
     )

@@ -34,7 +34,7 @@ class KafkaClient:
         self._address = address
         self._last_error: KafkaError | None = None
 
-    def settings(self, more: dict[str, Any], listener: KafkaErrorListener | None = None) -> dict[str, Any]:
+    def settings(self, options: dict[str, Any], listener: KafkaErrorListener | None = None) -> dict[str, Any]:
         common = {
             "bootstrap.servers": ",".join(self._address.hosts),
             "client.id": "tidings",
@@ -42,7 +42,7 @@ class KafkaClient:
             "reconnect.backoff.max.ms": RECONNECT_MILLISECONDS,
             "error_cb": listener or KafkaErrorListener(self),
         }
-        return {**common, **dict(self._address.settings), **more}
+        return {**common, **dict(self._address.settings), **options}
 
     def record_error(self, error: KafkaError) -> None:
         """Remember an asynchronous error. Authentication errors take precedence over unreachable hosts."""
@@ -160,8 +160,8 @@ class KafkaTopic:
             _log.warning("%s loses its first entries: %s, not -1", self._client.name, ", ".join(limited))
 
     def _build_topic_error(self, received: str, accepted: str, hint: str) -> InputError:
-        what = "this topic cannot be a log"
-        return InputError(what, where=self._client.name, received=received, accepted=accepted, hint=hint)
+        message = "this topic cannot be a log"
+        return InputError(message, where=self._client.name, received=received, accepted=accepted, hint=hint)
 
     def _wait_for(self, future: Future[Any]) -> Any:
         """Wait for a response, which arrives or fails in time. Waiting ends when the client is closed."""

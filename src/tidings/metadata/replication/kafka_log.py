@@ -49,8 +49,13 @@ def from_message(message: Message, position: int) -> LogEntry:
     """Parse a message; raise InputError for a foreign one. Skipping it would make the logs of providers differ."""
     headers: dict[str, Any] = dict(message.headers() or ())
     try:
-        what, media_type = Operation(headers[OPERATION_HEADER].decode()), headers[MEDIA_TYPE_HEADER].decode()
-        return LogEntry(position, what, (message.key() or b"").decode(), media_type, message.value() or b"")
+        operation, media_type = (
+            Operation(headers[OPERATION_HEADER].decode()),
+            headers[MEDIA_TYPE_HEADER].decode(),
+        )
+        return LogEntry(
+            position, operation, (message.key() or b"").decode(), media_type, message.value() or b""
+        )
     except (KeyError, ValueError, AttributeError) as error:
         received = f"offset {position - 1}: {(message.value() or b'')[:100]!r}"
         hint = "another program writes to the topic; use a new one for providers only"
@@ -269,8 +274,8 @@ class KafkaLog(SharedReplicationLog):
     def last_of(self, uris: Collection[str], after: int) -> dict[str, Operation]:
         """Return the last operation on documents, with a separate reader. Mostly there is nothing to read."""
         by_name = {escape_unstorable(uri): uri for uri in uris}
-        entries = [each for each in self._entries_after(after) if each.what is not Operation.SCHEMA]
-        return {by_name[each.uri]: each.what for each in entries if each.uri in by_name}
+        entries = [entry for entry in self._entries_after(after) if entry.what is not Operation.SCHEMA]
+        return {by_name[entry.uri]: entry.what for entry in entries if entry.uri in by_name}
 
     def _entries_after(self, after: int) -> Iterator[LogEntry]:
         """Yield all current entries after a position."""

@@ -31,7 +31,7 @@ from tidings.store.store import Store
 
 
 MAX_CHAIN_LENGTH = 10
-"""How many providers of the chain are asked."""
+"""Maximum number of providers of the chain that are queried."""
 STATUS_TIMEOUT_SECONDS = 5.0
 """The timeout of each, except for the direct leader, which has the usual one."""
 _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -154,20 +154,20 @@ class LogFollower:
     def _apply(self, page: LogPage) -> FollowStep:
         if page.head < self.position:
             raise self._diverged(f"position {self.position}", f"up to {page.head}")
-        before = self.position
+        position_before = self.position
         if page.entries:
             self._provider.apply(page.entries)
-        if self.position == before < page.head:  # without this check it would loop forever
+        if self.position == position_before < page.head:  # without this check it would loop forever
             hint = "is it a provider of the same version?"
-            received = f"nothing after {before} of {page.head}"
+            received = f"nothing after {position_before} of {page.head}"
             raise Unreachable("the log has a gap", where=self._log.name, received=received, hint=hint)
         return FollowStep(page.head, len(page.entries))
 
     def _restore(self) -> FollowStep:
         """Restore a snapshot: the log was trimmed, or is much longer than a page."""
-        before = self.position
-        if before and self._store.replication.leader() is None:
-            raise self._diverged(f"position {before}", "a log that begins later")
+        position_before = self.position
+        if position_before and self._store.replication.leader() is None:
+            raise self._diverged(f"position {position_before}", "a log that begins later")
         with self._log.snapshot() as lines:
             self._provider.restore(lines)
         self._record_leader()
@@ -190,14 +190,14 @@ class LogFollower:
         self._record_leader()
 
     def _record_leader(self) -> None:
-        """Record the followed log, so that nothing is registered here directly."""
+        """Record the followed log, so that direct registrations are refused."""
         if self._store.replication.leader() != self._log.name:
             self._store.replication.follow(self._log.name)
 
     def _diverged(self, here: str, there: str) -> LogsDiverged:
-        what = "the log of this provider differs from the one to follow"
+        message = "the log of this provider differs from the one to follow"
         hint = "follow with a new home, or lead with this one"
-        return LogsDiverged(what, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
+        return LogsDiverged(message, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
 
 
 def _shown(entry: LogEntry) -> str:

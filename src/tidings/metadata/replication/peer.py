@@ -130,9 +130,9 @@ class Peer(Closeable):
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.name = normalize_peer_url(url)
-        known = token or os.environ.get(TOKEN_SETTING)
+        secret = token or os.environ.get(TOKEN_SETTING)
         self._headers = {"user-agent": build_user_agent("metadata provider"), "accept-encoding": "gzip"}
-        self._headers |= {"authorization": f"Bearer {known}"} if known else {}
+        self._headers |= {"authorization": f"Bearer {secret}"} if secret else {}
         self._client = HttpClient(LIMITS)
 
     def status(self, seconds: float = READ_TIMEOUT_SECONDS) -> dict[str, Any]:
@@ -173,8 +173,8 @@ class Peer(Closeable):
     def close(self) -> None:
         self._client.close()
 
-    def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        with self._request(method, path, **more) as response:
+    def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        with self._request(method, path, **options) as response:
             if response.status != 200:
                 raise self._error(response)
             return self._parsed(response.read())
@@ -195,9 +195,9 @@ class Peer(Closeable):
             with self._client.stream(method, url, sent, content, host, timeout) as response:
                 yield response
         except FetchProblem as problem:
-            what, hint = "the provider does not respond", "is `tidings serve` running there?"
+            message, hint = "the provider does not respond", "is `tidings serve` running there?"
             received = f"{problem.what}: {problem.received}" if problem.received else problem.what
-            raise Unreachable(what, where=self.name, received=received, hint=hint) from problem
+            raise Unreachable(message, where=self.name, received=received, hint=hint) from problem
 
     def _lines(self, response: HttpStream) -> Iterator[bytes]:
         """Yield lines, each limited to the size of a response."""
@@ -213,8 +213,8 @@ class Peer(Closeable):
                 raise Unreachable(
                     "a line is too long", where=self.name, accepted=f"{MAX_RESPONSE_BYTES:,} bytes"
                 )
-        if rest := b"".join(parts):
-            yield rest
+        if last_line := b"".join(parts):
+            yield last_line
 
     def _parsed(self, body: bytes) -> dict[str, Any]:
         try:

@@ -18,7 +18,7 @@ POLL_SECONDS = 0.2
 
 
 class DatabaseLog(SharedReplicationLog):
-    """A shared log in a database: a separate store, of which only the log is used."""
+    """A shared log in a database: only the log of that store is used."""
 
     def __init__(self, url: str, provider: Provider) -> None:
         self._store = open_store(url)
@@ -58,11 +58,11 @@ def open_log(
         )
     if shared:
         return open_shared_log(store, provider, shared)
-    known = None if leader else store.replication.leader()
-    if known and not known.startswith("http"):
-        hint = f"pass --metadata-log {known} with the password, or run `tidings provider lead` to stop following it"
-        raise InputError("this provider follows a shared log", where=known, hint=hint)
-    named = leader or known
+    recorded = None if leader else store.replication.leader()
+    if recorded and not recorded.startswith("http"):
+        hint = f"pass --metadata-log {recorded} with the password, or run `tidings provider lead` to stop following it"
+        raise InputError("this provider follows a shared log", where=recorded, hint=hint)
+    named = leader or recorded
     return Peer(named) if named else None
 
 
@@ -85,8 +85,8 @@ def _kafka_log(provider: Provider, url: str) -> SharedReplicationLog:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("confluent_kafka"):
             raise
-        what, hint = "the client for Kafka is not installed", "pip install 'tidings[kafka]'"
-        raise SetupError(what, where=address.name, hint=hint) from error
+        message, hint = "the client for Kafka is not installed", "pip install 'tidings[kafka]'"
+        raise SetupError(message, where=address.name, hint=hint) from error
     return KafkaLog(address, provider)
 
 

@@ -75,8 +75,8 @@ class DirectLink:
         self._provider, self._ended = Provider(store), Event()
 
     def provider_position(self) -> ProviderPosition:
-        found = self._store.replication.status()
-        return ProviderPosition(found.provider, found.position, found.leader is None)
+        status = self._store.replication.status()
+        return ProviderPosition(status.provider, status.position, status.leader is None)
 
     def schema(self) -> SchemaFile:
         file = self._store.metadata.schema()

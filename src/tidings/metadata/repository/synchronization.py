@@ -99,12 +99,12 @@ class ProviderFollower:
 
     def connect(self) -> None:
         """Reach a state in which only the moves after the cursor are missing."""
-        provider_position, before = self._link.provider_position(), self._cache.cursor()
-        self._check_not_behind(provider_position, before)
+        provider_position, cursor = self._link.provider_position(), self._cache.cursor()
+        self._check_not_behind(provider_position, cursor)
         self._rules.check(self._schema(None).schema)
         self._synchronize_rules()
         reason = self._find_refresh_reason(provider_position, self._cache.cursor())
-        moved = before is not None and before.provider != provider_position.provider
+        moved = cursor is not None and cursor.provider != provider_position.provider
         if reason is None:
             self._notify(Connected(self._link.name, provider_position.position, moved))
         else:
@@ -146,15 +146,15 @@ class ProviderFollower:
         same = changes.provider == since.provider and ahead
         return changes if same else None
 
-    def _check_not_behind(self, at: ProviderPosition, cursor: Cursor | None) -> None:
+    def _check_not_behind(self, provider: ProviderPosition, cursor: Cursor | None) -> None:
         """Reject a provider behind the repository: it has to catch up. Only a restored leader may go back."""
-        if cursor is None or at.position >= cursor.position:
+        if cursor is None or provider.position >= cursor.position:
             return
-        if at.provider == cursor.provider and at.leads:
+        if provider.provider == cursor.provider and provider.leads:
             return
-        hint = "it has to catch up first" if not at.leads else "does it belong to the same backbone?"
+        hint = "it has to catch up first" if not provider.leads else "does it belong to the same backbone?"
         raise ProviderBehind(
-            f"the provider is at position {at.position}, but the repository already at {cursor.position}",
+            f"the provider is at position {provider.position}, but the repository already at {cursor.position}",
             where=self._link.name,
             hint=hint,
         )
@@ -170,15 +170,15 @@ class ProviderFollower:
         if texts != provider_rules:
             self._link.set_rules(texts)
 
-    def _find_refresh_reason(self, at: ProviderPosition, cursor: Cursor | None) -> str | None:
+    def _find_refresh_reason(self, provider: ProviderPosition, cursor: Cursor | None) -> str | None:
         """Return the reason why the moves after the cursor are not sufficient, if they are not."""
         if cursor is None:
             return "this is the first time"
-        if cursor.provider != at.provider:
+        if cursor.provider != provider.provider:
             return "it is another provider than before"
         if not cursor.is_settled:
             return "the rules have changed, or a local document was removed"
-        if at.position < cursor.position or cursor.mark != self._mark(cursor.sequence):
+        if provider.position < cursor.position or cursor.mark != self._mark(cursor.sequence):
             return "the provider was restored from an older store, or no longer has the last changes"
         return None
 
@@ -217,8 +217,8 @@ class ProviderFollower:
                 check_conformance(resource, schema.schema)
                 check_document(Document(document_uri_of(resource.uri), (resource,)))
         except InputError as problem:
-            what = "the provider sent resources that break its schema"
-            raise Unreachable(what, where=self._link.name, received=str(problem)) from problem
+            message = "the provider sent resources that break its schema"
+            raise Unreachable(message, where=self._link.name, received=str(problem)) from problem
 
     def _schema(self, version: int | None) -> SchemaContext:
         """Return the provider's schema, fetched again for another version.
@@ -287,10 +287,12 @@ class Synchronizer:
     def _follow(self, follower: ProviderFollower) -> None:
         follower.connect()
         while not self._stop.is_set():
-            before = self._store.repository.cursor()
+            cursor_before = self._store.repository.cursor()
             follower.step(WAIT_SECONDS)
             self._failures = 0
-            if self._store.repository.cursor() == before:  # a server without long polling: no tight loop
+            if (
+                self._store.repository.cursor() == cursor_before
+            ):  # a server without long polling: no tight loop
                 self._stop.wait(INITIAL_BACKOFF_SECONDS)
 
     def _failed(self, link: ProviderLink, problem: TidingsError) -> None:

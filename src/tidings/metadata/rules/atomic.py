@@ -153,14 +153,14 @@ def build_join_condition(
 def order_predicates(predicates: Iterable[JoinPredicate], cls: str, schema: Schema) -> list[JoinPredicate]:
     """Return distinct predicates in an order independent of how they were written. `cls` is the class on the left."""
 
-    def rank(each: JoinPredicate) -> int:
-        if each.operator is not Operator.EQUAL:
+    def rank(predicate: JoinPredicate) -> int:
+        if predicate.operator is not Operator.EQUAL:
             return 5
-        if is_path(each.left) or is_path(each.right):
+        if is_path(predicate.left) or is_path(predicate.right):
             return 4
-        if each.left is None or each.right is None:
-            return int(each.left is not each.right)
-        declared = schema.property_of(cls, each.left)
+        if predicate.left is None or predicate.right is None:
+            return int(predicate.left is not predicate.right)
+        declared = schema.property_of(cls, predicate.left)
         return 3 if declared is not None and declared.kind is Kind.BOOLEAN else 2
 
     return sorted(set(predicates), key=lambda each: (rank(each), *_sort_key(each)))
@@ -186,15 +186,17 @@ def decompose(
 
     A rule that is searched by name stands for each of its own end rules in turn.
     """
-    rules = [each.extension for each in rule.searched if each.extension not in schema.classes]
+    rules = [variable.extension for variable in rule.searched if variable.extension not in schema.classes]
     types = {name: registered_class(named[name][0]) for name in rules}
     end_rules: dict[AtomicRule, None] = {}
     for normal in normalize_rule(rule, schema, types, alternatives):
-        classes = {each.variable: class_of(each.extension, schema, types) for each in normal.searched}
+        classes = {
+            variable.variable: class_of(variable.extension, schema, types) for variable in normal.searched
+        }
         ends = {
-            each.variable: named[each.extension]
-            for each in normal.searched
-            if each.extension not in schema.classes
+            variable.variable: named[variable.extension]
+            for variable in normal.searched
+            if variable.extension not in schema.classes
         }
         for chosen in product(*ends.values()):
             decomposition = _Decomposition(normal, schema, classes, dict(zip(ends, chosen, strict=True)))
@@ -230,15 +232,19 @@ class _Decomposition:
         self, normal: Rule, schema: Schema, classes: Mapping[str, str], ends: Mapping[str, AtomicRule]
     ) -> None:
         self.normal, self.schema, self.classes = normal, schema, classes
-        self.own: dict[str, list[AtomicRule]] = {each.variable: [] for each in normal.searched}
+        self.own: dict[str, list[AtomicRule]] = {searched.variable: [] for searched in normal.searched}
         for variable, end in ends.items():
             self.own[variable].append(end)
-        for each in list_predicates(normal):
-            if isinstance(each.left, Path) and isinstance(each.right, Constant):
-                self.own[each.left.variable].append(self.triggering(each.left, each.operator, each.right))
+        for searched in list_predicates(normal):
+            if isinstance(searched.left, Path) and isinstance(searched.right, Constant):
+                self.own[searched.left.variable].append(
+                    self.triggering(searched.left, searched.operator, searched.right)
+                )
         self.neighbours = build_adjacency(normal)
         for variable, others in self.neighbours.items():
-            self_joins = (build_self_join(classes[variable], each) for each in others.pop(variable, ()))
+            self_joins = (
+                build_self_join(classes[variable], searched) for searched in others.pop(variable, ())
+            )
             self.own[variable] += dict.fromkeys(self_joins)
 
     def end_rule(self) -> AtomicRule:

@@ -131,13 +131,15 @@ def _connect(normal: Rule) -> tuple[dict[str, set[str]], Comparison | None]:
 
 
 def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Span], Place]) -> None:
-    """Check that the variables form a tree. `several` says that the rule is one of several alternatives."""
+    """Check that the variables form a tree. `several` means that the rule is one of several alternatives."""
     part, closing = _connect(normal)
     if closing is not None:
         raise problems.cyclic_variables(place=place(closing.span))
-    for each in rule.searched:
-        if each.variable not in part[rule.register]:
-            raise problems.disconnected_variable(each.variable, rule.register, several, place(each.span))
+    for searched in rule.searched:
+        if searched.variable not in part[rule.register]:
+            raise problems.disconnected_variable(
+                searched.variable, rule.register, several, place(searched.span)
+            )
 
 
 # Cycles are broken along single-valued references.
@@ -155,7 +157,7 @@ def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Sp
 
 
 MAX_ATTEMPTS = 64
-"""How many choices of determining references are tried."""
+"""Maximum number of choices of determining references that are tried."""
 
 ReferenceComparisons = Mapping[str, Comparison]
 """For variables determined by a reference: the comparison with it, such as `c.serverInformation = s`."""
@@ -175,8 +177,8 @@ def break_cycles(normal: Rule, schema: Schema, classes: Mapping[str, str]) -> Ru
 def _restore_originals(normal: Rule, lifted: list[Comparison]) -> list[Comparison]:
     """Undo as many rewrites as possible: properties are indexed, but paths are followed for each pair."""
     comparisons = lifted
-    for at, original in enumerate(list_predicates(normal)):
-        attempt = [*comparisons[:at], original, *comparisons[at + 1 :]]
+    for index, original in enumerate(list_predicates(normal)):
+        attempt = [*comparisons[:index], original, *comparisons[index + 1 :]]
         if find_cycle_closing(_with_comparisons(normal, attempt)) is None:
             comparisons = attempt
     return comparisons
@@ -225,12 +227,12 @@ def _reference(comparison: Comparison) -> tuple[str, Step]:
 
 def _is_acyclic(variable: str, references: ReferenceComparisons) -> bool:
     """Whether following references upwards from a variable ends."""
-    at = variable
+    current = variable
     for _ in references:
-        if at not in references:
+        if current not in references:
             return True
-        at = _reference(references[at])[0]
-    return at not in references
+        current = _reference(references[current])[0]
+    return current not in references
 
 
 def _lift(comparison: Comparison, references: ReferenceComparisons) -> Comparison:
@@ -300,15 +302,15 @@ class _Normalization:
         self.predicates: list[Comparison] = []
 
     def normalize(self, comparisons: Conjunction) -> Rule:
-        for each in comparisons:
-            assert isinstance(each.left, Path), "the parser puts constants to the right"
-            left = self.shorten(each.left)
+        for comparison in comparisons:
+            assert isinstance(comparison.left, Path), "the parser puts constants to the right"
+            left = self.shorten(comparison.left)
             right = (
-                self.shorten(each.right)
-                if isinstance(each.right, Path)
-                else self.convert_constant(each.right, left)
+                self.shorten(comparison.right)
+                if isinstance(comparison.right, Path)
+                else self.convert_constant(comparison.right, left)
             )
-            self.predicates.append(Comparison(left, each.operator, right, each.span))
+            self.predicates.append(Comparison(left, comparison.operator, right, comparison.span))
         unique = tuple(dict.fromkeys(self.predicates))
         where = And(unique) if len(unique) > 1 else unique[0] if unique else None
         return break_cycles(Rule(tuple(self.searched), self.register, where), self.schema, self.classes)
@@ -325,9 +327,9 @@ class _Normalization:
 
         `c.hosts?.memory > 64 and c.hosts?.cpu > 500` may hold for two different hosts: `?` creates a new variable.
         """
-        known = self.reached.get((variable, step.property))
-        if known is not None and not step.any:
-            return known
+        existing = self.reached.get((variable, step.property))
+        if existing is not None and not step.any:
+            return existing
         property = self.schema.property_of(self.classes[variable], step.property)
         assert property is not None and property.leads_to is not None, "rules are validated before"
         new = self.new_variable(property.leads_to)
@@ -342,9 +344,9 @@ class _Normalization:
     def new_variable(self, cls: str) -> str:
         name = variable_initial(cls)
         return next(
-            each
-            for each in (name, *(f"{name}{n}" for n in range(2, len(self.classes) + 3)))
-            if each not in self.classes
+            candidate
+            for candidate in (name, *(f"{name}{n}" for n in range(2, len(self.classes) + 3)))
+            if candidate not in self.classes
         )
 
     def convert_constant(self, constant: Constant, path: Path) -> Constant:

@@ -30,16 +30,16 @@ _OPERATORS = {
 }
 
 
-def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
+def not_supported(construct: str, place: Place, hint: str | None = None) -> NotSupported:
     """Build the error; `what` includes its verb: 'functions are', 'the operator like is'."""
-    return NotSupported(f"{what} not supported in rules", place=place, accepted=SUPPORTED, hint=hint)
+    return NotSupported(f"{construct} not supported in rules", place=place, accepted=SUPPORTED, hint=hint)
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str | None:
+def suggest_name(name: str, names: Iterable[str]) -> str | None:
     """Suggest the known name that is most similar, ignoring case."""
-    by_lower = {each.lower(): each for each in known}
-    found = suggest.closest(name.lower(), by_lower)
-    return f"did you mean '{by_lower[found]}'?" if found else None
+    by_lower = {known_name.lower(): known_name for known_name in names}
+    similar = suggest.closest(name.lower(), by_lower)
+    return f"did you mean '{by_lower[similar]}'?" if similar else None
 
 
 multiple_registered = partial(
@@ -83,8 +83,8 @@ def empty_text(text: str) -> SyntaxProblem:
     return SyntaxProblem("the text is empty", place=Place.at(text, 0), accepted=f"a rule such as {_EXAMPLE}")
 
 
-def too_many(what: str, limit: int, place: Place) -> SyntaxProblem:
-    return SyntaxProblem(f"too many {what}", place=place, accepted=f"at most {limit} in a rule")
+def too_many(plural: str, limit: int, place: Place) -> SyntaxProblem:
+    return SyntaxProblem(f"too many {plural}", place=place, accepted=f"at most {limit} in a rule")
 
 
 def too_deeply_nested(limit: int, place: Place) -> SyntaxProblem:
@@ -92,13 +92,13 @@ def too_deeply_nested(limit: int, place: Place) -> SyntaxProblem:
     return SyntaxProblem("the text is nested too deeply", place=place, accepted=accepted)
 
 
-def unexpected_token(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
+def unexpected_token(accepted: str, tokens: Tokens, index: int, hint: str | None = None) -> SyntaxProblem:
     """Report a token where something else was expected."""
-    word, before = tokens.words[at], tokens.words[at - 1] if at else ""
+    word, previous = tokens.words[index], tokens.words[index - 1] if index else ""
     if word in _WRITTEN:
-        return SyntaxProblem(f"write '{_WRITTEN[word]}' instead of '{word}'", place=tokens.place(at))
-    after = f" after {before if before[:1] == chr(39) else repr(before)}" if before else ""
-    return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
+        return SyntaxProblem(f"write '{_WRITTEN[word]}' instead of '{word}'", place=tokens.place(index))
+    context = f" after {previous if previous[:1] == chr(39) else repr(previous)}" if previous else ""
+    return SyntaxProblem(f"expected {accepted}{context}", place=tokens.place(index), hint=hint)
 
 
 def missing_search(tokens: Tokens) -> SyntaxProblem:
@@ -106,22 +106,22 @@ def missing_search(tokens: Tokens) -> SyntaxProblem:
     return unexpected_token("'search'", tokens, 0, hint)
 
 
-def missing_operator(tokens: Tokens, at: int) -> SyntaxProblem:
+def missing_operator(tokens: Tokens, index: int) -> SyntaxProblem:
     """Report the token after an operand that is not an operator."""
-    word, place = tokens.words[at], tokens.place(at)
+    word, place = tokens.words[index], tokens.place(index)
     if word.lower() in _OPERATORS:
         return not_supported(f"the operator '{word.lower()}' is", place, _OPERATORS[word.lower()])
     if word in _ARITHMETIC:
         return arithmetic(place)
     if word.startswith("<"):
-        return unexpected_token("an operator", tokens, at, "put a space after < if it is an operator")
-    wanted = "an operator (= != < <= > >= contains)"
-    return unexpected_token(wanted, tokens, at, suggest_name(word, ("contains",)) if word else None)
+        return unexpected_token("an operator", tokens, index, "put a space after < if it is an operator")
+    accepted = "an operator (= != < <= > >= contains)"
+    return unexpected_token(accepted, tokens, index, suggest_name(word, ("contains",)) if word else None)
 
 
-def trailing_text(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
+def trailing_text(tokens: Tokens, index: int, accepted: str) -> SyntaxProblem:
     """Report the token after a complete condition."""
-    word, place = tokens.words[at], tokens.place(at)
+    word, place = tokens.words[index], tokens.place(index)
     if word in _ARITHMETIC:
         return arithmetic(place)
     if word in ("=", "!=", "<", "<=", ">", ">=") or word.lower() == "contains":
@@ -129,7 +129,7 @@ def trailing_text(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
     if word == ")":
         return SyntaxProblem("unmatched ')'", place=place, hint="remove it, or add the missing '('")
     hint = suggest_name(word, ("and", "or")) if word else None
-    return unexpected_token(f"'and', 'or' or {wanted}", tokens, at, hint)
+    return unexpected_token(f"'and', 'or' or {accepted}", tokens, index, hint)
 
 
 def only_in_queries(word: str, place: Place) -> NotSupported:
@@ -148,8 +148,8 @@ def quoted_operand(written: str, place: Place) -> SyntaxProblem:
     return SyntaxProblem("double quotes are for names of classes and properties", place=place, hint=hint)
 
 
-def invalid_limit(tokens: Tokens, at: int) -> SyntaxProblem:
-    return unexpected_token("a number of results, 1 or more,", tokens, at)
+def invalid_limit(tokens: Tokens, index: int) -> SyntaxProblem:
+    return unexpected_token("a number of results, 1 or more,", tokens, index)
 
 
 def declared_twice(variable: str, place: Place) -> CheckProblem:
@@ -157,22 +157,24 @@ def declared_twice(variable: str, place: Place) -> CheckProblem:
     return CheckProblem(f"the variable '{variable}' is declared twice", place=place, hint=hint)
 
 
-def unknown_variable(variable: str, known: Iterable[str], alone: bool, place: Place) -> CheckProblem:
+def unknown_variable(variable: str, variables: Iterable[str], alone: bool, place: Place) -> CheckProblem:
     """Report an unknown variable; a single word may have been meant as a string."""
-    known = list(known)
-    hint = suggest_name(variable, known) or (f"put strings in single quotes: '{variable}'" if alone else None)
-    accepted = "the variables of 'search': " + ", ".join(known)
+    variables = list(variables)
+    hint = suggest_name(variable, variables) or (
+        f"put strings in single quotes: '{variable}'" if alone else None
+    )
+    accepted = "the variables of 'search': " + ", ".join(variables)
     return CheckProblem(f"unknown variable '{variable}'", place=place, accepted=accepted, hint=hint)
 
 
-def unknown_registered(variable: str, known: Iterable[str], place: Place | None) -> CheckProblem:
-    known = list(known)
-    hint = suggest_name(variable, known) or f"write register {known[0]}"
+def unknown_registered(variable: str, variables: Iterable[str], place: Place | None) -> CheckProblem:
+    variables = list(variables)
+    hint = suggest_name(variable, variables) or f"write register {variables[0]}"
     return CheckProblem(f"'{variable}' is registered, but not searched", place=place, hint=hint)
 
 
-def not_registered(known: Iterable[str], place: Place) -> SyntaxProblem:
-    hint = f"write register {next(iter(known))} after the search clause"
+def not_registered(variables: Iterable[str], place: Place) -> SyntaxProblem:
+    hint = f"write register {next(iter(variables))} after the search clause"
     return SyntaxProblem("several variables, but no 'register'", place=place, accepted="register", hint=hint)
 
 
@@ -201,8 +203,8 @@ def unknown_property(step: Step, cls: str, schema: Schema, place: Place) -> Chec
     if hint is None and step.property in schema.properties:
         others = " and ".join(sorted(each.of for each in schema.properties[step.property]))
         hint = f"'{step.property}' is a property of {others}"
-    what = f"{cls} has no property '{step.property}'"
-    return CheckProblem(what, place=place, accepted=", ".join(sorted(own)) or None, hint=hint)
+    message = f"{cls} has no property '{step.property}'"
+    return CheckProblem(message, place=place, accepted=", ".join(sorted(own)) or None, hint=hint)
 
 
 def missing_any(step: Step, place: Place) -> CheckProblem:
@@ -211,20 +213,20 @@ def missing_any(step: Step, place: Place) -> CheckProblem:
 
 
 def superfluous_any(step: Step, place: Place) -> CheckProblem:
-    what = f"'{step.property}' has one value at most"
-    return CheckProblem(what, place=place, hint=f"write {step.property} without '?'")
+    message = f"'{step.property}' has one value at most"
+    return CheckProblem(message, place=place, hint=f"write {step.property} without '?'")
 
 
 def path_through_literal(step: Step, kind: Kind, following: Step, place: Place) -> CheckProblem:
-    what = f"'{step.property}' is {_KIND_NAMES[kind]} and has no properties"
-    return CheckProblem(what, place=place, hint=f"leave .{following.property} out")
+    message = f"'{step.property}' is {_KIND_NAMES[kind]} and has no properties"
+    return CheckProblem(message, place=place, hint=f"leave .{following.property} out")
 
 
 def incompatible_kinds(left: ValueKind, right: ValueKind, is_written: bool, place: Place) -> CheckProblem:
     """With `is_written`, the right side is a constant, whose quotes may be wrong."""
-    what = f"{_KIND_NAMES[left]} is compared with {_KIND_NAMES[right]}: it can never hold"
+    message = f"{_KIND_NAMES[left]} is compared with {_KIND_NAMES[right]}: it can never hold"
     hint = _QUOTES.get((left, right)) if is_written else None
-    return CheckProblem(what, place=place, hint=hint)
+    return CheckProblem(message, place=place, hint=hint)
 
 
 _QUOTES: dict[tuple[ValueKind, ValueKind], str] = {
@@ -236,9 +238,9 @@ _QUOTES: dict[tuple[ValueKind, ValueKind], str] = {
 def unsupported_operator(
     operator: Operator, sort: ValueKind, accepted: Iterable[Operator], place: Place
 ) -> CheckProblem:
-    what = f"'{operator.value}' does not apply to {_KIND_NAMES[sort].removeprefix('a ')}s"
+    message = f"'{operator.value}' does not apply to {_KIND_NAMES[sort].removeprefix('a ')}s"
     hint = "it compares strings only" if operator is Operator.CONTAINS else _ORDER
-    return CheckProblem(what, place=place, accepted=" ".join(each.value for each in accepted), hint=hint)
+    return CheckProblem(message, place=place, accepted=" ".join(each.value for each in accepted), hint=hint)
 
 
 def disjoint_classes(left: str, right: str, place: Place) -> CheckProblem:
@@ -248,13 +250,13 @@ def disjoint_classes(left: str, right: str, place: Place) -> CheckProblem:
 def disconnected_variable(variable: str, register: str, several: bool, place: Place) -> CheckProblem:
     which = " in every alternative of 'or'" if several else ""
     hint = f"compare {variable} or its properties with {register} or its properties{which}"
-    what = f"nothing connects '{variable}' with '{register}', which is registered"
-    return CheckProblem(what, place=place, hint=hint)
+    message = f"nothing connects '{variable}' with '{register}', which is registered"
+    return CheckProblem(message, place=place, hint=hint)
 
 
 def cyclic_rules(names: Iterable[str]) -> CheckProblem:
-    what = f"rules search each other in a cycle: {', '.join(names)}"
-    return CheckProblem(what, accepted="rules that search classes, or other rules without a cycle")
+    message = f"rules search each other in a cycle: {', '.join(names)}"
+    return CheckProblem(message, accepted="rules that search classes, or other rules without a cycle")
 
 
 def name_of_class(name: str) -> CheckProblem:
@@ -272,12 +274,12 @@ def too_many_joins(levels: int, atomics: int) -> TooLarge:
 
 
 def multivalued_order(step: Step, place: Place) -> CheckProblem:
-    what = f"'{step.property}' may have several values: it cannot decide the order"
-    return CheckProblem(what, place=place, accepted="single-valued paths")
+    message = f"'{step.property}' may have several values: it cannot decide the order"
+    return CheckProblem(message, place=place, accepted="single-valued paths")
 
 
 def order_not_selected(variable: str, shown: Iterable[str], place: Place) -> CheckProblem:
     """Reject an order by a variable that is not selected: it may have several bindings for one result."""
-    what = f"'{variable}' is not selected, so results cannot be ordered by it"
+    message = f"'{variable}' is not selected, so results cannot be ordered by it"
     hint = f"select {variable}, or one of its properties, too"
-    return CheckProblem(what, place=place, accepted=f"paths from {' and '.join(shown)}", hint=hint)
+    return CheckProblem(message, place=place, accepted=f"paths from {' and '.join(shown)}", hint=hint)

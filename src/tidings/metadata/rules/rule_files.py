@@ -39,9 +39,9 @@ class _SourceText:
 
     def file_offset(self, offset: int) -> int:
         """Convert an offset in the text to one in the file."""
-        for at, piece in self.pieces[:-1]:
+        for start, piece in self.pieces[:-1]:
             if offset <= len(piece):
-                return at + offset
+                return start + offset
             offset -= len(piece) + 1
         return self.pieces[-1][0] + offset
 
@@ -63,8 +63,8 @@ class RuleFile:
         """Check rules against a schema, except for those that search a rule outside of the file."""
         types: dict[str, str] = {}
         for name in validation.order_by_dependency(self._trees):
-            known = schema.classes.keys() | types.keys()
-            if all(each.extension in known for each in self._trees[name].searched):
+            names = schema.classes.keys() | types.keys()
+            if all(each.extension in names for each in self._trees[name].searched):
                 types[name] = self._check_rule(name, schema, types)
 
     def _check_rule(self, name: str, schema: Schema, types: Mapping[str, str]) -> str:
@@ -76,7 +76,7 @@ class RuleFile:
 
     def _split(self) -> None:
         last: _SourceText | None = None
-        for at, line in _lines(self._text):
+        for start, line in _lines(self._text):
             bare = line.strip()
             if not bare or bare.startswith("#"):
                 continue
@@ -84,25 +84,27 @@ class RuleFile:
                 if last is None:
                     hint = "start a rule at the beginning of a line; indented lines continue it"
                     raise self._problem(
-                        "an indented line without a rule before it", at + line.index(bare), len(bare), hint
+                        "an indented line without a rule before it", start + line.index(bare), len(bare), hint
                     )
-                last.pieces.append((at + line.index(bare), bare))
+                last.pieces.append((start + line.index(bare), bare))
             else:
-                last = self._start_rule(at, line)
+                last = self._start_rule(start, line)
 
-    def _start_rule(self, at: int, line: str) -> _SourceText:
-        name, colon, rest = line.partition(":")
+    def _start_rule(self, offset: int, line: str) -> _SourceText:
+        name, colon, body = line.partition(":")
         bare = name.rstrip()
         if not colon or not _NAME.fullmatch(bare):
-            what = "a rule starts with its name and a colon" if not colon else "not a valid rule name"
-            raise self._problem(what, at, len(bare), f"write {_ACCEPTED}")
+            message = "a rule starts with its name and a colon" if not colon else "not a valid rule name"
+            raise self._problem(message, offset, len(bare), f"write {_ACCEPTED}")
         if bare in self._written:
             first = Place.at(self._text, self._written[bare].at).line
-            raise self._problem(f"duplicate rule '{bare}'", at, len(bare), f"the first is in line {first}")
-        written = self._written[bare] = _SourceText(at)
-        if rest.strip():
-            start = at + len(name) + 1 + len(rest) - len(rest.lstrip())
-            written.pieces.append((start, rest.strip()))
+            raise self._problem(
+                f"duplicate rule '{bare}'", offset, len(bare), f"the first is in line {first}"
+            )
+        written = self._written[bare] = _SourceText(offset)
+        if body.strip():
+            start = offset + len(name) + 1 + len(body) - len(body.lstrip())
+            written.pieces.append((start, body.strip()))
         return written
 
     def _parse(self, name: str) -> Rule:
@@ -114,18 +116,18 @@ class RuleFile:
         except SubscriptionError as problem:
             raise self._in_file(name, problem) from problem
 
-    def _problem(self, what: str, start: int, length: int, hint: str) -> SyntaxProblem:
+    def _problem(self, message: str, start: int, length: int, hint: str) -> SyntaxProblem:
         return SyntaxProblem(
-            f"{self._name}: {what}", place=Place.at(self._text, start, start + length), hint=hint
+            f"{self._name}: {message}", place=Place.at(self._text, start, start + length), hint=hint
         )
 
     def _in_file(self, name: str, problem: SubscriptionError) -> SubscriptionError:
         """Move a problem to its place in the file."""
-        what = f"{self._name}, rule '{name}': {problem.what}"
+        message = f"{self._name}, rule '{name}': {problem.what}"
         if problem.place is None:
-            return problem.with_place(what, Place.at(self._text, self._written[name].at))
+            return problem.with_place(message, Place.at(self._text, self._written[name].at))
         start = self._written[name].file_offset(problem.place.column - 1)
-        return problem.with_place(what, Place.at(self._text, start, start + problem.place.length))
+        return problem.with_place(message, Place.at(self._text, start, start + problem.place.length))
 
 
 def parse_rule_file(file: Path) -> RuleFile:
@@ -145,7 +147,7 @@ def parse_rule_file(file: Path) -> RuleFile:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
+    offset = 0
     for line in text.split("\n"):
-        yield at, line
-        at += len(line) + 1
+        yield offset, line
+        offset += len(line) + 1

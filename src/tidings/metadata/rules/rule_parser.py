@@ -93,18 +93,18 @@ class ConditionParser:
         """Return the span from a token to the last one that was consumed."""
         return Span(self.edges[2 * start], self.edges[2 * self.at - 1])
 
-    def variable(self, wanted: str = "a variable") -> str:
+    def variable(self, accepted: str = "a variable") -> str:
         word = self.words[self.at]
         if not is_word(word) or ":" in word or word.lower() in KEYWORDS:
-            raise errors.unexpected_token(wanted, self.tokens, self.at)
+            raise errors.unexpected_token(accepted, self.tokens, self.at)
         self.at += 1
         return word
 
-    def name(self, wanted: str) -> str:
+    def name(self, accepted: str) -> str:
         """Parse the name of a class, a rule or a property."""
         word = self.words[self.at]
         if word[:1] != '"' and not is_word(word):
-            raise errors.unexpected_token(wanted, self.tokens, self.at)
+            raise errors.unexpected_token(accepted, self.tokens, self.at)
         self.at += 1
         return word.strip('"')
 
@@ -205,13 +205,13 @@ class ConditionParser:
             raise errors.number_too_large(place=self.tokens.place(start))
         return Constant(value + 0, span=self.span(start))  # -0.0 becomes 0.0, which it equals
 
-    def path(self, wanted: str = "a path") -> Path:
+    def path(self, accepted: str = "a path") -> Path:
         start = self.at
         if self.word() == "not":
             raise errors.unsupported_negation(self.tokens.place(start))
         if self.words[start + 1] == "(":
             raise errors.unsupported_function(self.words[start], self.tokens.place(start))
-        variable = self.variable(wanted)
+        variable = self.variable(accepted)
         if self.words[self.at] == "?":
             raise errors.any_of_variable(self.tokens.place(self.at))
         steps = []
@@ -278,10 +278,10 @@ class _Parser(ConditionParser):
         order = self.order()
         limit = self.limit()
         if self.words[self.at]:
-            wanted = "'select', 'order by', 'limit' or the end"
+            accepted = "'select', 'order by', 'limit' or the end"
             if where is not None and not select and not order and limit is None:
-                raise errors.trailing_text(self.tokens, self.at, wanted)
-            raise errors.unexpected_token(wanted, self.tokens, self.at, "in this order")
+                raise errors.trailing_text(self.tokens, self.at, accepted)
+            raise errors.unexpected_token(accepted, self.tokens, self.at, "in this order")
         return Query(searched, of, where, select, order, limit)
 
     def search(self) -> tuple[Variable, ...]:
@@ -311,9 +311,9 @@ class _Parser(ConditionParser):
     def register(self, searched: tuple[Variable, ...]) -> str:
         self.at += 1
         register = self.variable()
-        known = [each.variable for each in searched]
-        if register not in known:
-            raise errors.unknown_registered(register, known, self.tokens.place(self.at - 1))
+        variables = [each.variable for each in searched]
+        if register not in variables:
+            raise errors.unknown_registered(register, variables, self.tokens.place(self.at - 1))
         if self.words[self.at] == ",":
             raise errors.multiple_registered(self.tokens.place(self.at))
         return register
@@ -322,8 +322,8 @@ class _Parser(ConditionParser):
         if self.word() == "register":
             return self.register(searched)
         if len(searched) > 1:
-            known = [each.variable for each in searched]
-            raise errors.not_registered(known, self.tokens.place(self.at - 1))
+            variables = [each.variable for each in searched]
+            raise errors.not_registered(variables, self.tokens.place(self.at - 1))
         return searched[0].variable
 
     def where(self) -> Condition | None:

@@ -34,8 +34,9 @@ def generate_metadata_examples(schema: Schema) -> Iterator[Example]:
     """Yield rules for all resources of a class, then for those with a property."""
     for name in schema.classes:
         yield Example(f"search {name} c register c", "all resources of a class")
-    asked = {Kind.NUMBER: "> 64", Kind.STRING: "contains 'a'"}
-    for each in chain.from_iterable(schema.properties.values()):
-        if each.kind in asked:
-            text = f"search {each.of} c register c where c.{each.name}{'?' if each.several else ''} {asked[each.kind]}"
+    conditions = {Kind.NUMBER: "> 64", Kind.STRING: "contains 'a'"}
+    for property in chain.from_iterable(schema.properties.values()):
+        if property.kind in conditions:
+            path = f"c.{property.name}{'?' if property.several else ''}"
+            text = f"search {property.of} c register c where {path} {conditions[property.kind]}"
             yield Example(text, "by a property")

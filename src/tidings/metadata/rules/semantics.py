@@ -3,7 +3,7 @@
 A resource of the registered variable's class is in the result if the other variables can be bound to resources so that
 the condition holds. A comparison holds if it holds for some value on its left and some value on its right; a missing
 property has no value, also for `!=`. Paths do not pass through references to a missing resource or to a resource of
-another class than the schema says; a reference that is itself compared is the URI as written.
+another class than the schema declares; a reference that is itself compared is the URI as written.
 """
 
 from __future__ import annotations

@@ -154,9 +154,9 @@ def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
     first = text[start]
     if first in "'\"":
-        what = "this string is not closed" if first == "'" else "this name is not closed"
+        message = "this string is not closed" if first == "'" else "this name is not closed"
         place = Place.at(text, start, len(text.rstrip()))
-        return SyntaxProblem(what, place=place, accepted=f"a closing {first}")
+        return SyntaxProblem(message, place=place, accepted=f"a closing {first}")
     hint = "write strings in straight quotes: '...'" if first in _CURLY else None
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
     return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)

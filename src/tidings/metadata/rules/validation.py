@@ -124,11 +124,11 @@ class _Validator:
     def __init__(self, rule: Rule, schema: Schema, types: Mapping[str, str], text: str) -> None:
         self.rule, self.schema, self.text = rule, schema, text
         self.classes: dict[str, str] = {}
-        for each in rule.searched:
-            if each.extension not in schema.classes and each.extension not in types:
-                place = self.place(each.span, len(each.extension))
-                raise problems.unknown_extension(each.extension, schema, types, place)
-            self.classes[each.variable] = class_of(each.extension, schema, types)
+        for variable in rule.searched:
+            if variable.extension not in schema.classes and variable.extension not in types:
+                place = self.place(variable.span, len(variable.extension))
+                raise problems.unknown_extension(variable.extension, schema, types, place)
+            self.classes[variable.variable] = class_of(variable.extension, schema, types)
 
     def place(self, span: Span, length: int | None = None) -> Place:
         return Place.at(self.text, span.start, span.end if length is None else span.start + length)
@@ -180,10 +180,10 @@ class _Validator:
             raise unknown_variable(path.variable, self.classes, not path.steps, place)
         kind: ValueKind = None
         cls: str | None = self.classes[path.variable]
-        for at, step in enumerate(path.steps):
+        for index, step in enumerate(path.steps):
             if cls is None:
                 assert kind is not None
-                raise problems.path_through_literal(path.steps[at - 1], kind, step, self.place(step.span))
+                raise problems.path_through_literal(path.steps[index - 1], kind, step, self.place(step.span))
             property = self.resolve_step(step, cls)
             kind, cls = property.kind, property.leads_to
         return kind, cls

@@ -18,7 +18,7 @@ from tidings.metadata.schema.model import Property, Vocabulary
 from tidings.values import Kind
 
 MAX_SHOWN, MAX_REPORTED = 20, 100
-"""How many findings a message and its JSON facts list: one mistake may be repeated in many resources."""
+"""Maximum number of findings in a message and its JSON facts: one mistake may be repeated in many resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +92,21 @@ _EXPECTED = {
 
 
 def foreign_resource(resource: str, document: str) -> Finding:
-    what, hint = "a resource of another document", "does the document name another base (xml:base, @base)?"
+    message, hint = "a resource of another document", "does the document name another base (xml:base, @base)?"
     accepted = f"{printable(document)} and {printable(document)}#..."
-    return Finding(resource, what, accepted=accepted, hint=hint)
+    return Finding(resource, message, accepted=accepted, hint=hint)
 
 
 def schema_in_document(document: str) -> Finding:
     """Report a schema once, instead of an unknown class for each of its declarations."""
-    what, hint = "a schema where a document was expected", "tidings provider schema FILE loads it"
+    message, hint = "a schema where a document was expected", "tidings provider schema FILE loads it"
     received = "classes and properties (rdfs:Class, rdf:Property)"
-    return Finding(document, what, received=received, accepted="resources of its classes", hint=hint)
+    return Finding(document, message, received=received, accepted="resources of its classes", hint=hint)
 
 
 def name_collision(resource: str) -> Finding:
-    what = "the name is also generated for a nested resource"
-    return Finding(resource, what, hint="give the nested resource an rdf:ID, or rename this one")
+    message = "the name is also generated for a nested resource"
+    return Finding(resource, message, hint="give the nested resource an rdf:ID, or rename this one")
 
 
 def missing_class(resource: str, properties: Collection[str]) -> Finding:
@@ -116,23 +116,27 @@ def missing_class(resource: str, properties: Collection[str]) -> Finding:
 
 
 def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
-    known = vocabulary.schema.classes
+    classes = vocabulary.schema.classes
     container = term.text in _CONTAINERS
-    hint = _NO_CONTAINERS if container else did_you_mean(vocabulary.short(term.text), known)
-    what, accepted = "not a class of the schema", shorten_list(known)
-    return Finding(resource, what, "rdf:type", _shown(term), accepted, hint)
+    hint = _NO_CONTAINERS if container else did_you_mean(vocabulary.short(term.text), classes)
+    message, accepted = "not a class of the schema", shorten_list(classes)
+    return Finding(resource, message, "rdf:type", _shown(term), accepted, hint)
 
 
 def unrelated_classes(resource: str, classes: Sequence[str]) -> Finding:
-    what, accepted = "unrelated classes", "one class, optionally with its superclasses"
-    return Finding(resource, what, "rdf:type", join_words(classes), accepted)
+    message, accepted = "unrelated classes", "one class, optionally with its superclasses"
+    return Finding(resource, message, "rdf:type", join_words(classes), accepted)
 
 
 def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) -> Finding:
-    short, known, owners = vocabulary.short(iri), vocabulary.properties(cls), vocabulary.classes_with(iri)
-    hint = f"it is a property of {join_words(owners)}" if owners else did_you_mean(short, known)
+    short, properties, owners = (
+        vocabulary.short(iri),
+        vocabulary.properties(cls),
+        vocabulary.classes_with(iri),
+    )
+    hint = f"it is a property of {join_words(owners)}" if owners else did_you_mean(short, properties)
     name = short if owners else f"<{printable(iri, 200)}>"
-    accepted = shorten_list(known) if known else None
+    accepted = shorten_list(properties) if properties else None
     return Finding(resource, f"{cls} has no such property", name, accepted=accepted, hint=hint)
 
 
@@ -142,17 +146,17 @@ def too_many_values(resource: str, property: Property, terms: Sequence[Term]) ->
 
 
 def literal_for_reference(resource: str, property: Property, term: Term) -> Finding:
-    what, accepted = (
+    message, accepted = (
         "a literal where a reference is expected",
         f"the URI of a resource of {property.leads_to}",
     )
     hint = 'in RDF/XML a reference is rdf:resource="..."'
-    return Finding(resource, what, property.name, _shown(term), accepted, hint)
+    return Finding(resource, message, property.name, _shown(term), accepted, hint)
 
 
 def reference_for_literal(resource: str, property: Property, term: Term) -> Finding:
-    what = "a resource where a literal is expected"
-    return Finding(resource, what, property.name, _shown(term), _expected(property))
+    message = "a resource where a literal is expected"
+    return Finding(resource, message, property.name, _shown(term), _expected(property))
 
 
 def wrong_datatype(resource: str, property: Property, term: Term) -> Finding:
@@ -161,8 +165,8 @@ def wrong_datatype(resource: str, property: Property, term: Term) -> Finding:
 
 
 def wrong_class(resource: str, property: Property, target: str, cls: str) -> Finding:
-    what, accepted = "refers to a resource of another class", property.leads_to
-    return Finding(resource, what, property.name, f"<{printable(target, 200)}>, a {cls}", accepted)
+    message, accepted = "refers to a resource of another class", property.leads_to
+    return Finding(resource, message, property.name, f"<{printable(target, 200)}>, a {cls}", accepted)
 
 
 def _expected(property: Property) -> str:

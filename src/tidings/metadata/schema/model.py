@@ -87,8 +87,8 @@ class Schema:
                 pending.pop()
                 above[name] = frozenset({name}).union(*(above[parent] for parent in parents))
                 if len(above[name]) > MAX_ANCESTORS:
-                    what = f"a class has more than {MAX_ANCESTORS - 1:,} superclasses"
-                    raise SchemaError(what, where=name, hint="flatten the class hierarchy")
+                    message = f"a class has more than {MAX_ANCESTORS - 1:,} superclasses"
+                    raise SchemaError(message, where=name, hint="flatten the class hierarchy")
         object.__setattr__(self, "_above", above)
 
     def at_or_above(self, name: str) -> frozenset[str]:
@@ -220,8 +220,8 @@ def _add_prefixes(parts: Mapping[str, list[str]]) -> Mapping[str, str | None]:
 
 def _words(iri: str) -> list[str]:
     """Split an IRI into words. Parts that begin with a digit, such as versions and years, are dropped."""
-    *before, last = (_NON_WORD.sub("_", part) for part in _SEPARATORS.split(iri))
-    return [*filter(_is_word, before), last]
+    *leading, last = (_NON_WORD.sub("_", part) for part in _SEPARATORS.split(iri))
+    return [*filter(_is_word, leading), last]
 
 
 def _name(words: list[str], length: int) -> str | None:

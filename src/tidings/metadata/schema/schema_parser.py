@@ -1,4 +1,4 @@
-"""Parser of RDF Schema; all problems are reported at once.
+"""Parser of RDF Schema; all problems are reported together.
 
     :serverInformation a rdf:Property ;
         rdfs:domain :CycleProvider ; rdfs:range :ServerInformation ; md:reference md:strong .
@@ -122,14 +122,14 @@ def _suggest_alternative(statements: SchemaStatements) -> str | None:
 
 
 def check_iris(statements: SchemaStatements) -> Iterator[Finding]:
-    for each in statements.nameless:
-        yield Finding(f"_:{each.text}", "a class or a property without an IRI", accepted="an IRI")
+    for term in statements.nameless:
+        yield Finding(f"_:{term.text}", "a class or a property without an IRI", accepted="an IRI")
 
 
 def check_distinct_kinds(statements: SchemaStatements) -> Iterator[Finding]:
-    for each in statements.classes:
-        if each in statements.properties:
-            yield Finding(each, "both a class and a property", accepted="one of them")
+    for name in statements.classes:
+        if name in statements.properties:
+            yield Finding(name, "both a class and a property", accepted="one of them")
 
 
 def check_declared(statements: SchemaStatements) -> Iterator[Finding]:
@@ -142,20 +142,20 @@ def check_declared(statements: SchemaStatements) -> Iterator[Finding]:
 
 
 def _undeclared(subject: str, property: str, kind: str) -> Finding:
-    what, hint = (
+    message, hint = (
         f"{property} on something that is not declared as {kind}",
         f"declare it: <{subject}> a {kind} .",
     )
-    return Finding(subject, what, property, hint=hint)
+    return Finding(subject, message, property, hint=hint)
 
 
 def check_names(statements: SchemaStatements) -> Iterator[Finding]:
     for kind, names in (("class", statements.classes), ("property", statements.properties)):
         for subject, name in names.items():
             if name is None:
-                what = f"no usable short name for this {kind}: rules call it by the end of its IRI"
+                message = f"no usable short name for this {kind}: rules call it by the end of its IRI"
                 accepted = "an IRI that ends with a word, different from the short name of any other IRI"
-                yield Finding(subject, what, accepted=accepted)
+                yield Finding(subject, message, accepted=accepted)
 
 
 def check_superclasses(statements: SchemaStatements) -> Iterator[Finding]:
@@ -166,10 +166,10 @@ def check_superclasses(statements: SchemaStatements) -> Iterator[Finding]:
 
 
 def _unknown_class(
-    statements: SchemaStatements, subject: str, property: str, term: Term, more: str = ""
+    statements: SchemaStatements, subject: str, property: str, term: Term, alternatives: str = ""
 ) -> Finding:
     hint = did_you_mean(local_name(term.text), list(map(local_name, statements.classes)))
-    accepted = "a class that the schema declares" + more
+    accepted = "a class that the schema declares" + alternatives
     return Finding(subject, "not a class of the schema", property, _show(term), accepted, hint)
 
 
@@ -222,8 +222,8 @@ def check_domains(statements: SchemaStatements) -> Iterator[Finding]:
     for property in statements.properties:
         domains = statements.about(property, DOMAIN)
         if not domains:
-            what, accepted = "the property has no domain", "one or more classes"
-            yield Finding(property, what, "rdfs:domain", accepted=accepted)
+            message, accepted = "the property has no domain", "one or more classes"
+            yield Finding(property, message, "rdfs:domain", accepted=accepted)
         for domain in domains:
             if not statements.is_class(domain):
                 yield _unknown_class(statements, property, "rdfs:domain", domain)
@@ -233,12 +233,14 @@ def check_ranges(statements: SchemaStatements) -> Iterator[Finding]:
     for property in statements.properties:
         ranges = statements.about(property, RANGE)
         if len(ranges) != 1:
-            what = "the property has several ranges" if ranges else "the property has no range"
+            message = "the property has several ranges" if ranges else "the property has no range"
             accepted = "one class of the schema or one datatype; rdfs:Literal for strings"
-            yield Finding(property, what, "rdfs:range", _show_all(ranges), accepted)
+            yield Finding(property, message, "rdfs:range", _show_all(ranges), accepted)
         elif not statements.is_class(ranges[0]) and not _is_datatype(ranges[0]):
-            more = "; or xsd:string, xsd:boolean, xsd:dateTime, xsd:date, a number of XSD, rdfs:Literal"
-            yield _unknown_class(statements, property, "rdfs:range", ranges[0], more)
+            alternatives = (
+                "; or xsd:string, xsd:boolean, xsd:dateTime, xsd:date, a number of XSD, rdfs:Literal"
+            )
+            yield _unknown_class(statements, property, "rdfs:range", ranges[0], alternatives)
 
 
 def _is_datatype(term: Term) -> bool:
@@ -259,8 +261,8 @@ def check_reference_strength(statements: SchemaStatements) -> Iterator[Finding]:
             accepted = f"one of {' and '.join(map(_show, REFERENCE_STRENGTHS))}"
             yield Finding(property, "neither strong nor weak", "md:reference", _show_all(terms), accepted)
         elif terms and any(map(_is_datatype, statements.about(property, RANGE))):
-            what, accepted = "a literal is neither strong nor weak", "a range that is a class"
-            yield Finding(property, what, "md:reference", _show_all(terms), accepted)
+            message, accepted = "a literal is neither strong nor weak", "a range that is a class"
+            yield Finding(property, message, "md:reference", _show_all(terms), accepted)
 
 
 def check_vocabulary(statements: SchemaStatements) -> Iterator[Finding]:
@@ -273,8 +275,8 @@ def check_vocabulary(statements: SchemaStatements) -> Iterator[Finding]:
                     subject, "unknown term of the Tidings namespace", f"<{property}>", accepted=accepted
                 )
         if RDFS + "subPropertyOf" in about:
-            what = "subproperties are not supported: rules would not see them"
-            yield Finding(subject, what, "rdfs:subPropertyOf", accepted="independent properties")
+            message = "subproperties are not supported: rules would not see them"
+            yield Finding(subject, message, "rdfs:subPropertyOf", accepted="independent properties")
 
 
 def _show(term: Term) -> str:
@@ -326,8 +328,8 @@ def parse_schema_file(body: bytes, media_type: str) -> Schema:
 def _build_classes(statements: SchemaStatements) -> list[Class]:
     names = statements.names
     return [
-        Class(names[each], each, tuple(names[above] for above in statements.parents(each)))
-        for each in statements.classes
+        Class(names[iri], iri, tuple(names[above] for above in statements.parents(iri)))
+        for iri in statements.classes
     ]
 
 

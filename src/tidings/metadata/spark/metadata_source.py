@@ -70,8 +70,8 @@ class MetadataLogReader(PositionReader):
             except LogTrimmed:
                 after = log.first() - 1
                 continue
-            for each in entries:
-                yield each.position, each.what.value, each.uri, each.media_type, each.body
+            for entry in entries:
+                yield entry.position, entry.what.value, entry.uri, entry.media_type, entry.body
             return
 
     def read(self, partition: Any) -> Iterator[Any]:

@@ -133,7 +133,7 @@ class LiveTriggerIndex:
 # Results of tasks, used when entries are applied.
 #
 # Entries are applied as by a provider without Spark, which parses each document and matches its
-# resources. Here both were done before. Only what tasks have not seen is computed now: rules that were added since
+# resources. Here both were done before. Only rules that the tasks have not evaluated remain: those added since
 # the index was written, and documents that they could not parse.
 
 
@@ -150,8 +150,8 @@ class CachedTriggerIndex(TriggerIndex):
         self._later_index: Index | None = None
         # By id(), because two versions of a resource have one URI. The value holds the resource, which keeps its id.
         self._known: dict[int, tuple[Resource, Sequence[int]]] = {}
-        for each in results:
-            pairs = zip(each.document.resources, each.rules, strict=True)
+        for result in results:
+            pairs = zip(result.document.resources, result.rules, strict=True)
             self._known |= {id(resource): (resource, rules) for resource, rules in pairs}
 
     def by(self, schema: Schema) -> CachedTriggerIndex:
@@ -169,10 +169,10 @@ class CachedTriggerIndex(TriggerIndex):
         self.removed.update(numbers)
 
     def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
-        unknown = [each for each in resources if id(each) not in self._known]
-        for each in resources:
-            for rule in self._known.get(id(each), (each, ()))[1]:
-                yield each.uri, rule
+        unknown = [resource for resource in resources if id(resource) not in self._known]
+        for resource in resources:
+            for rule in self._known.get(id(resource), (resource, ()))[1]:
+                yield resource.uri, rule
         if unknown:
             yield from super().satisfied(unknown)
         if self._later_index:
@@ -264,17 +264,17 @@ class MetadataBatchProcessor:
 
     def _range(self, batch: int) -> tuple[int, int]:
         """Return the positions before and at the end of a batch."""
-        before, upto = (
+        start, upto = (
             checkpoint.read_planned_position(self._stream.checkpoint, each) for each in (batch - 1, batch)
         )
         assert upto is not None, "Spark stores it before it requests the batch"
-        return before or 0, upto
+        return start or 0, upto
 
     def _first_schema(self, rows: DataFrame, after: int, upto: int) -> int:
         """Return the end of a batch without a schema: up to the next schema in it."""
         schemas = rows.where(f"what = '{Operation.SCHEMA.value}' and position > {after}")
-        found = schemas.agg({"position": "min"}).collect()[0][0]
-        return upto if found is None else int(found)
+        position = schemas.agg({"position": "min"}).collect()[0][0]
+        return upto if position is None else int(position)
 
     def _read(
         self, rows: DataFrame, file: SchemaFile | None, results: Path, after: int, upto: int
@@ -332,7 +332,7 @@ class MetadataBatchProcessor:
     def _build_progress(
         self, batch: int, entries: int, done: Sequence[RegistrationResult], started: float
     ) -> MetadataProgress:
-        before, position = self._progress, self._store.metadata.position()
+        previous, position = self._progress, self._store.metadata.position()
         now = {
             "entries": entries,
             "entered": sum(len(each.outcome.entered) for each in done),
@@ -348,7 +348,7 @@ class MetadataBatchProcessor:
             rules=self._triggers.index.size,
             segments=self._triggers.index.segments,
             **now,
-            **{f"total_{name}": getattr(before, f"total_{name}") + count for name, count in now.items()},
+            **{f"total_{name}": getattr(previous, f"total_{name}") + count for name, count in now.items()},
         )
 
 

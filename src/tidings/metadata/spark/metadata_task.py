@@ -169,7 +169,7 @@ def document_result_from_row(
 ) -> DocumentResult:
     """Parse a row of the file."""
     document = Document(uri, tuple(map(resource_from_json, json.loads(resources))))
-    found: list[list[int]] = [[] for _ in document.resources]
+    rules_by_place: list[list[int]] = [[] for _ in document.resources]
     for place, rule in zip(places, rules, strict=True):
-        found[place].append(rule)
-    return DocumentResult(position, document, found)
+        rules_by_place[place].append(rule)
+    return DocumentResult(position, document, rules_by_place)

@@ -4,7 +4,7 @@
         provider.add_rules(texts, "ana", evaluate=evaluate)
 
 The rules are not stored yet, so they are identified by their places in a list. The transaction that adds them inserts
-the results, evaluates what has changed since, and runs the joins (`metadata.sql.trigger_evaluation`).
+the results, evaluates later changes, and runs the joins (`metadata.sql.trigger_evaluation`).
 """
 
 from __future__ import annotations
@@ -74,22 +74,22 @@ class SparkRuleEvaluator:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def __call__(self, known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
+    def __call__(self, context: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
         """Evaluate the new triggering rules. The position is read first: later changes are evaluated again."""
         metadata = self._store.metadata
-        position, new = metadata.position(), metadata.new_triggering_rules(known.schema, rules)
+        position, new = metadata.position(), metadata.new_triggering_rules(context.schema, rules)
         results = self._folder / uuid4().hex[:8]
-        index = TriggerIndex(known.schema, Index.create(results / "index"))
+        index = TriggerIndex(context.schema, Index.create(results / "index"))
         index.add(dict(enumerate(new.values())))
-        self.reports = self._run(known, results) if new else ()
+        self.reports = self._run(context, results) if new else ()
         pairs = BatchRows([report.file for report in self.reports], lambda uri, place: (uri, place))
         return TriggerResults(position, list(new), pairs, index.satisfied)
 
-    def _run(self, known: SchemaContext, results: Path) -> list[EvaluationReport]:
+    def _run(self, context: SchemaContext, results: Path) -> list[EvaluationReport]:
         ranges = self._store.metadata.resource_ranges(self._size)
         url = self._store.database.engine.url.render_as_string(hide_password=False)
         index = str(results / "index")
-        job = EvaluationJob(url, known.file.media_type, known.file.body, index, str(results), ranges)
+        job = EvaluationJob(url, context.file.media_type, context.file.body, index, str(results), ranges)
         numbers = self._session.range(0, len(ranges), 1, len(ranges))
         rows = numbers.mapInArrow(build_evaluation_stage(job), "report string").collect()
         return [EvaluationReport(**json.loads(row.report)) for row in rows]

@@ -3,7 +3,7 @@
 A join rule registers resources of one side, `x`, that have a partner on the other, `y`. For equality, evaluation goes
 through the partner: from x to y by their values, from both to the rules whose results they are, and from that pair of
 rules to the join rule. The other order, from a rule to all join rules with it as an input, would read 100,000 rows
-where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner, so
+where 100,000 rules test `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner, so
 that order is used.
 
 In a group with several predicates, the first one finds partners, and the others are checked for each pair.
@@ -76,10 +76,10 @@ def _choose_strategy(condition: JoinCondition, dialect: str) -> _Join:
 def join_parameters(condition: JoinCondition) -> dict[str, str | None]:
     """Return the properties of x and y, `p` and `q`, and of further comparisons; None is the resource itself."""
     x, y = condition.sides
-    found = _steps("p", _property(x)) | _steps("q", _property(y))
-    for at, each in enumerate(condition.also):
-        found |= _steps(f"left{at}", each.left) | _steps(f"right{at}", each.right)
-    return found
+    parameters = _steps("p", _property(x)) | _steps("q", _property(y))
+    for index, predicate in enumerate(condition.also):
+        parameters |= _steps(f"left{index}", predicate.left) | _steps(f"right{index}", predicate.right)
+    return parameters
 
 
 def _steps(name: str, property: str | None) -> dict[str, str | None]:
@@ -93,8 +93,8 @@ def _property(side: JoinSide) -> str | None:
     return None if side.property == SUBJECT else side.property
 
 
-def _select(what: str, tables: tuple[str, ...], conditions: tuple[str, ...]) -> str:
-    return f"SELECT {what} FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
+def _select(columns: str, tables: tuple[str, ...], conditions: tuple[str, ...]) -> str:
+    return f"SELECT {columns} FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
 
 
 def _starts(text: str) -> str:
@@ -128,10 +128,16 @@ class _Join:
             f"i.rule = j.{self.x_rule}",
             _STILL,
         )
-        found = (self.moved(False, "comes"), *y.conditions, *joined, *x.conditions, self.compare(x, y))
+        join_conditions = (
+            self.moved(False, "comes"),
+            *y.conditions,
+            *joined,
+            *x.conditions,
+            self.compare(x, y),
+        )
         tables = ("run_moved m", *y.tables, "join_rules j", "rule_results i", *x.tables)
         new = (_NEW.format(uri="i.uri"), *self.also("i.uri", "m.uri"))
-        return _select("j.rule, i.uri, j.level, 0", tables, (*found, *new))
+        return _select("j.rule, i.uri, j.level, 0", tables, (*join_conditions, *new))
 
     def removed_by_x(self) -> str:
         """Select stored results of x whose input x was in, or is in with another value now."""
@@ -188,10 +194,10 @@ class _Join:
         left, right = (x, y) if self.condition.registers_left else (y, x)
         return tuple(self._further(at, each, left, right) for at, each in enumerate(self.condition.also))
 
-    def _further(self, at: int, predicate: JoinPredicate, left: str, right: str) -> str:
-        one = self.operand("k", left, predicate.left, f":left{at}")
-        other = self.operand("l", right, predicate.right, f":right{at}")
-        first, second = (other, one) if predicate.swapped else (one, other)
+    def _further(self, index: int, predicate: JoinPredicate, left: str, right: str) -> str:
+        left_operand = self.operand("k", left, predicate.left, f":left{index}")
+        right_operand = self.operand("l", right, predicate.right, f":right{index}")
+        first, second = (right_operand, left_operand) if predicate.swapped else (left_operand, right_operand)
         return exists_condition(first, predicate.operator, second, self.dialect)
 
 
@@ -265,15 +271,15 @@ def build_operand(alias: str, uri: str, steps: Sequence[str], table: str = "meta
     if not steps:
         return SqlOperand((), (), uri, str(REFERENCE_KIND), "NULL")
     tables, conditions = list[str](), list[str]()
-    for at, step in enumerate(steps[:-1]):
-        before = f"{alias}{at}"
-        tables.append(f"metadata_atoms {before}")
+    for index, step in enumerate(steps[:-1]):
+        step_alias = f"{alias}{index}"
+        tables.append(f"metadata_atoms {step_alias}")
         conditions += (
-            f"{before}.uri = {uri}",
-            f"{before}.property = {step}",
-            f"{before}.kind = {REFERENCE_KIND}",
+            f"{step_alias}.uri = {uri}",
+            f"{step_alias}.property = {step}",
+            f"{step_alias}.kind = {REFERENCE_KIND}",
         )
-        uri = f"{before}.value"
+        uri = f"{step_alias}.value"
     tables.append(f"{table} {alias}")
     conditions += (f"{alias}.uri = {uri}", f"{alias}.property = {steps[-1]}")
     return SqlOperand(tuple(tables), tuple(conditions), f"{alias}.value", f"{alias}.kind", f"{alias}.number")
@@ -319,10 +325,10 @@ def keep_join_order(connection: Connection) -> Iterator[None]:
     if connection.dialect.name == "sqlite":
         yield
         return
-    before = dict(zip(PLANNER_SETTINGS, connection.execute(_CURRENT).one(), strict=True))
+    previous = dict(zip(PLANNER_SETTINGS, connection.execute(_CURRENT).one(), strict=True))
     connection.execute(_SET, PLANNER_SETTINGS)
     yield
-    connection.execute(_SET, before)
+    connection.execute(_SET, previous)
 
 
 # All at once: each statement is a round trip to the server.

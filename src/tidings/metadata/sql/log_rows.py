@@ -124,8 +124,8 @@ def read_entries(
         c.position > after, *conditions
     )
     return [
-        LogEntry(position, Operation(what), uri, media_type, bytes(body))
-        for position, what, uri, media_type, body in connection.execute(
+        LogEntry(position, Operation(operation), uri, media_type, bytes(body))
+        for position, operation, uri, media_type, body in connection.execute(
             query.order_by(c.position).limit(limit)
         )
     ]
@@ -177,8 +177,8 @@ def initialize_log(connection: Connection) -> None:
 
     Otherwise a follower that starts at the beginning of the log would miss that metadata unnoticed.
     """
-    known = connection.execute(select(func.count()).select_from(metadata_schema)).scalar_one()
-    values = {LOG_COUNTER: known, APPLIED_COUNTER: known, RULE_CHANGES_COUNTER: 0}
+    schemas = connection.execute(select(func.count()).select_from(metadata_schema)).scalar_one()
+    values = {LOG_COUNTER: schemas, APPLIED_COUNTER: schemas, RULE_CHANGES_COUNTER: 0}
     rows = [{"name": name, "value": value} for name, value in values.items()]
     connection.execute(insert(counters_table), rows)
 

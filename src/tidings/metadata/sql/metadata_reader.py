@@ -307,12 +307,12 @@ def _referrers(
     # the parameter in the indexed expression, and not find the index.
     start = literal_column(f"substr(metadata_atoms.value, 1, {INDEXED_LENGTH})", Text) == uri[:INDEXED_LENGTH]
     same = and_(c.value >= uri, c.value <= uri)
-    wanted = select(c.property, c.uri, c["class"], c.strong).where(start, same, c.kind == REFERENCE_KIND)
-    found: list[ReferrerRow] = []
+    query = select(c.property, c.uri, c["class"], c.strong).where(start, same, c.kind == REFERENCE_KIND)
+    referrers: list[ReferrerRow] = []
     for name in sorted(properties):
-        if name < after.property or len(found) == limit:
+        if name < after.property or len(referrers) == limit:
             continue
         seen = after.uri if name == after.property else ""
-        page = wanted.where(c.property == name, c.uri > seen).order_by(c.uri).limit(limit - len(found))
-        found += (ReferrerRow(*row[:3], row.strong is not None) for row in connection.execute(page))
-    return tuple(found)
+        page = query.where(c.property == name, c.uri > seen).order_by(c.uri).limit(limit - len(referrers))
+        referrers += (ReferrerRow(*row[:3], row.strong is not None) for row in connection.execute(page))
+    return tuple(referrers)

@@ -27,7 +27,7 @@ from tidings.store.tables import notifications, subscribers
 
 REPOSITORY_NAME = re.compile(r"[A-Za-z0-9._~-]{1,100}")
 MAX_APPLIED_NOTIFICATIONS = 100
-"""How many applied notifications of a repository are kept before they are deleted."""
+"""Number of applied notifications of a repository that are kept."""
 _COLUMNS = tuple(
     notifications.c[name] for name in ("sequence", "subscription", "publication", "kind", "time")
 )
@@ -69,22 +69,32 @@ class RepositoryFeeds(StorePart):
 
         The moves of one transaction stay together, if there are not more than the limit.
         """
-        scope, at = repository_scope(repository), _load_position(connection, repository)
+        scope, position = repository_scope(repository), _load_position(connection, repository)
         rows = _read(connection, repository, after, limit)
-        _check_no_gap(repository, at.sequence, after, rows, limit)
+        _check_no_gap(repository, position.sequence, after, rows, limit)
         page = _limit_rows(rows, limit)
         moves = tuple(_move(row, scope) for row in page if row.subscription.startswith(scope))
         resources = load_strong_closure(connection, _needed(moves))
         last = page[-1].sequence if page else after
-        return ChangeSet(at.provider, at.position, at.schema, last, moves, resources, last < at.sequence)
+        return ChangeSet(
+            position.provider,
+            position.position,
+            position.schema,
+            last,
+            moves,
+            resources,
+            last < position.sequence,
+        )
 
     @reading_snapshot
     def state(self, connection: Connection, repository: str) -> RepositoryState:
         """Return the members of all rules, with the resources they need."""
-        scope, at = repository_scope(repository), _load_position(connection, repository)
+        scope, position = repository_scope(repository), _load_position(connection, repository)
         members = _members(connection, repository, scope)
         resources = load_strong_closure(connection, {uri for uris in members.values() for uri in uris})
-        return RepositoryState(at.provider, at.position, at.schema, at.sequence, members, resources)
+        return RepositoryState(
+            position.provider, position.position, position.schema, position.sequence, members, resources
+        )
 
     def rules(self, repository: str) -> dict[str, str]:
         """Return the rules of a repository by the names it uses."""
@@ -131,8 +141,8 @@ def _load_position(connection: Connection, repository: str) -> FeedPosition:
 def _read(connection: Connection, repository: str, after: int, limit: int) -> list[NotificationRow]:
     """Load one more than the limit, to detect whether a transaction ends there."""
     c = notifications.c
-    wanted = select(*_COLUMNS).where(c.subscriber == repository, c.sequence > after)
-    return list(connection.execute(wanted.order_by(c.sequence).limit(limit + 1)))
+    query = select(*_COLUMNS).where(c.subscriber == repository, c.sequence > after)
+    return list(connection.execute(query.order_by(c.sequence).limit(limit + 1)))
 
 
 def _check_no_gap(
@@ -143,9 +153,9 @@ def _check_no_gap(
     if end == after + len(rows):
         return
     first = rows[0].sequence if rows else last + 1
-    what = "there is no such sequence number yet" if after > last else "the changes after it were deleted"
+    message = "there is no such sequence number yet" if after > last else "the changes after it were deleted"
     received, accepted = f"after {after}", f"{first - 1} to {last}"
-    raise Gone(what, where=repository, received=received, accepted=accepted, hint="ask for the state")
+    raise Gone(message, where=repository, received=received, accepted=accepted, hint="ask for the state")
 
 
 def _limit_rows(rows: list[NotificationRow], limit: int) -> list[NotificationRow]:
@@ -178,8 +188,8 @@ def _members(connection: Connection, repository: str, scope: str) -> dict[str, t
     """Return the results of each rule, including rules without results."""
     rules, ends, results = metadata_rules.c, rule_ends.c, rule_results.c
     of_it = rules.owner == repository, rules.scope == scope
-    wanted = select(rules.name, results.uri).where(*of_it, ends.name == rules.name, results.rule == ends.rule)
-    found: dict[str, set[str]] = {name: set() for name in _rules(connection, repository, scope)}
-    for name, uri in connection.execute(wanted):
-        found[name.removeprefix(scope)].add(uri)
-    return {name: tuple(sorted(uris)) for name, uris in found.items()}
+    query = select(rules.name, results.uri).where(*of_it, ends.name == rules.name, results.rule == ends.rule)
+    members: dict[str, set[str]] = {name: set() for name in _rules(connection, repository, scope)}
+    for name, uri in connection.execute(query):
+        members[name.removeprefix(scope)].add(uri)
+    return {name: tuple(sorted(uris)) for name, uris in members.items()}

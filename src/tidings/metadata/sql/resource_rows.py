@@ -52,7 +52,7 @@ class AtomRow(NamedTuple):
 
 
 def to_comparable(value: Value, declared: Property | None) -> ComparableValue:
-    """Convert a value of a property; a text is an instant where the schema says so."""
+    """Convert a value of a property; a text is an instant if the schema declares one."""
     if isinstance(value, Ref):
         return ComparableValue(names.check_text("a reference", value.uri), REFERENCE_KIND, None)
     if isinstance(value, str):
@@ -187,7 +187,7 @@ def load_strong_closure(connection: Connection, uris: Collection[str]) -> tuple[
 
 
 WRITE_BATCH = 5_000
-"""How many resources are compared with stored ones at a time."""
+"""Number of resources compared with stored ones at a time."""
 
 
 @dataclass(slots=True)
@@ -217,10 +217,10 @@ def check_document(document: Document) -> None:
 
 def store_classes(connection: Connection, schema: Schema) -> None:
     """Store the class hierarchy of a schema."""
-    wanted = {(name, above) for name in schema.classes for above in schema.at_or_above(name)}
-    if {tuple(row) for row in connection.execute(select(*metadata_classes.c))} != wanted:
+    pairs = {(name, above) for name in schema.classes for above in schema.at_or_above(name)}
+    if {tuple(row) for row in connection.execute(select(*metadata_classes.c))} != pairs:
         connection.execute(delete(metadata_classes))
-        bulk.insert_rows(connection, metadata_classes, sorted(wanted))
+        bulk.insert_rows(connection, metadata_classes, sorted(pairs))
 
 
 def write_versions(

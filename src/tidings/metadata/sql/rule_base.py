@@ -40,7 +40,7 @@ ATOMIC_RULE_COUNTER = "atomic_rules"
 
 
 ANALYZE_THRESHOLD = 1_000
-"""How many new atomic rules at once make the database collect statistics."""
+"""Minimum number of new atomic rules after which the database collects statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,8 @@ def find_new_triggering(
     for rule in rules:
         for end in rule.ends:
             graph.add(end)
-    known = _load_numbers(connection, graph.nodes)
-    new = (node for key, node in graph.nodes.items() if key not in known)
+    numbers = _load_numbers(connection, graph.nodes)
+    new = (node for key, node in graph.nodes.items() if key not in numbers)
     return {node.key: node.rule for node in new if isinstance(node.rule, TriggeringRule)}
 
 
@@ -219,12 +219,15 @@ def _get_group_numbers(
     new = [condition for condition in conditions if condition not in existing]
     last = max(existing.values(), default=0)
     created = {condition: last + i for i, condition in enumerate(new, start=1)}
-    rows = [(number, *_condition_row(each), len(each.also) or None) for each, number in created.items()]
+    rows = [
+        (number, *_condition_row(new_condition), len(new_condition.also) or None)
+        for new_condition, number in created.items()
+    ]
     bulk.insert_rows(connection, rule_groups, rows)
     also = [
         (number, place, *_also_row(predicate))
-        for each, number in created.items()
-        for place, predicate in enumerate(each.also)
+        for new_condition, number in created.items()
+        for place, predicate in enumerate(new_condition.also)
     ]
     bulk.insert_rows(connection, rule_group_predicates, also)
     return existing | created
@@ -302,12 +305,12 @@ class RuleRemoval:
     atomic: tuple[int, ...]
 
 
-def delete_rules(connection: Connection, given: Collection[str]) -> RuleRemoval:
+def delete_rules(connection: Connection, names: Collection[str]) -> RuleRemoval:
     """Delete rules with the atomic rules that no other rule uses, and their results."""
     counters.lock(connection, ATOMIC_RULE_COUNTER)
     existing = [
         row.name
-        for row in bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, given)
+        for row in bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, names)
     ]
     pending = {
         row.rule

@@ -70,8 +70,8 @@ def run_filter(
     difference = resource_rows.write_versions(connection, schema, versions)
     bulk.insert_rows(connection, run_changed, sorted(difference.classes))
     bulk.insert_rows(connection, run_touched, difference.touched)
-    gone = [(row.uri, row.property, row.text, row.kind, row.number) for row in difference.gone]
-    bulk.insert_rows(connection, run_gone, gone)
+    removed = [(row.uri, row.property, row.text, row.kind, row.number) for row in difference.gone]
+    bulk.insert_rows(connection, run_gone, removed)
     with keep_join_order(connection):
         _trigger(connection, difference, satisfied)
         connection.execute(_FEED, {"level": 0})
@@ -83,24 +83,24 @@ def run_filter(
 
 
 def add_rules(
-    connection: Connection, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults | None = None
+    connection: Connection, schema: Schema, rules: Sequence[NamedRule], results: TriggerResults | None = None
 ) -> FilterOutcome:
     """Store rules and return their results; `found` are those of triggering rules, if computed before."""
     new = rule_base.insert_rules(connection, schema, rules)
     _prepare(connection, schema)
     with keep_join_order(connection):
-        if found is None:
+        if results is None:
             trigger_evaluation.evaluate_triggering(connection, new.first)
         else:
-            trigger_evaluation.insert_trigger_results(connection, found, new.numbers)
+            trigger_evaluation.insert_trigger_results(connection, results, new.numbers)
         for level in new.levels:
             _seed(connection, level, new.first)
             _evaluate(connection, level, new.first)
     named = [rule.name for rule in rules]
     columns = (rule_ends.c.name, rule_results.c.uri, rule_ends.c.rule)
-    wanted = select(*columns).where(rule_ends.c.rule == rule_results.c.rule)
+    query = select(*columns).where(rule_ends.c.rule == rule_results.c.rule)
     ends: dict[RuleResult, list[int]] = {}
-    for name, uri, rule in bulk.select_among(connection, wanted, rule_ends.c.name, named):
+    for name, uri, rule in bulk.select_among(connection, query, rule_ends.c.name, named):
         ends.setdefault((name, uri), []).append(rule)
     return FilterOutcome(frozenset(ends), ends=ends)
 
@@ -119,17 +119,19 @@ def _prepare(connection: Connection, schema: Schema) -> None:
 _EMPTY = tuple(delete(table) for table in RUN_TABLES)
 
 
-def _trigger(connection: Connection, found: VersionDifference, satisfied: Iterable[tuple[str, int]]) -> None:
+def _trigger(
+    connection: Connection, difference: VersionDifference, satisfied: Iterable[tuple[str, int]]
+) -> None:
     """Compare the triggering rules that are satisfied now with those before."""
-    stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, found.before)
+    stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, difference.before)
     old = {tuple(row) for row in stored}
-    now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
+    now = {(uri, rule) for uri, rule in satisfied if uri in difference.now}
     came, went = sorted(now - old), sorted(old - now)
     bulk.insert_rows(connection, rule_results, came)
     if went:
-        c, gone = rule_results.c, [{"u": uri, "r": rule} for uri, rule in went]
+        c, parameters = rule_results.c, [{"u": uri, "r": rule} for uri, rule in went]
         connection.execute(
-            delete(rule_results).where(c.uri == bindparam("u"), c.rule == bindparam("r")), gone
+            delete(rule_results).where(c.uri == bindparam("u"), c.rule == bindparam("r")), parameters
         )
     rows = [(*pair, 0, 0) for pair in came] + [(*pair, 0, 1) for pair in went]
     bulk.insert_rows(connection, run_delta, rows)
@@ -185,22 +187,22 @@ def _paths(condition: JoinCondition) -> set[tuple[int, tuple[str, ...]]]:
     return {(is_left, tuple(each.split("."))) for is_left, each in both if is_path(each)}
 
 
-def _compared(asked: JoinPredicate) -> tuple[tuple[int, str], ...]:
-    return (1, asked.left or ""), (0, asked.right or "")
+def _compared(predicate: JoinPredicate) -> tuple[tuple[int, str], ...]:
+    return (1, predicate.left or ""), (0, predicate.right or "")
 
 
 @lru_cache(maxsize=100)
 def _feed_path(length: int) -> str:
     """Select the resources from which a number of steps of a path leads to a changed one."""
     tables, conditions, uri = ["run_changed u"], list[str](), "u.uri"
-    for at in reversed(range(length)):
-        tables.append(f"metadata_atoms a{at}")
+    for index in reversed(range(length)):
+        tables.append(f"metadata_atoms a{index}")
         conditions += (
-            f"a{at}.property = :step{at}",
-            f"substr(a{at}.value, 1, {INDEXED_LENGTH}) = substr({uri}, 1, {INDEXED_LENGTH})",
-            f"a{at}.value = {uri}",
+            f"a{index}.property = :step{index}",
+            f"substr(a{index}.value, 1, {INDEXED_LENGTH}) = substr({uri}, 1, {INDEXED_LENGTH})",
+            f"a{index}.value = {uri}",
         )
-        uri = f"a{at}.uri"
+        uri = f"a{index}.uri"
     tables += ("rule_results r", "rule_inputs f")
     conditions += (f"r.uri = {uri}", "f.rule = r.rule", "f.grp = :grp", "f.is_left = :is_left")
     return (
@@ -291,17 +293,17 @@ def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
 
 def _outcome(connection: Connection) -> FilterOutcome:
     """Combine the changes of end rules: a resource enters a rule if none of its end rules had it before."""
-    before: dict[RuleResult, int] = {}
+    earlier: dict[RuleResult, int] = {}
     now: dict[RuleResult, int] = {}
     ends: dict[RuleResult, list[int]] = {}
     for name, uri, rule, went, count in connection.execute(_MOVES):
         pair = (name, uri)
         now[pair] = count
-        before[pair] = before.get(pair, count) + (1 if went else -1)
+        earlier[pair] = earlier.get(pair, count) + (1 if went else -1)
         ends.setdefault(pair, []).append(rule)
     # A pair enters or leaves by all changed end rules: one that changed the other way would have kept it a result.
-    entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
-    left = frozenset(pair for pair, count in before.items() if count and not now[pair])
+    entered = frozenset(pair for pair, count in earlier.items() if not count and now[pair])
+    left = frozenset(pair for pair, count in earlier.items() if count and not now[pair])
     inside = {tuple(row) for row in connection.execute(_INSIDE)}
     return FilterOutcome(entered, frozenset(inside - entered), left, ends)
 

@@ -107,8 +107,8 @@ class RuleGraph(StorePart):
     def missing(self, names: Collection[str]) -> list[str]:
         """Return those of the names that no rule has."""
         name = metadata_rules.c.name
-        known = {row.name for row in self._rows(select(name).where(name.in_(names)))}
-        return [name for name in names if name not in known]
+        existing = {row.name for row in self._rows(select(name).where(name.in_(names)))}
+        return [name for name in names if name not in existing]
 
     def size(self, names: Collection[str] = ()) -> int:
         """Count rules and atomic rules."""
@@ -179,9 +179,9 @@ def _load_atomic(connection: Connection, selection: _RuleSelection) -> tuple[Ato
     statement = select(c.rule, c.level, c["class"], c.property, c.compares, c.value, c.kind)
     rows = connection.execute(statement.where(selection.atomic(c.rule)).order_by(c.rule))
     infos: list[AtomicRuleInfo] = []
-    for number, level, *rest in rows:
+    for number, level, *fields in rows:
         group, join = joins.get(number, (None, None))
-        atomic_rule = join or rule_base.triggering_from_row(*rest)
+        atomic_rule = join or rule_base.triggering_from_row(*fields)
         infos.append(AtomicRuleInfo(number, level, atomic_rule, group, counts.get(number, 0)))
     return tuple(infos)
 
@@ -234,8 +234,8 @@ def _build_owner_columns() -> tuple[ColumnElement[Any], ...]:
 def _select_owners(selection: _RuleSelection) -> Select[Any]:
     """Count rules and results by owner. A resource that two alternatives of `or` find counts once."""
     ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
-    each = select(ends.name, func.count(results.uri.distinct()).label("results"))
-    counted = each.where(results.rule == ends.rule).group_by(ends.name).subquery("counted")
+    query = select(ends.name, func.count(results.uri.distinct()).label("results"))
+    counted = query.where(results.rule == ends.rule).group_by(ends.name).subquery("counted")
     total = func.coalesce(func.sum(counted.c.results), 0)
     return (
         select(*_build_owner_columns(), func.count(), total)

@@ -59,7 +59,7 @@ ReasonLookup = Callable[[Sequence[RuleMove]], Mapping[RuleMove, Sequence[Reason]
 """Returns the reasons of moves."""
 
 NOTIFICATION_BATCH = 5_000
-"""How many moves are explained and written at once: a registration can have millions."""
+"""Number of moves explained and written in one step: a registration can have millions."""
 
 
 def list_moves(outcome: FilterOutcome) -> list[RuleMove]:
@@ -69,7 +69,7 @@ def list_moves(outcome: FilterOutcome) -> list[RuleMove]:
 
 
 def notify_owners(
-    connection: Connection, at: str, moves: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
+    connection: Connection, event: str, moves: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
 ) -> None:
     """Notify the owners of rules, deferred for those with a delay. `at` is unique for each call."""
     c = metadata_rules.c
@@ -77,22 +77,24 @@ def notify_owners(
     rules = {name: (owner, within) for name, owner, within in rows}
     delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
     numbers = sequences.lock_sequences(connection, {owner for owner, _ in rules.values()})
-    before = dict(numbers)
+    previous = dict(numbers)
     for part in bulk.iter_chunks(moves, NOTIFICATION_BATCH):
         because = reasons(part)
         matches = {
-            _id(at, move): MatchRow(move.uri, move.rule, rules[move.rule][0], because[move], kind=move.kind)
+            _id(event, move): MatchRow(
+                move.uri, move.rule, rules[move.rule][0], because[move], kind=move.kind
+            )
             for move in part
         }
         batch_commit.write_part(connection, matches, numbers, delays, moment)
-    sequences.advance_sequences(connection, numbers, before)
+    sequences.advance_sequences(connection, numbers, previous)
 
 
 _OWNERS = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)
 
 
-def _id(at: str, move: RuleMove) -> str:
-    named = f"{at}:{len(move.uri)}:{move.uri}{move.rule}".encode()
+def _id(event: str, move: RuleMove) -> str:
+    named = f"{event}:{len(move.uri)}:{move.uri}{move.rule}".encode()
     return "m-" + hashlib.blake2b(named, digest_size=10).hexdigest()
 
 
@@ -119,10 +121,10 @@ class MoveExplainer:
         self._touched = TouchedResources.of(changes)
         self._context = ExplanationContext(schema)
         self._trees: dict[int, RuleTree] = {}
-        for each in changes:
-            existing = chain(each.new, (one.after for one in each.changed), each.unchanged)
+        for change in changes:
+            existing = chain(change.new, (changed.after for changed in change.changed), change.unchanged)
             self._context.resources |= {resource.uri: resource for resource in existing}
-            self._context.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
+            self._context.resources |= dict.fromkeys(resource.uri for resource in change.deleted)
 
     def reasons(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
         """Return the reasons of each move."""
@@ -187,7 +189,7 @@ def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Ru
     }
     numbers_of_groups = sorted({grp for grp, _, _ in inputs.values()})
     groups = rule_base.load_groups(connection, numbers_of_groups) if inputs else {}
-    for number in sorted(inputs):  # inputs have smaller numbers than what they are inputs of
+    for number in sorted(inputs):  # inputs have smaller numbers than the rules that use them
         grp, left, right = inputs[number]
         condition = groups[grp]
         registered, other = (left, right) if condition.registers_left else (right, left)

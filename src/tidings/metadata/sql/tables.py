@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeEngine
 from tidings.store.tables import Name, Whole, metadata
 
 INDEXED_LENGTH = 200
-"""How many characters of a value are indexed: PostgreSQL limits keys to 2,704 bytes."""
+"""Number of indexed characters of a value: PostgreSQL limits keys to 2,704 bytes."""
 
 LOG_COUNTER, APPLIED_COUNTER = "metadata_log", "metadata_applied"
 RULE_CHANGES_COUNTER = "metadata_rule_changes"
@@ -220,7 +220,7 @@ run_moved = _run_table(
     Index("run_moved_at", "level", "grp", "is_left"),
 )
 
-# Inputs of new join rules, of which all results are evaluated.
+# Inputs of new join rules; all of their results are evaluated.
 run_seeds = _run_table("run_seeds", *_columns(Whole, *_INPUT, null=True))
 
 # Results of join rules whose partners are needed for an explanation.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationResult:
-    """What registrations changed, by document and in the results of rules.
+    """Changes by registrations, by document and in the results of rules.
 
     `position` is the last applied position of the log; `refused` counts entries that became dead letters.
     """
@@ -79,8 +79,8 @@ class MetadataTransaction(ConnectionReader):
         self, schema: Schema, documents: Sequence[Document], triggers: TriggerIndex
     ) -> RegistrationResult:
         """Replace documents by new versions and run the filter. A document without resources is removed."""
-        before = resource_rows.load_documents(self.connection, [document.uri for document in documents])
-        changes = {each.uri: compare_versions(before[each.uri], each.resources) for each in documents}
+        stored = resource_rows.load_documents(self.connection, [document.uri for document in documents])
+        changes = {each.uri: compare_versions(stored[each.uri], each.resources) for each in documents}
         versions: dict[str, Resource | None] = {}
         for change in changes.values():
             versions |= dict.fromkeys(resource.uri for resource in change.deleted)
@@ -112,16 +112,16 @@ class MetadataTransaction(ConnectionReader):
     def notify_rule_change(
         self, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges] = ()
     ) -> None:
-        """Notify owners after a change of rules, of which there may be several at one position."""
+        """Notify owners after a change of rules; there may be several changes at one position."""
         change = counters.step(self.connection, RULE_CHANGES_COUNTER)
         self._notify(f"{self.position()}.{change}", schema, outcome, changes)
 
     def _notify(
-        self, at: str, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges]
+        self, event: str, schema: Schema, outcome: FilterOutcome, changes: Collection[DocumentChanges]
     ) -> None:
         if moves := rule_notifications.list_moves(outcome):
             explainer = MoveExplainer(self.connection, schema, outcome.ends, changes)
-            rule_notifications.notify_owners(self.connection, at, moves, explainer.reasons, self._clock())
+            rule_notifications.notify_owners(self.connection, event, moves, explainer.reasons, self._clock())
 
 
 def write_schema(connection: Connection, file: SchemaFile) -> SchemaFile:
@@ -201,19 +201,19 @@ def changes_since_pause(
     previous_results = {(rule, uri) for uri in connection.execute(statement).scalars()}
     remaining = previous_results.intersection(current_results)
     saved = select(paused_resources.c.uri, paused_resources.c.content).where(paused_resources.c.rule == rule)
-    before = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(saved)}
+    saved_resources = {uri: resource_from_json(json.loads(text)) for uri, text in connection.execute(saved)}
     current = {each.uri: each for each in load_strong_closure(connection, [uri for _, uri in remaining])}
-    current |= resource_rows.load_resources(connection, before.keys() - current.keys())
-    changes = compare_versions(before.values(), current.values())
+    current |= resource_rows.load_resources(connection, saved_resources.keys() - current.keys())
+    changes = compare_versions(saved_resources.values(), current.values())
     different = [*changes.new, *changes.deleted, *(each.after for each in changes.changed)]
-    affected = _find_referring({each.uri for each in different}, (before, current), schema)
+    affected = _find_referring({each.uri for each in different}, (saved_resources, current), schema)
     changed = frozenset(pair for pair in remaining if pair[1] in affected)
     outcome = FilterOutcome(
         frozenset(current_results).difference(previous_results),
         changed,
         frozenset(previous_results.difference(current_results)),
     )
-    return ChangesSincePause(outcome, _select_reported(changes, before, current, schema))
+    return ChangesSincePause(outcome, _select_reported(changes, saved_resources, current, schema))
 
 
 def _find_referring(touched: set[str], states: Iterable[ResourcesByUri], schema: Schema) -> set[str]:
@@ -224,21 +224,21 @@ def _find_referring(touched: set[str], states: Iterable[ResourcesByUri], schema:
             referring.setdefault(target, set()).add(uri)
     affected, queue = set(touched), list(touched)
     while queue:
-        more = referring.get(queue.pop(), set()) - affected
-        affected |= more
-        queue += more
+        newly_affected = referring.get(queue.pop(), set()) - affected
+        affected |= newly_affected
+        queue += newly_affected
     return affected
 
 
 def _select_reported(
-    changes: DocumentChanges, before: ResourcesByUri, current: ResourcesByUri, schema: Schema
+    changes: DocumentChanges, earlier: ResourcesByUri, current: ResourcesByUri, schema: Schema
 ) -> DocumentChanges:
     """Return the changes to report as reasons.
 
     A resource that is referred to only since then may have existed before. It is reported as new only if an unchanged
     resource referred to it.
     """
-    unchanged = [each for uri, each in before.items() if current.get(uri) == each]
+    unchanged = [each for uri, each in earlier.items() if current.get(uri) == each]
     referred = {target for _, target in _references(unchanged, current, schema)}
     new = tuple(each for each in changes.new if each.uri in referred)
     return DocumentChanges(new, changes.changed, changes.deleted, changes.unchanged)

@@ -33,8 +33,8 @@ def evaluate_triggering(connection: Connection, first: int) -> None:
 
 
 def _statements(dialect: str) -> list[str]:
-    asked = [_select_by_value(operator, dialect) for operator in Operator]
-    return [_all_of_a_class(), _select_by_uri("="), _select_by_uri("<>"), *asked]
+    by_value = [_select_by_value(operator, dialect) for operator in Operator]
+    return [_all_of_a_class(), _select_by_uri("="), _select_by_uri("<>"), *by_value]
 
 
 def _build_insert(tables: str, uri: str, conditions: str) -> str:
@@ -71,7 +71,7 @@ def _select_by_value(operator: Operator, dialect: str) -> str:
 
 
 RESULT_BATCH = 50_000
-"""How many results are in memory at once."""
+"""Maximum number of results in memory."""
 
 TriggerMatch = tuple[str, int]
 """The URI of a resource, and the index of a rule among the evaluated ones."""
@@ -138,7 +138,7 @@ def find_satisfied_triggers(
 
 
 def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
-    """Add new rules to the index. The counter tells cheaply whether there are any."""
+    """Add new rules to the index. The counter shows cheaply whether there are any."""
     upto = counters.current(connection, rule_base.ATOMIC_RULE_COUNTER)
     if upto > triggers.known:
         triggers.add(rule_base.load_triggering(connection, triggers.last))

@@ -57,9 +57,9 @@ def _select_changed_columns() -> Column:
     """Select the columns whose values differ; columns missing in the new row did not change."""
 
     def differs(column: Column) -> Column:
-        after = F.try_element_at("after", column["column"])
-        before = F.try_element_at("before", column["column"])
-        return F.map_contains_key("after", column["column"]) & ~after.eqNullSafe(before)
+        new = F.try_element_at("after", column["column"])
+        old = F.try_element_at("before", column["column"])
+        return F.map_contains_key("after", column["column"]) & ~new.eqNullSafe(old)
 
     return F.filter("columns", differs)
 
@@ -74,7 +74,8 @@ def _build_values(row: str) -> Column:
 
     def value(name: Column) -> Column:
         present = F.filter(
-            "counted", lambda each: (each["name"] == name) & F.try_element_at(row, each["column"]).isNotNull()
+            "counted",
+            lambda entry: (entry["name"] == name) & F.try_element_at(row, entry["column"]).isNotNull(),
         )
         return F.try_element_at(row, F.try_element_at(present, F.lit(1))["column"])
 
@@ -127,7 +128,7 @@ def _build_links(changes: DataFrame, kind: str, row: str) -> DataFrame:
 def _drop_links_of_deleted_objects(links: DataFrame, state: TemporalState) -> DataFrame:
     """Drop links of a deleted object: they are part of the deletion."""
     for table, key in (("near_table", "other_key"), ("far_table", "key")):
-        deleted = state.gone.select(
+        deleted = state.deleted.select(
             F.col("table").alias("gone_table"), F.col("key").alias("gone_key"), "since", "until"
         )
         same = (F.col(table) == F.col("gone_table")) & (F.col(key) == F.col("gone_key"))
@@ -149,8 +150,8 @@ def _merge_row_changes(changes: DataFrame, relations: ModelTables) -> DataFrame:
     )
     continued = (F.col("kind") == INSERT) & _is_neighbour("after_it", INSERT) & F.col("after_it.lower")
     repeated = (F.col("kind") == DELETE) & F.col("several") & _is_neighbour("before_it", DELETE)
-    kept = with_neighbours.where(~F.coalesce(continued | repeated, F.lit(False)))
-    return kept.drop("before_it", "after_it")
+    first_changes = with_neighbours.where(~F.coalesce(continued | repeated, F.lit(False)))
+    return first_changes.drop("before_it", "after_it")
 
 
 def _is_neighbour(other: str, kind: str) -> Column:

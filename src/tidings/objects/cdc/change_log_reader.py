@@ -69,7 +69,7 @@ def resolve_location(location: str | Path) -> str:
 
 
 def _count_cores(session: SparkSession) -> int:
-    """Count the cores, for each of which Spark makes a partition by default."""
+    """Count the cores: by default Spark makes one partition for each."""
     return int(session.range(1_000).select(F.spark_partition_id()).distinct().count())
 
 

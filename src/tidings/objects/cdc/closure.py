@@ -1,4 +1,4 @@
-"""Closure of changes under propagation, for all changes at once, and their hits.
+"""Closure of changes under propagation, for all changes together, and their hits.
 
 Recursive queries of Spark do not end in cycles, since they keep duplicates. So each round joins the objects reached
 last with the links of that moment, and continues with the new ones. Only pairs of change and object are kept: a hub is
@@ -64,9 +64,9 @@ def follow_links(objects: DataFrame, ways: DataFrame, edges: DataFrame) -> DataF
     Associations are joined first: they are few, and the links of those that do not admit a change are not read.
     """
     admitted = objects.join(ways, F.col("near_family") == F.col("family")).where(_build_admission_test())
-    wanted = admitted.withColumnRenamed("key", "near").drop("table")
-    wanted = wanted.hint("shuffle_hash")  # sorting the links, which are many, would be slow
-    return wanted.join(edges, ["way", "near"]).where(is_valid_at()).withColumnRenamed("near", "key")
+    starts = admitted.withColumnRenamed("key", "near").drop("table")
+    starts = starts.hint("shuffle_hash")  # sorting the links, which are many, would be slow
+    return starts.join(edges, ["way", "near"]).where(is_valid_at()).withColumnRenamed("near", "key")
 
 
 def _build_admission_test() -> Column:
@@ -110,8 +110,8 @@ def find_hits(objects: DataFrame, state: TemporalState, relations: ModelTables) 
 
 def _find_watchers(objects: DataFrame, state: TemporalState) -> DataFrame:
     watches = state.watches.where(F.col("key").isNotNull()).drop("class")
-    found = objects.join(watches, ["family", "key"]).where(is_valid_at())
-    return _add_hit_kind(found, HitKind.WATCHED)
+    hits = objects.join(watches, ["family", "key"]).where(is_valid_at())
+    return _add_hit_kind(hits, HitKind.WATCHED)
 
 
 def _find_class_watchers(objects: DataFrame, state: TemporalState, relations: ModelTables) -> DataFrame:
@@ -138,9 +138,9 @@ def _find_implicit_subscribers(objects: DataFrame, state: TemporalState, relatio
     )
 
 
-def _add_hit_kind(found: DataFrame, how: HitKind, by: str | None = None) -> DataFrame:
+def _add_hit_kind(hits: DataFrame, how: HitKind, by: str | None = None) -> DataFrame:
     columns = F.lit(how.value).alias("how"), (F.lit("") if by is None else F.col(by)).alias("by")
-    return found.select(*HIT_COLUMNS[:5], *columns, F.lit(False).alias("forwards"))
+    return hits.select(*HIT_COLUMNS[:5], *columns, F.lit(False).alias("forwards"))
 
 
 def limit_hits(hits: DataFrame, max_subscribers: int | None) -> tuple[DataFrame, DataFrame]:

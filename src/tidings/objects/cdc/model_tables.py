@@ -20,7 +20,7 @@ from tidings.objects.model.table_mapping import MappedModel
 WATCH_TABLE_NAME = "tidings_watches"
 WATCH_COLUMNS = ("subscriber_class", "subscriber_key", "class", "key")
 OBJECTS, LINKS, WATCHED = "objects", "links", "watches"
-"""What the rows of a table are."""
+"""Kind of the rows of a table."""
 
 _TEXTS = pa.list_(pa.string())
 _SCHEMAS = {
@@ -103,9 +103,9 @@ class ModelTables:
 
 
 def _build_tables(view: RelationalView) -> Iterator[dict[str, Any]]:
-    known = set()
+    names = set()
     for rows in view.rows():
-        known.add(rows.table)
+        names.add(rows.table)
         columns = [{"name": name, "column": column} for name, column in rows.columns]
         yield {
             "table": rows.table,
@@ -116,7 +116,7 @@ def _build_tables(view: RelationalView) -> Iterator[dict[str, Any]]:
             "several": rows.has_others,
             "columns": columns,
         }
-    yield from _build_link_tables(view, known)
+    yield from _build_link_tables(view, names)
     yield {
         "table": WATCH_TABLE_NAME,
         "holds": WATCHED,
@@ -126,11 +126,11 @@ def _build_tables(view: RelationalView) -> Iterator[dict[str, Any]]:
     }
 
 
-def _build_link_tables(view: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
+def _build_link_tables(view: RelationalView, names: set[str]) -> Iterator[dict[str, Any]]:
     """Yield link tables of marked associations; a link is identified by its two ends."""
     columns: dict[str, list[str]] = {}
     for way in _list_ways(view):
-        if way.relation.table not in known:
+        if way.relation.table not in names:
             columns.setdefault(way.relation.table, []).extend((way.relation.source, way.relation.target))
     for table, ends in columns.items():
         yield {"table": table, "holds": LINKS, "id_columns": list(dict.fromkeys(ends))}

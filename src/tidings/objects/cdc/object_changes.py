@@ -2,7 +2,7 @@
 
     with_links = {"attends": spark.read.parquet("attends"), "used_in": spark.read.parquet("used_in")}
     result = derive_object_changes(spark, mapped, log, order=["lsn"], base=with_links)
-    result.told.show()
+    result.notified.show()
 
 `log` has a row for each change: `table`, `op` (Debezium's r, c, u, d), `before` and `after` (texts by column), and the
 columns of its order. `base` has tables before the log, by name; the table `tidings_watches`, in base, log or both, has
@@ -91,7 +91,7 @@ class ChangeResults:
         return limit_hits(self.unlimited_hits, self.limits.subscribers)[0]
 
     @property
-    def told(self) -> DataFrame:
+    def notified(self) -> DataFrame:
         """One row per change and subscriber, with all hits."""
         hits = F.array_sort(F.collect_set(F.struct(*HIT_COLUMNS[3:])))
         pairs = self._limited_hits().groupBy(*HIT_COLUMNS[:3]).agg(hits.alias("hits"))
@@ -116,9 +116,9 @@ class ChangeResults:
         beyond = filter_steps(self._steps_from_reached(), self.reached, "left_anti").groupBy("change").count()
         return exceeded.union(beyond.select("change", F.lit("steps"), "count"))
 
-    def with_rejects(self, more: DataFrame) -> ChangeResults:
+    def with_rejects(self, rejects: DataFrame) -> ChangeResults:
         """Add the rejects of the reader of the log."""
-        return replace(self, rejects=more.union(self.rejects))
+        return replace(self, rejects=rejects.union(self.rejects))
 
     def noticed(self, notified_only: bool = True) -> Iterator[ObjectChange]:
         """Yield changes in order, only those with subscribers or all, one partition at a time."""
@@ -140,14 +140,14 @@ class ChangeResults:
     def _with_labels(self) -> DataFrame:
         return self._build_rows(notified_only=True, labels=self._find_labels())
 
-    def _build_rows(self, notified_only: bool, **more: DataFrame) -> DataFrame:
+    def _build_rows(self, notified_only: bool, **additional: DataFrame) -> DataFrame:
         """Build one row per change, with lists of its consequences."""
         frames = {
             "hits": self._limited_hits(),
             "reached": self.reached,
             "steps": self.steps,
             "truncations": self.truncations,
-            **more,
+            **additional,
         }
         rows = self.changes.join(_collect_lists(frames), "change")
         return rows.where(F.size("hits") > 0) if notified_only else rows
@@ -218,23 +218,23 @@ def _to_mapping(values: Any) -> Mapping[str, Any] | None:
 
 def _build_propagation(row: Mapping[str, Any], limits: Limits) -> PropagationResult:
     steps = (
-        Step(_build_object(each), each["association"], each["forwards"], _build_object(each, "to_"))
-        for each in row["steps"] or ()
+        Step(_build_object(record), record["association"], record["forwards"], _build_object(record, "to_"))
+        for record in row["steps"] or ()
     )
     hits = (
         Hit(
-            _build_object(each, "subscriber_"),
-            _build_object(each),
-            HitKind(each["how"]),
-            each["by"],
-            each["forwards"],
+            _build_object(record, "subscriber_"),
+            _build_object(record),
+            HitKind(record["how"]),
+            record["by"],
+            record["forwards"],
         )
-        for each in row["hits"] or ()
+        for record in row["hits"] or ()
     )
     limit_of = {"steps": limits.steps, "told": limits.subscribers}
     truncations = (
-        Truncation(each["what"], limit_of[each["what"]] or 0, each["found"])
-        for each in row["truncations"] or ()
+        Truncation(record["what"], limit_of[record["what"]] or 0, record["found"])
+        for record in row["truncations"] or ()
     )
     return PropagationResult(
         frozenset(map(_build_object, row["reached"])),
@@ -315,9 +315,9 @@ def _complete_log(log: DataFrame, order: Sequence[str]) -> DataFrame:
     """Add missing columns; by default the id of a change is its position."""
     missing = [name for name in (*REQUIRED_COLUMNS, *order) if name not in log.columns]
     if missing or not order:
-        what = "a column of the log is missing" if missing else "the log has no order"
+        message = "a column of the log is missing" if missing else "the log has no order"
         raise InputError(
-            what, received=", ".join(missing or log.columns), accepted=", ".join(REQUIRED_COLUMNS)
+            message, received=", ".join(missing or log.columns), accepted=", ".join(REQUIRED_COLUMNS)
         )
     defaults = {
         "id": F.concat_ws(",", *(F.col(name).cast("string") for name in order)),

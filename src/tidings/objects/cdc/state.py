@@ -38,8 +38,8 @@ def number_changes(log: DataFrame, relations: ModelTables) -> DataFrame:
 
     Numbers have gaps: without gaps one task would have to count all changes.
     """
-    known = log.join(relations.frame("tables"), "table")
-    in_order = known.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
+    model_changes = log.join(relations.frame("tables"), "table")
+    in_order = model_changes.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
     with_ids = in_order.withColumn("was", _build_row_id("before")).withColumn("is", _build_row_id("after"))
     return with_ids.withColumn("reason", _find_problem()).localCheckpoint()
 
@@ -118,13 +118,13 @@ def _link_versions(marks: DataFrame) -> DataFrame:
     """
     row = Window.partitionBy("table", "row").orderBy("pos")
     previous = F.lag("after").over(row)
-    before = F.when(F.col("op") == DELETED, F.coalesce(previous, "before")).otherwise(
+    row_before = F.when(F.col("op") == DELETED, F.coalesce(previous, "before")).otherwise(
         F.coalesce("before", previous)
     )
     return (
         marks.withColumn("first", F.lag("pos").over(row).isNull())
         .withColumn("until", F.coalesce(F.lead("pos").over(row), F.lit(END_OF_TIME)))
-        .withColumn("before", before)
+        .withColumn("before", row_before)
     )
 
 
@@ -165,15 +165,15 @@ class BaseTables:
 
     @classmethod
     def of(cls, relations: ModelTables, tables: Mapping[str, DataFrame]) -> BaseTables:
-        known = {row["table"]: row for row in relations.rows["tables"]}
+        declared = {row["table"]: row for row in relations.rows["tables"]}
         for name, frame in tables.items():
-            if name not in known:
-                raise InputError("the model has no such table", received=name, accepted=", ".join(known))
-            missing = [each for each in _list_columns(relations, known[name]) if each not in frame.columns]
+            if name not in declared:
+                raise InputError("the model has no such table", received=name, accepted=", ".join(declared))
+            missing = [each for each in _list_columns(relations, declared[name]) if each not in frame.columns]
             if missing:
-                accepted = ", ".join(_list_columns(relations, known[name]))
+                accepted = ", ".join(_list_columns(relations, declared[name]))
                 raise InputError("a column is missing", where=name, received=missing[0], accepted=accepted)
-        return cls(relations, tables, {name: _list_columns(relations, known[name]) for name in tables})
+        return cls(relations, tables, {name: _list_columns(relations, declared[name]) for name in tables})
 
     def split(self, numbered: DataFrame) -> tuple[DataFrame | None, Mapping[str, DataFrame]]:
         """Split rows into those that the log changes, as (table, row, after), and those that stay, by table."""
@@ -231,12 +231,12 @@ def select_permanent(frame: DataFrame, **columns: Any) -> DataFrame:
 
 @dataclass(frozen=True)
 class TemporalState:
-    """`edges`: way, near, far. `classes`: family, key, class, rank. `gone`: table, key. `watches`: subscriber_family,
-    subscriber_key, class, family, key. `labels`: family, key, label, rank."""
+    """`edges`: way, near, far. `classes`: family, key, class, rank. `deleted`: table, key. `watches`:
+    subscriber_family, subscriber_key, class, family, key. `labels`: family, key, label, rank."""
 
     edges: DataFrame
     classes: DataFrame
-    gone: DataFrame
+    deleted: DataFrame
     watches: DataFrame
     labels: DataFrame
 
@@ -252,7 +252,7 @@ def build_state(rows: DataFrame, permanent: Mapping[str, DataFrame], relations: 
     return TemporalState(
         _build_edges(versions, permanent, relations),
         _build_classes(versions, permanent, relations),
-        _build_gone(rows, relations),
+        _build_deleted(rows, relations),
         _build_watches(versions, permanent, relations),
         _build_labels(versions, permanent, relations),
     )
@@ -260,8 +260,8 @@ def build_state(rows: DataFrame, permanent: Mapping[str, DataFrame], relations: 
 
 def is_valid_at(moment: str | Column = "moment") -> Column:
     """Test whether a row of a state is valid at the moment of a change."""
-    when = F.col(moment) if isinstance(moment, str) else moment
-    return (F.col("since") <= when) & (when < F.col("until"))
+    position = F.col(moment) if isinstance(moment, str) else moment
+    return (F.col("since") <= position) & (position < F.col("until"))
 
 
 def _get_value(column: str) -> Column:
@@ -315,7 +315,7 @@ def _build_classes(
     return reduce(DataFrame.unionByName, unchanged, logged)
 
 
-def _build_gone(rows: DataFrame, relations: ModelTables) -> DataFrame:
+def _build_deleted(rows: DataFrame, relations: ModelTables) -> DataFrame:
     """Find when rows are known to be missing; links to rows that the log does not mention are valid."""
     tables = relations.frame("tables").where(F.col("holds") == OBJECTS).select("table")
     objects = rows.join(tables, "table").withColumn("key", F.col("row")[0])

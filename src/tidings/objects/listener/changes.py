@@ -257,13 +257,15 @@ class StateBeforeFlush:
 class StateAfterFlush:
     """Objects and links after a flush, compared with those before."""
 
-    def __init__(self, snapshot: DatabaseSnapshot, before: StateBeforeFlush) -> None:
-        self.snapshot, self.before = snapshot, before
-        self.inserted = {instance: instance.object_after(snapshot) for instance in before.instances.inserted}
+    def __init__(self, snapshot: DatabaseSnapshot, state_before: StateBeforeFlush) -> None:
+        self.snapshot, self.before = snapshot, state_before
+        self.inserted = {
+            instance: instance.object_after(snapshot) for instance in state_before.instances.inserted
+        }
         self.remaining = {
             instance: instance.object_after(snapshot)
-            for instance in before.instances.remaining
-            if instance in before.rows
+            for instance in state_before.instances.remaining
+            if instance in state_before.rows
         }
         rows = snapshot.rows(
             {subject: instance.cls for instance, subject in (*self.inserted.items(), *self.remaining.items())}

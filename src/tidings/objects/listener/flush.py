@@ -213,11 +213,11 @@ class Flush:
     def read_after(self, connection: Connection, author: Object | None) -> list[ObjectChange]:
         """Return all changes of the flush."""
         assert self._before is not None
-        after = StateAfterFlush(DatabaseSnapshot(self._options.tables, connection), self._before)
-        results = self._propagate(after.snapshot, after.list_changes())
-        results += ((change, result) for change, result in self._removals if after.is_confirmed(change))
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return [_build_object_change(change, result, at, author) for change, result in results]
+        state_after = StateAfterFlush(DatabaseSnapshot(self._options.tables, connection), self._before)
+        results = self._propagate(state_after.snapshot, state_after.list_changes())
+        results += ((change, result) for change, result in self._removals if state_after.is_confirmed(change))
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return [_build_object_change(change, result, time, author) for change, result in results]
 
     def _propagate(
         self, snapshot: DatabaseSnapshot, changes: list[FlushChange]
@@ -247,11 +247,11 @@ def _collect_named_objects(
 
 
 def _build_object_change(
-    change: FlushChange, propagation: PropagationResult, at: str, author: Object | None
+    change: FlushChange, propagation: PropagationResult, time: str, author: Object | None
 ) -> ObjectChange:
     return ObjectChange(
         uuid4().hex,
-        at,
+        time,
         change.cls,
         change.change,
         propagation,

@@ -55,20 +55,22 @@ class ChangeBatch:
 class ChangeSink:
     """Receiver of changes; a store needs labels, which are read while the objects exist."""
 
-    tell: Callable[[Model, ChangeBatch], object]
+    report: Callable[[Model, ChangeBatch], object]
     labelled: bool
 
     @classmethod
-    def build(cls, tell: Callable[[list[ObjectChange]], object] | Notifier, source: str | None) -> ChangeSink:
-        if callable(tell):
-            return cls(lambda model, batch: tell(batch.changes), False)
+    def build(
+        cls, report: Callable[[list[ObjectChange]], object] | Notifier, source: str | None
+    ) -> ChangeSink:
+        if callable(report):
+            return cls(lambda model, batch: report(batch.changes), False)
         if source is None:
             raise InputError(
                 "a store keeps changes under the name of their source",
                 accepted="source=, a short name of the database",
             )
         return cls(
-            lambda model, batch: tell.notify_of_changes(source, model, batch.changes, batch.labels), True
+            lambda model, batch: report.notify_of_changes(source, model, batch.changes, batch.labels), True
         )
 
 
@@ -78,12 +80,12 @@ AUTHOR_KEY = "tidings_author"
 SessionTarget = Session | type[Session] | sessionmaker[Any] | scoped_session[Any]
 
 
-@accepts("notice(Session, Base, tell=tidings)")
+@accepts("notice(Session, Base, report=tidings)")
 def notice(
     sessions: SessionTarget,
     base: Any,
     *,
-    tell: Callable[[list[ObjectChange]], object] | Notifier,
+    report: Callable[[list[ObjectChange]], object] | Notifier,
     source: str | None = None,
     watches: WatchSource = (),
     limits: Limits = UNLIMITED,
@@ -92,14 +94,14 @@ def notice(
     """Listen to sessions, and report after each commit its changes of objects with the subscribers to notify.
 
     `sessions` is a session, a class of sessions, a `sessionmaker` or a `scoped_session`; `base` is the declarative base
-    whose classes are marked. `tell` is called with a list of all changes of a transaction, or is a `Tidings`, in whose
+    whose classes are marked. `report` is called with a list of all changes of a transaction, or is a `Tidings`: in its
     store they become notifications of `source`. `watches` are all `Watch` values, or a function that returns those of
     given objects: `watches(connection, objects)`. Statements that change rows without their objects are rejected,
     unless `bulk` is `"ignore"`.
     """
     if bulk not in ("refuse", "ignore"):
         raise InputError("unknown value of bulk", received=printable(repr(bulk)), accepted="refuse, ignore")
-    tables, sink = MappedTables(base), ChangeSink.build(tell, source)
+    tables, sink = MappedTables(base), ChangeSink.build(report, source)
     if not callable(watches):
         for watch in each_is("watches", watches, Watch):
             check_watch(tables, watch)
@@ -125,7 +127,7 @@ class SessionListener:
     ) -> None:
         self._sessions, self._options, self._sink = _check_sessions(sessions), options, sink
         self._rejects_bulk, self._is_listening = rejects_bulk, True
-        self._untold = ChangeBatch()
+        self._unreported = ChangeBatch()
         self._listeners: dict[str, Callable[..., None]] = {
             "after_begin": self._handle_begin,
             "before_flush": self._handle_flush_start,
@@ -142,15 +144,15 @@ class SessionListener:
         return self._options.tables.model
 
     @property
-    def untold(self) -> tuple[ObjectChange, ...]:
-        """Committed changes for which `tell` failed."""
-        return tuple(self._untold.changes)
+    def unreported(self) -> tuple[ObjectChange, ...]:
+        """Committed changes for which `report` failed."""
+        return tuple(self._unreported.changes)
 
-    def tell_again(self) -> None:
-        """Report the untold changes again, with the same ids."""
-        batch, self._untold = self._untold, ChangeBatch()
+    def report_again(self) -> None:
+        """Report the unreported changes again, with the same ids."""
+        batch, self._unreported = self._unreported, ChangeBatch()
         if batch.changes:
-            self._tell(batch)
+            self._report(batch)
 
     def stop(self) -> None:
         """Stop listening; changes of open transactions are not reported."""
@@ -175,7 +177,7 @@ class SessionListener:
         hooks = self._get_state(session).hooks
         if all(each is not connection for each, _ in hooks):
 
-            def hook(connection: Connection, statement: Any, *more: Any) -> None:
+            def hook(connection: Connection, statement: Any, *arguments: Any) -> None:
                 self._handle_statement(session, statement)
 
             event.listen(connection, "before_execute", hook)
@@ -261,20 +263,20 @@ class SessionListener:
             event.remove(connection, "before_execute", hook)
         batch, state.hooks, state.committed = state.committed, [], None
         if batch is not None:
-            self._tell(batch)
+            self._report(batch)
 
-    def _tell(self, batch: ChangeBatch) -> None:
+    def _report(self, batch: ChangeBatch) -> None:
         try:
-            self._sink.tell(self.model, batch)
+            self._sink.report(self.model, batch)
         except BaseException as error:
-            self._untold.extend(batch)
+            self._unreported.extend(batch)
             if not isinstance(error, Exception):
                 raise
             raise NotificationFailed(
                 "the changes are committed, but could not be reported",
                 noticed=batch.changes,
                 received=printable(f"{type(error).__name__}: {error}", 200),
-                hint="the listener keeps them: call tell_again()",
+                hint="the listener keeps them: call report_again()",
             ) from error
 
 

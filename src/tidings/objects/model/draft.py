@@ -1,6 +1,6 @@
 """Draft of a model: names, marks and tagged values as written, each with its location, before validation.
 
-The three readers only build drafts. What a mark means, how it may be limited and what is rejected is decided once for
+The three readers only build drafts. The meaning of marks, their limits and all rejections are decided once for
 all of them, in `validation`.
 """
 
@@ -80,8 +80,8 @@ class ModelError(InputError):
 
     def facts(self) -> dict[str, object]:
         problems = [finding.error().facts() for finding in self.findings[:MAX_FACTS]]
-        for each in problems:
-            del each["error"]
+        for problem in problems:
+            del problem["error"]
         return super().facts() | {"problems": problems}
 
 
@@ -140,7 +140,7 @@ class DraftEnd:
 
 @dataclass(frozen=True, slots=True)
 class DraftAssociation:
-    """An association as written; `owner` and `has_table` say how it is stored, if the reader knows."""
+    """An association as written; `owner` and `has_table` describe its storage, if the reader determines it."""
 
     name: str | None
     at: SourceLocation
@@ -182,7 +182,7 @@ class DraftAssociation:
 class Draft:
     """All classes and associations, and the problems that the reader found.
 
-    It is not whole if parts could not be parsed: then nothing is reported as missing.
+    It is incomplete if parts could not be parsed: then nothing is reported as missing.
     """
 
     classes: tuple[DraftClass, ...] = ()

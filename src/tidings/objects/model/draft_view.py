@@ -73,11 +73,11 @@ class DraftView:
     def lineage(self, name: str) -> Iterator[DraftClass]:
         """Yield a class and all its ancestors, each once; nothing if there is no such class."""
         queue, seen = [name], set[str]()
-        for each in queue:  # grows during iteration
-            if each in self.classes and each not in seen:
-                seen.add(each)
-                yield self.classes[each]
-                queue += self.parents(each)
+        for ancestor in queue:  # grows during iteration
+            if ancestor in self.classes and ancestor not in seen:
+                seen.add(ancestor)
+                yield self.classes[ancestor]
+                queue += self.parents(ancestor)
 
     @cached_property
     def _components(self) -> Mapping[str, str | None]:
@@ -92,9 +92,9 @@ class DraftView:
                     current = self.parents(current)[0]
             has_one_line = components.get(current, current) is not None and len(self.parents(current)) < 2
             names, is_in_cycle = list(path), False
-            for each in names:
-                is_in_cycle = is_in_cycle or (each == current and bool(self.parents(each)))
-                components[each] = (current if is_in_cycle else each) if has_one_line else None
+            for member in names:
+                is_in_cycle = is_in_cycle or (member == current and bool(self.parents(member)))
+                components[member] = (current if is_in_cycle else member) if has_one_line else None
         return components
 
     @cached_property
@@ -249,8 +249,8 @@ class _Declarations:
         if (position := self._view._forest.get(cls)) is None:
             return any(above.name.text in declaring for above in self._view.lineage(cls))
         ranges = self._ranges_of(name)
-        at = bisect_right(ranges, (position.first, inf)) - 1
-        return at >= 0 and position.first <= ranges[at].last
+        index = bisect_right(ranges, (position.first, inf)) - 1
+        return index >= 0 and position.first <= ranges[index].last
 
     def _ranges_of(self, name: str) -> list[_Position]:
         """Return the disjoint ranges of positions at which a name is declared or inherited."""

@@ -1,6 +1,6 @@
 """Diagram of a model: changes flow upwards along its lines, from changed objects to subscribers.
 
-Subscribers and implicit associations have one colour, propagating associations another; labels say the same.
+Subscribers and implicit associations have one colour, propagating associations another; labels repeat this.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _upwards(lines: list[_Line]) -> Iterator[tuple[_Line, bool]]:
 
 def _find_reachable(above: dict[str, set[str]], start: str) -> set[str]:
     queue, reachable = [start], {start}
-    for each in queue:  # grows during iteration
-        new = above.get(each, set()) - reachable
+    for reached in queue:  # grows during iteration
+        new = above.get(reached, set()) - reachable
         reachable |= new
         queue += new
     return reachable

@@ -190,24 +190,24 @@ class RelationalView:
     @cached_property
     def _references(self) -> Mapping[str, Sequence[tuple[str, str]]]:
         references: dict[str, list[tuple[str, str]]] = {}
-        for each in self.model.associations:
-            link = self.mapped.link(each)
-            if isinstance(link, ForeignKey) and each.propagates is None:
-                references.setdefault(each.at(link.owner), []).append((each.name, link.column))
+        for association in self.model.associations:
+            link = self.mapped.link(association)
+            if isinstance(link, ForeignKey) and association.propagates is None:
+                references.setdefault(association.at(link.owner), []).append((association.name, link.column))
         return references
 
     def propagating(self) -> list[DirectedAssociation]:
         return [
-            self._direct(each, each.propagates.towards, each.propagates.limits)
-            for each in self.model.associations
-            if each.propagates is not None
+            self._direct(association, association.propagates.towards, association.propagates.limits)
+            for association in self.model.associations
+            if association.propagates is not None
         ]
 
     def implicit(self) -> list[DirectedAssociation]:
         return [
-            self._direct(each, each.implicit.notified, each.implicit.limits)
-            for each in self.model.associations
-            if each.implicit is not None
+            self._direct(association, association.implicit.notified, association.implicit.limits)
+            for association in self.model.associations
+            if association.implicit is not None
         ]
 
     def _direct(self, association: Association, far: End, limits: MarkLimits) -> DirectedAssociation:
@@ -238,11 +238,11 @@ class RelationalView:
         table, discriminator = self.mapped.tables[cls], self.mapped.tables[cls].discriminator
         if discriminator is None:
             return self.exists(cls, key)
-        below = [self.mapped.tables[each] for each in self.members(cls)]
+        below = [self.mapped.tables[member] for member in self.members(cls)]
         values = [
-            each.discriminator.value
-            for each in below
-            if each.discriminator is not None and each.discriminator.value is not None
+            member.discriminator.value
+            for member in below
+            if member.discriminator is not None and member.discriminator.value is not None
         ]
         tests = []
         if values:
@@ -251,9 +251,9 @@ class RelationalView:
             test = f"o.{quote_name(discriminator.column)} IN ({quote_literals(values)})"
             tests.append(f"EXISTS (SELECT 1 FROM {owner} AS o WHERE o.{owner_key} = {key} AND {test})")
         tests += [
-            self.exists(each, key)
-            for each in self.members(cls)
-            if self.mapped.tables[each].name != table.name
+            self.exists(member, key)
+            for member in self.members(cls)
+            if self.mapped.tables[member].name != table.name
         ]
         return f"({' OR '.join(tests)})" if tests else "1 = 0"
 

@@ -81,9 +81,15 @@ def _describe_class(cls: ModelClass) -> str:
 
 def list_association_rows(mapped: MappedModel) -> Iterator[TableRow]:
     """Yield association, ends with cardinalities, effects of its marks, storage."""
-    for each in mapped.model.associations:
-        ends = f"{each.source} {each.source_cardinality} → {each.target_cardinality} {each.target}"
-        yield each.name, ends, "; ".join(describe_marks(each)) or "–", _describe_storage(mapped, each)
+    for association in mapped.model.associations:
+        source = f"{association.source} {association.source_cardinality}"
+        ends = f"{source} → {association.target_cardinality} {association.target}"
+        yield (
+            association.name,
+            ends,
+            "; ".join(describe_marks(association)) or "–",
+            _describe_storage(mapped, association),
+        )
 
 
 def _describe_storage(mapped: MappedModel, association: Association) -> str:
@@ -123,18 +129,18 @@ def _class_record(mapped: MappedModel, cls: ModelClass) -> dict[str, Any]:
     }
 
 
-def _association_record(mapped: MappedModel, each: Association) -> dict[str, Any]:
-    link = mapped.link(each)
+def _association_record(mapped: MappedModel, association: Association) -> dict[str, Any]:
+    link = mapped.link(association)
     if isinstance(link, LinkTable):
         storage = {"table": link.name, "source_column": link.source, "target_column": link.target}
     else:
         storage = {"table": link.table, "column": link.column, "owner": link.owner.value}
-    implicit, propagates = each.implicit, each.propagates
+    implicit, propagates = association.implicit, association.propagates
     return {
-        "association": each.name,
-        "source": each.source,
-        "target": each.target,
-        "cardinality": f"{each.source_cardinality} {each.target_cardinality}",
+        "association": association.name,
+        "source": association.source,
+        "target": association.target,
+        "cardinality": f"{association.source_cardinality} {association.target_cardinality}",
         "implicit": implicit and _mark_record("told", implicit.notified, implicit.limits),
         "propagates": propagates and _mark_record("towards", propagates.towards, propagates.limits),
         **storage,

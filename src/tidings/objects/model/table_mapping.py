@@ -93,13 +93,13 @@ class MappedModel:
 
     def references_of(self, cls: str) -> tuple[Association, ...]:
         """Return the associations that count as attributes of a class: foreign keys that do not propagate."""
-        names = {each.name for each in self.model.lineage(cls)}
+        names = {association.name for association in self.model.lineage(cls)}
         return tuple(
-            each
-            for each in self.model.associations
-            if each.propagates is None
-            and isinstance(link := self.link(each), ForeignKey)
-            and each.at(link.owner) in names
+            association
+            for association in self.model.associations
+            if association.propagates is None
+            and isinstance(link := self.link(association), ForeignKey)
+            and association.at(link.owner) in names
         )
 
     def column(self, cls: str, attribute: str) -> tuple[str, str]:
@@ -206,47 +206,49 @@ def _collisions(draft: Draft, mapped: MappedModel) -> Iterator[Finding]:
             yield _table_collision(locations[name], table.name, tables[table.name.lower()])
         columns[table.name.lower(), table.key.lower()] = "the key"
         for attribute, column in table.columns.items():
-            what = f"the attribute {attribute}"
-            yield from _column_collision(columns, locations[name], table.name, column, what)
-    for each in draft.associations:
-        name, source = each.effective_name, each.source.cls.text
+            description = f"the attribute {attribute}"
+            yield from _column_collision(columns, locations[name], table.name, column, description)
+    for association in draft.associations:
+        name, source = association.effective_name, association.source.cls.text
         link = mapped.links[source, name]
         if isinstance(link, ForeignKey):
-            what = f"the association {name}"
-            yield from _column_collision(columns, each.at, link.table, link.column, what)
+            description = f"the association {name}"
+            yield from _column_collision(columns, association.at, link.table, link.column, description)
             continue
         if link.name.lower() in tables:
-            yield _table_collision(each.at, link.name, tables[link.name.lower()])
+            yield _table_collision(association.at, link.name, tables[link.name.lower()])
         tables.setdefault(link.name.lower(), f"the association {name} of {source}")
         if link.source.lower() == link.target.lower():
             accepted = "source_column and target_column that differ"
             yield Finding(
-                each.at, "both ends would be stored in one column", printable(link.source), accepted
+                association.at, "both ends would be stored in one column", printable(link.source), accepted
             )
 
 
 def _misused_column_tags(draft: Draft) -> Iterator[Finding]:
     """Find tags for columns that do not exist: `column` of a link table, `source_column` of a foreign key."""
-    for each in draft.associations:
-        has_table = each.owning_end is None
+    for association in draft.associations:
+        has_table = association.owning_end is None
         for key in ("column",) if has_table else ("source_column", "target_column"):
-            tag = find_tag(each.marks, key)
+            tag = find_tag(association.marks, key)
             if tag is not None:
                 storage = "a link table" if has_table else "one column"
                 accepted = "source_column and target_column" if has_table else "column"
-                what = f"{printable(each.effective_name)} is stored in {storage}"
-                yield Finding(tag.at, what, key, accepted)
+                message = f"{printable(association.effective_name)} is stored in {storage}"
+                yield Finding(tag.at, message, key, accepted)
 
 
-def _table_collision(at: SourceLocation, table: str, other: str) -> Finding:
-    what = f"this would be stored in the table of {printable(other)}"
-    return Finding(at, what, printable(table), hint="set another table: <<stored {table = ...}>>")
+def _table_collision(location: SourceLocation, table: str, other: str) -> Finding:
+    message = f"this would be stored in the table of {printable(other)}"
+    return Finding(location, message, printable(table), hint="set another table: <<stored {table = ...}>>")
 
 
 def _column_collision(
-    columns: dict[tuple[str, str], str], at: SourceLocation, table: str, column: str, what: str
+    columns: dict[tuple[str, str], str], location: SourceLocation, table: str, column: str, description: str
 ) -> Iterator[Finding]:
-    before = columns.setdefault((table.lower(), column.lower()), what)
-    if before is not what:
-        problem = f"{printable(what)} would be stored in the column of {printable(before)}"
-        yield Finding(at, problem, printable(f"{table}.{column}"), hint="set another column: {column = ...}")
+    earlier = columns.setdefault((table.lower(), column.lower()), description)
+    if earlier is not description:
+        problem = f"{printable(description)} would be stored in the column of {printable(earlier)}"
+        yield Finding(
+            location, problem, printable(f"{table}.{column}"), hint="set another column: {column = ...}"
+        )

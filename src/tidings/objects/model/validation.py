@@ -59,20 +59,20 @@ def _check_marks(marks: DraftMarks, accepted: Mapping[str, frozenset[str]], on: 
     counts = Counter(mark.name for mark in marks)
     for mark in marks:
         if mark.name not in accepted:
-            known = shorten_list(sorted(accepted))
+            names = shorten_list(sorted(accepted))
             hint = did_you_mean(mark.name, accepted)
-            yield Finding(mark.at, f"not a mark of {on}", printable(mark.name), known, hint)
+            yield Finding(mark.at, f"not a mark of {on}", printable(mark.name), names, hint)
             continue
         if counts[mark.name] > 1 and mark is not find_mark(marks, mark.name):
             yield Finding(mark.at, "duplicate mark", mark.name, "each mark once")
         for key, value in mark.tags.items():
             if key not in accepted[mark.name]:
-                known, hint = (
+                names, hint = (
                     shorten_list(sorted(accepted[mark.name])),
                     did_you_mean(key, accepted[mark.name]),
                 )
                 yield Finding(
-                    value.at, f"{mark.name} of {on} has no such tagged value", printable(key), known, hint
+                    value.at, f"{mark.name} of {on} has no such tagged value", printable(key), names, hint
                 )
             elif not value.text.strip():
                 yield Finding(value.at, f"{key} is empty", accepted=f"{key} = ...")
@@ -86,8 +86,8 @@ def check_mark_directions(view: DraftView) -> Iterator[Finding]:
                 accepted = shorten_list(
                     [name for end in End for name in list_end_names(association, end)], shown=printable
                 )
-                what = f"not an end of {printable(association.effective_name)}"
-                yield Finding(tag.at, what, printable(tag.text), accepted)
+                message = f"not an end of {printable(association.effective_name)}"
+                yield Finding(tag.at, message, printable(tag.text), accepted)
 
 
 def check_subscriber_ends(view: DraftView) -> Iterator[Finding]:
@@ -100,23 +100,26 @@ def check_subscriber_ends(view: DraftView) -> Iterator[Finding]:
         if end is None and tag is None:
             yield _undecided_end(view, association, mark)
         elif end is not None and not view.is_subscriber(cls := association.end(end).cls.text):
-            what = f"{printable(association.effective_name)} would notify {printable(cls)}, which is not a subscriber"
-            yield _no_subscriber(what, tag.at if tag else mark.at, cls)
+            name = printable(association.effective_name)
+            message = f"{name} would notify {printable(cls)}, which is not a subscriber"
+            yield _no_subscriber(message, tag.at if tag else mark.at, cls)
 
 
 def _undecided_end(view: DraftView, association: DraftAssociation, mark: DraftMark) -> Finding:
     source, target = printable(association.source.cls.text), printable(association.target.cls.text)
     if view.is_subscriber(association.source.cls.text):
-        what = f"{source} and {target} are both subscribers: which of them is notified?"
-        return Finding(mark.at, what, accepted="told = source or told = target")
+        message = f"{source} and {target} are both subscribers: which of them is notified?"
+        return Finding(mark.at, message, accepted="told = source or told = target")
     name = printable(association.effective_name)
-    what = f"{name} is implicit, and neither {source} nor {target} is a subscriber"
-    return _no_subscriber(what, mark.at, f"{source} or {target}")
+    message = f"{name} is implicit, and neither {source} nor {target} is a subscriber"
+    return _no_subscriber(message, mark.at, f"{source} or {target}")
 
 
-def _no_subscriber(what: str, at: SourceLocation, candidate: str) -> Finding:
+def _no_subscriber(message: str, location: SourceLocation, candidate: str) -> Finding:
     hint = f"mark {printable(candidate)} as subscriber"
-    return Finding(at, what, accepted="an end whose class or ancestor class is a subscriber", hint=hint)
+    return Finding(
+        location, message, accepted="an end whose class or ancestor class is a subscriber", hint=hint
+    )
 
 
 def check_mark_limits(view: DraftView) -> Iterator[Finding]:
@@ -131,9 +134,9 @@ def check_mark_limits(view: DraftView) -> Iterator[Finding]:
 def _check_attribute_limits(view: DraftView, cls: str, tag: SourceText | None) -> Iterator[Finding]:
     for name in view.split_names(tag.text, cls) if tag else ():
         if tag and not view.may_limit(cls, name):
-            known = _first(view.limiting_names(cls))
-            what, accepted = f"{printable(cls)} has no such attribute", _list_known(known)
-            yield Finding(tag.at, what, printable(name), accepted, did_you_mean(name, known))
+            names = _first(view.limiting_names(cls))
+            message, accepted = f"{printable(cls)} has no such attribute", _list_known(names)
+            yield Finding(tag.at, message, printable(name), accepted, did_you_mean(name, names))
 
 
 def _first(names: Iterator[str]) -> list[str]:
@@ -141,22 +144,22 @@ def _first(names: Iterator[str]) -> list[str]:
     return list(dict.fromkeys(islice(names, MOST_COMPARED + 1)))
 
 
-def _list_known(known: list[str]) -> str | None:
-    return shorten_list(known, shown=printable) if 0 < len(known) <= MOST_COMPARED else None
+def _list_known(names: list[str]) -> str | None:
+    return shorten_list(names, shown=printable) if 0 < len(names) <= MOST_COMPARED else None
 
 
 def _check_kind_limits(mark: DraftMark) -> Iterator[Finding]:
-    tag, known = mark.tags.get("kinds"), [kind.value for kind in ChangeKind]
+    tag, kind_names = mark.tags.get("kinds"), [kind.value for kind in ChangeKind]
     kinds = tag.text.split() if tag else []
     for kind in kinds:
-        if tag and kind not in known:
-            hint = did_you_mean(kind, known)
-            yield Finding(tag.at, "not a kind of change", printable(kind), join_words(known, "or"), hint)
+        if tag and kind not in kind_names:
+            hint = did_you_mean(kind, kind_names)
+            yield Finding(tag.at, "not a kind of change", printable(kind), join_words(kind_names, "or"), hint)
     attributes = mark.tags.get("attributes")
-    if attributes and kinds and "update" not in kinds and set(kinds) <= set(known):
-        what = "only updates change attributes, and the kinds are without update"
+    if attributes and kinds and "update" not in kinds and set(kinds) <= set(kind_names):
+        message = "only updates change attributes, and the kinds are without update"
         yield Finding(
-            attributes.at, what, printable(attributes.text), "update among the kinds, or no attributes"
+            attributes.at, message, printable(attributes.text), "update among the kinds, or no attributes"
         )
 
 
@@ -164,10 +167,10 @@ def check_label_attributes(view: DraftView) -> Iterator[Finding]:
     for cls in view.draft.classes:
         tag = find_tag(cls.marks, "label")
         if tag is not None and not view.has_attribute(cls.name.text, tag.text):
-            known = _first(view.attributes(cls.name.text))
-            what = f"{printable(cls.name.text)} has no such attribute for its label"
-            hint = did_you_mean(tag.text, known)
-            yield Finding(tag.at, what, printable(tag.text), _list_known(known), hint)
+            names = _first(view.attributes(cls.name.text))
+            message = f"{printable(cls.name.text)} has no such attribute for its label"
+            hint = did_you_mean(tag.text, names)
+            yield Finding(tag.at, message, printable(tag.text), _list_known(names), hint)
 
 
 def check_classes_exist(view: DraftView) -> Iterator[Finding]:
@@ -252,13 +255,13 @@ def check_unique_attributes(view: DraftView) -> Iterator[Finding]:
     for cls in view.classes.values():
         own: set[str] = set()
         for attribute in view.own_attributes(cls):
-            name, at = attribute.name.text, attribute.name.at
+            name, location = attribute.name.text, attribute.name.at
             if not is_name(name):
                 accepted = "a text without control characters"
-                yield Finding(at, "an attribute needs a name", accepted=accepted)
+                yield Finding(location, "an attribute needs a name", accepted=accepted)
             elif other := repeated[name].get(cls.name.text) or (cls.name.text if name in own else None):
-                what = f"{printable(other)} already has an attribute of this name"
-                yield Finding(at, what, printable(name))
+                message = f"{printable(other)} already has an attribute of this name"
+                yield Finding(location, message, printable(name))
             own.add(name)
 
 
@@ -279,12 +282,14 @@ def check_unique_association_names(view: DraftView) -> Iterator[Finding]:
         name = association.effective_name
         if not is_name(name):
             yield Finding(association.at, "an association needs a name", printable(name))
-        before = uses.setdefault(name, [])
-        clashes = (use for use in before if any(_are_related(view, use[0], cls) for cls in association.users))
+        earlier = uses.setdefault(name, [])
+        clashes = (
+            use for use in earlier if any(_are_related(view, use[0], cls) for cls in association.users)
+        )
         if name in ambiguous and (clash := next(clashes, None)) is not None:
-            what = f"{printable(clash[0])} already has an {clash[1]} of this name"
-            yield Finding(association.at, what, printable(name), hint="rename one of them")
-        before += ((cls, "association") for cls in association.users)
+            message = f"{printable(clash[0])} already has an {clash[1]} of this name"
+            yield Finding(association.at, message, printable(name), hint="rename one of them")
+        earlier += ((cls, "association") for cls in association.users)
 
 
 def _are_related(view: DraftView, first: str, second: str) -> bool:

@@ -48,7 +48,7 @@ class ObjectDatabase(OutboxReader, WatchTable, ObjectLookup, ValueReader):
 
 
 def redact_url(url: str) -> str:
-    """Remove what may contain a password: everything before `@` and after `?`."""
+    """Remove the parts that may contain a password: everything before `@` and after `?`."""
     return url.partition("?")[0].rpartition("@")[2]
 
 

@@ -1,4 +1,4 @@
-"""Installation of triggers as a migration: create what is missing, replace what differs, drop what is left over.
+"""Installation of triggers as a migration: create missing objects, replace different ones, drop obsolete ones.
 
 Only objects whose names begin with tidings_ are touched, and tables are never recreated: they hold watches, and changes
 that have not been read yet.
@@ -22,7 +22,7 @@ from tidings.objects.triggers.generator import generate_schema
 
 
 class InstallationState(Enum):
-    """How an installed object differs from the generated one."""
+    """Difference between an installed object and the generated one."""
 
     MISSING = "missing"
     DIFFERENT = "different"
@@ -44,7 +44,7 @@ def find_differences(
     database: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
     schema_objects = generate_schema(mapped, database.dialect, limits)
-    installed, wanted = (
+    installed, generated = (
         database.installed_objects(),
         {(wanted_object.what, wanted_object.name) for wanted_object in schema_objects},
     )
@@ -88,7 +88,7 @@ def find_differences(
     left_over = [
         SchemaDifference(InstallationState.LEFT_OVER, *key, installed[key][0])
         for key in installed
-        if key not in wanted
+        if key not in generated
     ]
     return (*differences, *sorted(left_over, key=lambda difference: (difference.what.value, difference.name)))
 

@@ -82,20 +82,20 @@ class ObjectLookup(DatabaseConnection):
 def check_class(model: Model, cls: str) -> None:
     """Raise if the model has no such class."""
     if cls not in model.classes:
-        known = list(model.classes)
-        hint = did_you_mean(cls, known)
+        names = list(model.classes)
+        hint = did_you_mean(cls, names)
         raise InputError(
             "the model has no such class",
             received=printable(cls),
-            accepted=shorten_list(known, shown=printable),
+            accepted=shorten_list(names, shown=printable),
             hint=hint,
         )
 
 
 def _build_ambiguity_error(cls: str, key_or_label: str, keys: list[str]) -> InputError:
-    what = f"{plural(len(keys), 'object')} of {printable(cls)} have this label"
+    message = f"{plural(len(keys), 'object')} of {printable(cls)} have this label"
     hint = f"their keys are {shorten_list(keys, shown=printable)}"
-    return InputError(what, received=printable(key_or_label), accepted="a key", hint=hint)
+    return InputError(message, received=printable(key_or_label), accepted="a key", hint=hint)
 
 
 def _build_unknown_error(model: Model, cls: str, key_or_label: str, labels: list[str]) -> InputError:
@@ -110,8 +110,8 @@ def _build_unknown_error(model: Model, cls: str, key_or_label: str, labels: list
 def _by_family(model: Model, objects: Collection[Object]) -> Iterator[tuple[str, list[str]]]:
     """Yield keys in batches, for the families that the model still has: the outbox may be older."""
     keys: dict[str, set[str]] = {}
-    for each in objects:
-        keys.setdefault(each.family, set()).add(str(each.key))
+    for object in objects:
+        keys.setdefault(object.family, set()).add(str(object.key))
     for family in keys.keys() & model.classes.keys():
         sorted_keys = sorted(keys[family])
         for start in range(0, len(sorted_keys), MAX_KEYS_PER_QUERY):

@@ -253,9 +253,9 @@ def _build_condition(subscriber: Object, cls: str, key: str | None) -> tuple[tup
 def _parse_rejection(message: str, subscriber: Object, cls: str) -> InputError:
     """Parse the message of the trigger, which names the classes: `tidings_watches.class: the model has A, B`."""
     column, _, classes = message.partition(": ")
-    what, received = ("no such class can be watched", cls)
+    description, received = ("no such class can be watched", cls)
     if column.endswith("subscriber_class"):
-        what, received = "objects of this class cannot be notified", subscriber.family
+        description, received = "objects of this class cannot be notified", subscriber.family
     accepted = classes.removeprefix("the model has ").removeprefix("subscribers are ")
     hint = did_you_mean(received, accepted.split(", "))
-    return InputError(what, received=printable(received), accepted=accepted, hint=hint)
+    return InputError(description, received=printable(received), accepted=accepted, hint=hint)

@@ -103,12 +103,12 @@ class _DiagramParser:
         lines = split_lines(self.plain)
         for line in skip_presentation(lines, find_class_names(self.plain)):
             if line.unended or len(line.text) > MAX_LINE:
-                what = (
+                message = (
                     "this block is never closed"
                     if line.unended
                     else f"a line of more than {MAX_LINE:,} characters"
                 )
-                self._add_problem(line, what)
+                self._add_problem(line, message)
             elif _DECLARES.match(line.text):
                 self._parse_declaration(line, lines)
             else:
@@ -209,10 +209,10 @@ class _DiagramParser:
 
     def _add_syntax_problem(self, form: str, line: Line, unexpected: UnexpectedInput) -> None:
         """Report the unexpected word; if the line has no arrow, the whole line, with a hint on its first word."""
-        at = unexpected.pos_in_stream
-        at = len(line.text) if at is None or at < 0 else min(at, len(line.text))
-        unexpected_word = re.compile(r"\w+|\S|$").search(line.text, at)
-        start, end = unexpected_word.span() if unexpected_word else (at, at)
+        position = unexpected.pos_in_stream
+        position = len(line.text) if position is None or position < 0 else min(position, len(line.text))
+        unexpected_word = re.compile(r"\w+|\S|$").search(line.text, position)
+        start, end = unexpected_word.span() if unexpected_word else (position, position)
         hint = None
         if form == "relation" and re.search(r"-|\.\.|==", line.text) is None:
             start, end = 0, len(line.text)
@@ -222,15 +222,15 @@ class _DiagramParser:
         self.problems.append(SyntaxProblem(word, "syntax error", _FORMS[form], hint))
 
     def _add_problem(
-        self, line: Line, what: str, accepted: str | None = None, hint: str | None = None
+        self, line: Line, message: str, accepted: str | None = None, hint: str | None = None
     ) -> None:
         word = Word(line.text, line.start, line.start + min(len(line.text), MAX_LINE))
-        self.problems.append(SyntaxProblem(word, what, accepted, hint))
+        self.problems.append(SyntaxProblem(word, message, accepted, hint))
 
 
 def _suggest_keyword(word: str) -> str | None:
-    meant = closest(word.lower(), _KEYWORDS, 0.7)
-    return f"did you mean '{meant}'?" if meant else None
+    suggestion = closest(word.lower(), _KEYWORDS, 0.7)
+    return f"did you mean '{suggestion}'?" if suggestion else None
 
 
 @cache
@@ -247,24 +247,24 @@ def _parser() -> Lark:
 
 def _body_lines(body: Token, line: Line, lines: Iterator[Line]) -> Iterator[Line]:
     """Yield the members of a class, on the same line or below; the last is `unended` if the brace is not closed."""
-    rest, start = body[1:], line.start + (body.start_pos or 0) + 1
-    if rest.count("}") > rest.count("{"):
-        inside = rest[: rest.rindex("}")]
+    body_text, start = body[1:], line.start + (body.start_pos or 0) + 1
+    if body_text.count("}") > body_text.count("{"):
+        inside = body_text[: body_text.rindex("}")]
         for part in re.finditer(r"[^;]+", inside):
             if part[0].strip():
                 yield Line(part[0].strip(), start + part.start() + len(part[0]) - len(part[0].lstrip()))
         return
-    if rest.strip():
-        yield Line(rest.strip(), start + len(rest) - len(rest.lstrip()))
+    if body_text.strip():
+        yield Line(body_text.strip(), start + len(body_text) - len(body_text.lstrip()))
     yield from _members_until_brace(lines, line)
 
 
 def _members_until_brace(lines: Iterator[Line], line: Line) -> Iterator[Line]:
-    for each in lines:
-        if each.text.count("}") > each.text.count("{"):
-            before = each.text[: each.text.rindex("}")].strip()
-            if before:
-                yield Line(before, each.start)
+    for member_line in lines:
+        if member_line.text.count("}") > member_line.text.count("{"):
+            preceding = member_line.text[: member_line.text.rindex("}")].strip()
+            if preceding:
+                yield Line(preceding, member_line.start)
             return
-        yield each
+        yield member_line
     yield Line("", line.start, unended=True)

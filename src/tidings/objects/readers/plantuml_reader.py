@@ -90,8 +90,14 @@ class _DraftBuilder:
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
         self.findings = [
-            Finding(self._place(each.at), each.what, printable(each.at.text), each.accepted, each.hint)
-            for each in diagram.problems
+            Finding(
+                self._place(problem.at),
+                problem.what,
+                printable(problem.at.text),
+                problem.accepted,
+                problem.hint,
+            )
+            for problem in diagram.problems
         ]
         self.classes: dict[str, DraftClass] = {}
         self.packages: dict[str, tuple[str, ...]] = {}
@@ -123,10 +129,10 @@ class _DraftBuilder:
             self.findings.append(
                 Finding(name.at, "duplicate class name, in another package", printable(name.text), hint=hint)
             )
-        before = self.classes.get(name.text, DraftClass(name))
+        declared = self.classes.get(name.text, DraftClass(name))
         parents = [self._class_name(each) for each in declaration.extends if not self._is_other(each)]
-        marks = (*before.marks, *self._marks(declaration.stereotypes))
-        self.classes[name.text] = replace(before, parents=(*before.parents, *parents), marks=marks)
+        marks = (*declared.marks, *self._marks(declaration.stereotypes))
+        self.classes[name.text] = replace(declared, parents=(*declared.parents, *parents), marks=marks)
 
     def _is_other(self, word: Word) -> bool:
         """Return whether a word names an interface, an enumeration or a note."""
@@ -162,9 +168,9 @@ class _DraftBuilder:
         if arrow.is_inheritance:
             self._add_parent(relationship, arrow, marks)
         elif not stored:
-            what, hint = "this line is not an association", "an association is drawn -- or -->"
+            message, hint = "this line is not an association", "an association is drawn -- or -->"
             self.findings.append(
-                Finding(self._place(relationship.arrow), what, relationship.arrow.text, hint=hint)
+                Finding(self._place(relationship.arrow), message, relationship.arrow.text, hint=hint)
             )
         else:
             yield self._build_association(relationship, arrow, marks)
@@ -176,9 +182,9 @@ class _DraftBuilder:
         for mark in marks:
             self.findings.append(Finding(mark.at, "a mark of an association, not of inheritance", mark.name))
         if arrow.is_dotted:
-            what, hint = "only interfaces are realized", "inheritance between classes is drawn <|--"
+            message, hint = "only interfaces are realized", "inheritance between classes is drawn <|--"
             self.findings.append(
-                Finding(self._place(relationship.arrow), what, relationship.arrow.text, hint=hint)
+                Finding(self._place(relationship.arrow), message, relationship.arrow.text, hint=hint)
             )
         elif _without_package(child.text) not in self.classes:
             self._add_undeclared(child)
@@ -208,38 +214,42 @@ class _DraftBuilder:
         parts = word.text.replace("\\n", " ").split()
         if cardinality or not parts:
             return cardinality, None
-        for at in (0, len(parts) - 1):
-            role = _ROLE.fullmatch(" ".join(parts[:at] + parts[at + 1 :]))
-            cardinality = parse_cardinality(parts[at])
+        for index in (0, len(parts) - 1):
+            role = _ROLE.fullmatch(" ".join(parts[:index] + parts[index + 1 :]))
+            cardinality = parse_cardinality(parts[index])
             if cardinality and role:
                 return cardinality, role[1]
         role = _ROLE.fullmatch(word.text.strip())
         if role is None:
-            what, accepted = (
+            message, accepted = (
                 "neither a cardinality nor a role",
                 f"{CARDINALITY_FORMS}; a role is a word beside it",
             )
-            self.findings.append(Finding(self._place(word), what, printable(word.text), accepted))
+            self.findings.append(Finding(self._place(word), message, printable(word.text), accepted))
         return None, role[1] if role else None
 
     def _marks(self, stereotypes: tuple[Stereotype, ...]) -> Iterator[DraftMark]:
-        for each in stereotypes:
-            name = "stored" if not each.name.text else normalize_stereotype(each.name.text)
+        for stereotype in stereotypes:
+            name = "stored" if not stereotype.name.text else normalize_stereotype(stereotype.name.text)
             if name is not None:
-                tags = {key.text: SourceText(value.text, self._place(value)) for key, value in each.tags}
-                at = each.name if each.name.text or not each.tags else each.tags[0][0]
-                yield DraftMark(name, self._place(at), tags)
+                tags = {
+                    key.text: SourceText(value.text, self._place(value)) for key, value in stereotype.tags
+                }
+                place = (
+                    stereotype.name if stereotype.name.text or not stereotype.tags else stereotype.tags[0][0]
+                )
+                yield DraftMark(name, self._place(place), tags)
             else:
-                self._check_foreign(each)
+                self._check_foreign(stereotype)
 
     def _check_foreign(self, stereotype: Stereotype) -> None:
         """Ignore a stereotype of another profile, unless it looks like one of ours."""
-        meant = suggest_stereotype(stereotype.name.text)
-        if meant or stereotype.tags:
-            hint = f"did you mean '{meant}'?" if meant else None
-            what, known = "unknown mark", join_words(STEREOTYPE_NAMES)
+        suggestion = suggest_stereotype(stereotype.name.text)
+        if suggestion or stereotype.tags:
+            hint = f"did you mean '{suggestion}'?" if suggestion else None
+            message, accepted = "unknown mark", join_words(STEREOTYPE_NAMES)
             place = self._place(stereotype.name)
-            self.findings.append(Finding(place, what, printable(stereotype.name.text), known, hint))
+            self.findings.append(Finding(place, message, printable(stereotype.name.text), accepted, hint))
 
 
 def _without_package(name: str) -> str:

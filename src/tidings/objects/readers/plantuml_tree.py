@@ -117,12 +117,12 @@ def _skip_block(lines: Iterator[Line], line: Line, end: re.Pattern[str]) -> bool
     if end.search(line.text):
         return end.pattern != r"\}" or "{" not in line.text
     depth = 1
-    for each in lines:
+    for block_line in lines:
         if end.pattern != r"\}":
-            if end.match(each.text):
+            if end.match(block_line.text):
                 return True
             continue
-        depth += sum(1 if brace[0] == "{" else -1 for brace in _SKINPARAM_DEPTH.finditer(each.text))
+        depth += sum(1 if brace[0] == "{" else -1 for brace in _SKINPARAM_DEPTH.finditer(block_line.text))
         if depth <= 0:
             return True
     return False
@@ -217,11 +217,11 @@ def build_declaration(tree: Tree[Token], start: int) -> Declaration:
     children = tree.children
     kind = str(children[0]).split()[0].replace("static", "class")
     names = cast("Tree[Token]", children[1])
-    name_tokens = [each for each in names.children if isinstance(each, Token)]
-    name = next((each for each in name_tokens if each.type == "NAME"), name_tokens[0])
+    name_tokens = [node for node in names.children if isinstance(node, Token)]
+    name = next((node for node in name_tokens if node.type == "NAME"), name_tokens[0])
     parents = {"extends": list[Word](), "implements": list[Word]()}
-    for each in tree.find_data("lineage"):
-        tokens = [child for child in each.children if isinstance(child, Token) and child.type != "GENERIC"]
+    for node in tree.find_data("lineage"):
+        tokens = [child for child in node.children if isinstance(child, Token) and child.type != "GENERIC"]
         parents[str(tokens[0])] += (build_word(token, start) for token in tokens[1:])
     return Declaration(
         kind,
@@ -234,17 +234,17 @@ def build_declaration(tree: Tree[Token], start: int) -> Declaration:
 
 def build_relationship(tree: Tree[Token], start: int) -> Relationship:
     tokens = [each for each in tree.children if isinstance(each, Token) and each.type not in ("COLOR", "TAG")]
-    at = next(position for position, each in enumerate(tokens) if each.type == "ARROW")
-    before, after = tokens[:at], tokens[at + 1 :]
+    arrow_index = next(position for position, each in enumerate(tokens) if each.type == "ARROW")
+    left, right = tokens[:arrow_index], tokens[arrow_index + 1 :]
     label = next(iter(tree.find_data("label")), None)
     words = next(iter(tree.find_data("words")), None)
     signs = {each.type: str(each) for each in (label.children if label else ()) if isinstance(each, Token)}
     return Relationship(
-        build_word(before[0], start),
-        build_word(after[-1], start),
-        build_word(tokens[at], start),
-        build_word(before[1], start) if len(before) > 1 else None,
-        build_word(after[0], start) if len(after) > 1 else None,
+        build_word(left[0], start),
+        build_word(right[-1], start),
+        build_word(tokens[arrow_index], start),
+        build_word(left[1], start) if len(left) > 1 else None,
+        build_word(right[0], start) if len(right) > 1 else None,
         build_word(cast(Token, words.children[0]), start) if words else None,
         signs.get("READ_LEFT") or signs.get("READ_RIGHT") or "",
         build_stereotypes(label, start) if label else (),
@@ -254,14 +254,14 @@ def build_relationship(tree: Tree[Token], start: int) -> Relationship:
 def build_stereotypes(tree: Tree[Token], start: int) -> tuple[Stereotype, ...]:
     """Build stereotypes in the order of the text; tagged values in braces belong to the one before them."""
     stereotypes: list[Stereotype] = []
-    for each in tree.children:
-        if not isinstance(each, Tree):
+    for child in tree.children:
+        if not isinstance(child, Tree):
             continue
-        if each.data in ("stereotype", "head_stereotype"):
-            stereotypes += _split_stereotypes(each, start)
-        elif each.data == "tags":
+        if child.data in ("stereotype", "head_stereotype"):
+            stereotypes += _split_stereotypes(child, start)
+        elif child.data == "tags":
             last = stereotypes.pop() if stereotypes else Stereotype(Word("", start, start))
-            stereotypes.append(Stereotype(last.name, (*last.tags, *_tags(each, start))))
+            stereotypes.append(Stereotype(last.name, (*last.tags, *_tags(child, start))))
     return tuple(stereotypes)
 
 

@@ -49,8 +49,8 @@ def _marker(name: str, label: str | None) -> Callable[[_C], _C]:
     def mark(cls: _C) -> _C:
         if not isinstance(cls, type):
             raise wrong_type("cls", cls, type, f"@{name} is for a class")
-        before = vars(cls).get(MARK_ATTRIBUTE, {})
-        setattr(cls, MARK_ATTRIBUTE, before | {name: {} if label is None else {"label": label}})
+        marks = vars(cls).get(MARK_ATTRIBUTE, {})
+        setattr(cls, MARK_ATTRIBUTE, marks | {name: {} if label is None else {"label": label}})
         return cls
 
     return mark

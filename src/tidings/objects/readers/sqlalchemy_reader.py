@@ -57,8 +57,8 @@ def read_sqlalchemy(base: Any) -> MappedModel:
         classes.configure(cascade=True)
         builder = _ModelBuilder(classes)
     except SQLAlchemyError as error:
-        what = f"SQLAlchemy cannot configure it: {str(error).splitlines()[0]}"
-        raise ModelError([Finding("the model", what)]) from error
+        message = f"SQLAlchemy cannot configure it: {str(error).splitlines()[0]}"
+        raise ModelError([Finding("the model", message)]) from error
     return builder.build()
 
 
@@ -93,13 +93,13 @@ class _ModelBuilder:
 
     def _add_finding(
         self,
-        at: str,
-        what: str,
+        location: str,
+        message: str,
         received: str | None = None,
         accepted: str | None = None,
         hint: str | None = None,
     ) -> None:
-        self.findings.append(Finding(at, what, received, accepted, hint))
+        self.findings.append(Finding(location, message, received, accepted, hint))
 
     def _check_mapping(self, mapper: Mapper[Any]) -> None:
         table = mapper.local_table
@@ -117,61 +117,71 @@ class _ModelBuilder:
             self._check_discriminator(mapper)
 
     def _check_key(self, mapper: Mapper[Any], table: Table) -> None:
-        at, keys = _name(mapper), [column.name for column in table.primary_key]
+        location, keys = _name(mapper), [column.name for column in table.primary_key]
         if not keys:
-            self._add_finding(at, "the table has no primary key", accepted="one column")
+            self._add_finding(location, "the table has no primary key", accepted="one column")
         elif len(keys) > 1:
             hint = "an association with attributes is a class with a key of its own and two associations"
-            what = "composite primary keys are not supported"
-            self._add_finding(at, what, ", ".join(keys), "one column", hint)
+            message = "composite primary keys are not supported"
+            self._add_finding(location, message, ", ".join(keys), "one column", hint)
         elif mapper.inherits is None and list(mapper.primary_key) != list(table.primary_key):
             received = ", ".join(column.name for column in mapper.primary_key)
-            self._add_finding(at, "the mapper has another primary key than the table", received, keys[0])
+            self._add_finding(
+                location, "the mapper has another primary key than the table", received, keys[0]
+            )
 
     def _check_discriminator(self, mapper: Mapper[Any]) -> None:
-        at, discriminator, names = (
+        location, discriminator, names = (
             _name(mapper),
             mapper.polymorphic_on,
             self.classes_by_table[mapper.local_table],
         )
-        if discriminator is None and at != names[0]:
-            what = f"several classes share the table {mapper.local_table} without a discriminator"
-            self._add_finding(at, what, join_words(names), "polymorphic_on, or a table for each class")
+        if discriminator is None and location != names[0]:
+            message = f"several classes share the table {mapper.local_table} without a discriminator"
+            self._add_finding(
+                location, message, join_words(names), "polymorphic_on, or a table for each class"
+            )
         elif discriminator is not None and getattr(discriminator, "table", None) is None:
-            self._add_finding(at, "the discriminator is an expression", accepted="a column")
+            self._add_finding(location, "the discriminator is an expression", accepted="a column")
         elif discriminator is not None and not isinstance(value := _identity(mapper), str | int | NoneType):
-            self._add_finding(at, "not a value of a discriminator", repr(value), "a text or an integer")
+            self._add_finding(location, "not a value of a discriminator", repr(value), "a text or an integer")
 
     def _select_relationships(self) -> Iterator[OrmRelationship]:
         """Yield one relationship per association, of the class that is its source."""
         seen: set[OrmRelationship] = set()
         for mapper in self.mappers:
-            for each in _own_relationships(mapper):
-                both = [each, *(self.back[each] for _ in range(each in self.back))]
-                if each in seen or (each.viewonly and not self._is_marked(each)):
+            for relationship in _own_relationships(mapper):
+                both = [relationship, *(self.back[relationship] for _ in range(relationship in self.back))]
+                if relationship in seen or (relationship.viewonly and not self._is_marked(relationship)):
                     continue
-                if each.viewonly:
-                    self._add_finding(_location(each), "a mark on a viewonly relationship")
+                if relationship.viewonly:
+                    self._add_finding(_location(relationship), "a mark on a viewonly relationship")
                     continue
                 seen.update(both)
                 yield self._select_direction(both)
 
-    def _is_marked(self, each: OrmRelationship) -> bool:
-        """Return whether a relationship has marks, and report what looks like marks and is not."""
-        entries = _mark_entries(each)
+    def _is_marked(self, relationship: OrmRelationship) -> bool:
+        """Return whether a relationship has marks, and report entries that only look like marks."""
+        entries = _mark_entries(relationship)
         for key, tags in entries:
             if len(key) != 2 or not (isinstance(tags, Mapping) or key[1] == "name"):
                 accepted = "info=implicit(), propagates() or association()"
-                self._add_finding(_location(each), "not marks", f"{key!r}: {tags!r}", accepted)
+                self._add_finding(_location(relationship), "not marks", f"{key!r}: {tags!r}", accepted)
         return bool(entries)
 
     def _select_direction(self, both: list[OrmRelationship]) -> OrmRelationship:
-        marked = [each for each in both if self._is_marked(each)]
+        marked = [relationship for relationship in both if self._is_marked(relationship)]
         if len(marked) > 1:
-            what, accepted = "both directions of an association are marked", "marks on one of them"
-            self._add_finding(_location(marked[0]), what, _location(marked[1]), accepted)
-        owning = [each for each in both if each.direction is RelationshipDirection.MANYTOONE]
-        return (marked or owning or sorted(both, key=lambda each: (_name(each.parent), each.key)))[0]
+            message, accepted = "both directions of an association are marked", "marks on one of them"
+            self._add_finding(_location(marked[0]), message, _location(marked[1]), accepted)
+        owning = [
+            relationship for relationship in both if relationship.direction is RelationshipDirection.MANYTOONE
+        ]
+        return (
+            marked
+            or owning
+            or sorted(both, key=lambda relationship: (_name(relationship.parent), relationship.key))
+        )[0]
 
     def _class(self, mapper: Mapper[Any]) -> DraftClass:
         name = _name(mapper)
@@ -213,14 +223,14 @@ class _ModelBuilder:
         table. They are not attributes of the class.
         """
         inherited = set(mapper.inherits.column_attrs.keys()) if mapper.inherits is not None else set()
-        for each in mapper.column_attrs:
-            column = each.columns[0]
+        for attribute in mapper.column_attrs:
+            column = attribute.columns[0]
             if not isinstance(column, Column) or column.primary_key or column in self.columns:
                 continue
             if column.table is not mapper.local_table:
                 continue
-            if each.key not in inherited and column is not mapper.polymorphic_on:
-                yield each.key, column
+            if attribute.key not in inherited and column is not mapper.polymorphic_on:
+                yield attribute.key, column
 
     def _table(self, mapper: Mapper[Any]) -> ClassTable:
         columns = {key: column.name for key, column in self._own_columns(mapper)}
@@ -248,54 +258,54 @@ class _ModelBuilder:
         key = next(str(each.name) for each in table.primary_key)
         return Discriminator(str(column), value, _table_name(table), key)
 
-    def _link(self, each: OrmRelationship) -> LinkStorage | None:
-        joins = [join for join in (each.primaryjoin, each.secondaryjoin) if join is not None]
-        if self._is_marked(each) and not all(isinstance(join, BinaryExpression) for join in joins):
-            what, received = "a marked relationship has a further condition", " and ".join(map(str, joins))
+    def _link(self, relationship: OrmRelationship) -> LinkStorage | None:
+        joins = [join for join in (relationship.primaryjoin, relationship.secondaryjoin) if join is not None]
+        if self._is_marked(relationship) and not all(isinstance(join, BinaryExpression) for join in joins):
+            message, received = "a marked relationship has a further condition", " and ".join(map(str, joins))
             accepted = "a foreign key, or a table of links, without conditions"
-            self._add_finding(_location(each), what, received, accepted)
-        if each.secondary is not None:
-            return self._link_table(each)
-        pairs = each.synchronize_pairs
+            self._add_finding(_location(relationship), message, received, accepted)
+        if relationship.secondary is not None:
+            return self._link_table(relationship)
+        pairs = relationship.synchronize_pairs
         if len(pairs) != 1 or not pairs[0][0].primary_key:
             shown = ", ".join(f"{a} = {b}" for a, b in pairs) or None
-            what, accepted = "not stored as one foreign key", "one column with the key of the other object"
-            self._add_finding(_location(each), what, shown, accepted)
+            message, accepted = "not stored as one foreign key", "one column with the key of the other object"
+            self._add_finding(_location(relationship), message, shown, accepted)
             return None
         column = pairs[0][1]
-        owner = End.SOURCE if each.direction is RelationshipDirection.MANYTOONE else End.TARGET
+        owner = End.SOURCE if relationship.direction is RelationshipDirection.MANYTOONE else End.TARGET
         return ForeignKey(_table_name(column.table), column.name, owner)
 
-    def _link_table(self, each: OrmRelationship) -> LinkStorage | None:
-        near, far = each.synchronize_pairs, each.secondary_synchronize_pairs or []
+    def _link_table(self, relationship: OrmRelationship) -> LinkStorage | None:
+        near, far = relationship.synchronize_pairs, relationship.secondary_synchronize_pairs or []
         wrong = [pair for pair in (*near, *far) if not pair[0].primary_key]
-        if len(near) != 1 or len(far) != 1 or wrong or not isinstance(each.secondary, Table):
+        if len(near) != 1 or len(far) != 1 or wrong or not isinstance(relationship.secondary, Table):
             received = ", ".join(f"{a} = {b}" for a, b in wrong) or None
             accepted = "a table with one column for each end, which refers to its key"
-            self._add_finding(_location(each), "not stored in a link table", received, accepted)
+            self._add_finding(_location(relationship), "not stored in a link table", received, accepted)
             return None
-        return LinkTable(_table_name(each.secondary), near[0][1].name, far[0][1].name)
+        return LinkTable(_table_name(relationship.secondary), near[0][1].name, far[0][1].name)
 
 
 def _own_relationships(mapper: Mapper[Any]) -> list[OrmRelationship]:
     """List the relationships of a class itself, sorted by name."""
     inherited = set(mapper.inherits.relationships.keys()) if mapper.inherits is not None else set()
-    own = (each for each in mapper.relationships if each.key not in inherited)
-    return sorted(own, key=lambda each: each.key)
+    own = (relationship for relationship in mapper.relationships if relationship.key not in inherited)
+    return sorted(own, key=lambda relationship: relationship.key)
 
 
 def _pair_relationships(mappers: list[Mapper[Any]]) -> Iterator[tuple[OrmRelationship, OrmRelationship]]:
     """Yield relationships with their reverse; it is enough if one of the two declares the other."""
     for mapper in mappers:
-        for each in _own_relationships(mapper):
-            name = each.back_populates or _backref(each)
-            other = each.mapper.relationships.get(name) if name else None
-            if other is not None and not (each.viewonly or other.viewonly):
-                yield from ((each, other), (other, each))
+        for relationship in _own_relationships(mapper):
+            name = relationship.back_populates or _backref(relationship)
+            other = relationship.mapper.relationships.get(name) if name else None
+            if other is not None and not (relationship.viewonly or other.viewonly):
+                yield from ((relationship, other), (other, relationship))
 
 
-def _backref(each: OrmRelationship) -> str | None:
-    backref = each.backref
+def _backref(relationship: OrmRelationship) -> str | None:
+    backref = relationship.backref
     return backref if backref is None or isinstance(backref, str) else backref[0]
 
 
@@ -303,12 +313,12 @@ def _name(mapper: Mapper[Any]) -> str:
     return mapper.class_.__name__
 
 
-def _location(each: OrmRelationship) -> str:
-    return f"{_name(each.parent)}.{each.key}"
+def _location(relationship: OrmRelationship) -> str:
+    return f"{_name(relationship.parent)}.{relationship.key}"
 
 
-def _association_name(each: OrmRelationship) -> str:
-    return str(each.info.get((MARK_ATTRIBUTE, "name"), each.key))
+def _association_name(relationship: OrmRelationship) -> str:
+    return str(relationship.info.get((MARK_ATTRIBUTE, "name"), relationship.key))
 
 
 def _key(mapper: Mapper[Any]) -> str:
@@ -319,14 +329,16 @@ def _table_name(table: Any) -> str:
     return str(table.fullname)
 
 
-def _foreign_columns(each: OrmRelationship) -> list[Any]:
-    return [] if each.secondary is not None else [column for _, column in each.synchronize_pairs]
+def _foreign_columns(relationship: OrmRelationship) -> list[Any]:
+    return (
+        [] if relationship.secondary is not None else [column for _, column in relationship.synchronize_pairs]
+    )
 
 
-def _mark_entries(each: OrmRelationship) -> list[tuple[tuple[Any, ...], Any]]:
+def _mark_entries(relationship: OrmRelationship) -> list[tuple[tuple[Any, ...], Any]]:
     return [
         (key, tags)
-        for key, tags in each.info.items()
+        for key, tags in relationship.info.items()
         if isinstance(key, tuple) and key[:1] == (MARK_ATTRIBUTE,)
     ]
 
@@ -341,41 +353,47 @@ def _identity(mapper: Mapper[Any]) -> Any:
 
 
 def _association(
-    each: OrmRelationship, back: OrmRelationship | None, link: LinkStorage | None
+    relationship: OrmRelationship, back: OrmRelationship | None, link: LinkStorage | None
 ) -> DraftAssociation:
-    at = _location(each)
+    location = _location(relationship)
     marks = tuple(
-        DraftMark(key[1], at, {tag: SourceText(str(value), at) for tag, value in tags.items()})
-        for key, tags in _mark_entries(each)
+        DraftMark(key[1], location, {tag: SourceText(str(value), location) for tag, value in tags.items()})
+        for key, tags in _mark_entries(relationship)
         if key[1] not in ("", "name")
     )
     source = DraftEnd(
-        SourceText(_name(each.parent), at), _back_cardinality(each, back), back.key if back else None
+        SourceText(_name(relationship.parent), location),
+        _back_cardinality(relationship, back),
+        back.key if back else None,
     )
-    target = DraftEnd(SourceText(_name(each.mapper), at), _cardinality(each), each.key)
+    target = DraftEnd(
+        SourceText(_name(relationship.mapper), location), _cardinality(relationship), relationship.key
+    )
     owner = link.owner if isinstance(link, ForeignKey) else None
     return DraftAssociation(
-        _association_name(each), at, source, target, marks, owner, has_table=owner is None
+        _association_name(relationship), location, source, target, marks, owner, has_table=owner is None
     )
 
 
-def _cardinality(each: OrmRelationship) -> Cardinality:
+def _cardinality(relationship: OrmRelationship) -> Cardinality:
     """Return the cardinality at the target of a relationship."""
-    if each.uselist:
+    if relationship.uselist:
         return ANY_CARDINALITY
-    if each.direction is RelationshipDirection.MANYTOONE:
-        required = all(not column.nullable for _, column in each.synchronize_pairs)
+    if relationship.direction is RelationshipDirection.MANYTOONE:
+        required = all(not column.nullable for _, column in relationship.synchronize_pairs)
         return Cardinality(1 if required else 0, 1)
     return Cardinality(0, 1)
 
 
-def _back_cardinality(each: OrmRelationship, back: OrmRelationship | None) -> Cardinality:
-    """Return the cardinality at the source: that of the reverse relationship, or what the foreign key implies."""
+def _back_cardinality(relationship: OrmRelationship, back: OrmRelationship | None) -> Cardinality:
+    """Return the cardinality at the source, from the reverse relationship or implied by the foreign key."""
     if back is not None:
         return _cardinality(back)
-    if each.direction is RelationshipDirection.ONETOMANY:
-        required = all(not column.nullable for _, column in each.synchronize_pairs)
+    if relationship.direction is RelationshipDirection.ONETOMANY:
+        required = all(not column.nullable for _, column in relationship.synchronize_pairs)
         return Cardinality(1 if required else 0, 1)
-    pairs = each.synchronize_pairs
-    unique = each.secondary is None and all(column.unique or column.primary_key for _, column in pairs)
+    pairs = relationship.synchronize_pairs
+    unique = relationship.secondary is None and all(
+        column.unique or column.primary_key for _, column in pairs
+    )
     return Cardinality(0, 1) if unique else ANY_CARDINALITY

@@ -1,4 +1,4 @@
-"""XMI 2.x documents by id. Tools differ in namespaces, and in what is an attribute and what an element."""
+"""XMI 2.x documents by id. Tools differ in namespaces, and in the choice between attributes and elements."""
 
 from __future__ import annotations
 
@@ -150,11 +150,11 @@ def list_extension_tags(extension: XmlElement) -> Iterator[tuple[str, str]]:
 
 def get_reference_name(element: XmlElement, name: str) -> str | None:
     """Return the name that MagicDraw gives for a reference, whose URL does not contain it: `...::datatypes::long`."""
-    for child in (each for each in element.children if each.name == name):
+    for child in (node for node in element.children if node.name == name):
         for extension in child.children:
-            for each in extension.children:
-                if each.attributes.get("referentPath"):
-                    return each.attributes["referentPath"].rpartition("::")[2]
+            for node in extension.children:
+                if node.attributes.get("referentPath"):
+                    return node.attributes["referentPath"].rpartition("::")[2]
     return None
 
 

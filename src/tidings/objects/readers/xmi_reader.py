@@ -72,22 +72,29 @@ class _DraftBuilder:
     def __init__(self, body: bytes) -> None:
         self.document = read_document(body)
         self.findings: list[Finding] = []
-        self.ends = {end for each in self.document.associations for end in list_references(each, "memberEnd")}
+        self.ends = {
+            end
+            for generalization in self.document.associations
+            for end in list_references(generalization, "memberEnd")
+        }
         self.marks: dict[str, list[DraftMark]] = {}
         self.generalizations: dict[str, list[XmlElement]] = {}
-        for each in self.document.generalizations:
-            for id in dict.fromkeys(list_references(each, "specific")):
-                self.generalizations.setdefault(id, []).append(each)
+        for generalization in self.document.generalizations:
+            for id in dict.fromkeys(list_references(generalization, "specific")):
+                self.generalizations.setdefault(id, []).append(generalization)
 
     def build(self) -> Draft:
         for element, bases in self.document.stereotypes:
             self._add_stereotype(element, bases)
         for id, extension in self.document.extensions:
             self._add_extension(id, extension)
-        for each in self.document.association_classes:
+        for association_class in self.document.association_classes:
             hint = "model a class between the two, with an association to each"
             self._add_finding(
-                each, "association classes are not supported", get_value(each, "name"), hint=hint
+                association_class,
+                "association classes are not supported",
+                get_value(association_class, "name"),
+                hint=hint,
             )
         classes = tuple(map(self._build_class, self.document.classes))
         associations = tuple(
@@ -100,13 +107,13 @@ class _DraftBuilder:
     def _add_finding(
         self,
         element: XmlElement,
-        what: str,
+        message: str,
         received: str | None = None,
         accepted: str | None = None,
         hint: str | None = None,
     ) -> None:
         shown = None if received is None else printable(received)
-        self.findings.append(Finding(format_location(element), what, shown, accepted, hint))
+        self.findings.append(Finding(format_location(element), message, shown, accepted, hint))
 
     def _add_stereotype(self, element: XmlElement, bases: tuple[str, ...]) -> None:
         name = normalize_stereotype(element.name)
@@ -138,9 +145,9 @@ class _DraftBuilder:
 
     def _check_foreign(self, element: XmlElement, name: str) -> None:
         """Ignore a stereotype of another profile, unless it looks like one of ours."""
-        meant = suggest_stereotype(name)
-        if meant or "tidings" in element.namespace.lower():
-            hint = f"did you mean '{meant}'?" if meant else None
+        suggestion = suggest_stereotype(name)
+        if suggestion or "tidings" in element.namespace.lower():
+            hint = f"did you mean '{suggestion}'?" if suggestion else None
             self._add_finding(element, "unknown mark", name, join_words(STEREOTYPE_NAMES), hint)
 
     def _marks(self, element: XmlElement) -> DraftMarks:
@@ -175,11 +182,15 @@ class _DraftBuilder:
         return (element and get_value(element, "name")) or id.rpartition("#")[2]
 
     def _parents(self, element: XmlElement) -> Iterator[SourceText]:
-        for each in element.children:
-            if each.name == "generalization":
-                yield from (self._class_name(id, each) for id in list_references(each, "general"))
-        for each in self.generalizations.get(get_xmi_attribute(element, "id") or "", ()):
-            yield from (self._class_name(id, each) for id in list_references(each, "general"))
+        for generalization in element.children:
+            if generalization.name == "generalization":
+                yield from (
+                    self._class_name(id, generalization) for id in list_references(generalization, "general")
+                )
+        for generalization in self.generalizations.get(get_xmi_attribute(element, "id") or "", ()):
+            yield from (
+                self._class_name(id, generalization) for id in list_references(generalization, "general")
+            )
 
     def _class_name(self, id: str, element: XmlElement) -> SourceText:
         """Return the name of the class with an id; validation rejects it if there is no such class."""
@@ -192,9 +203,9 @@ class _DraftBuilder:
             received = f"{len(ends)} ends" if len(ends) != 1 else "1 end"
             self._add_finding(element, "an association has two ends", received, "2", hint)
             return
-        untyped = [each for each in ends if not list_references(each, "type")]
-        for each in untyped:
-            self._add_finding(each, "this end has no class")
+        untyped = [end for end in ends if not list_references(end, "type")]
+        for end in untyped:
+            self._add_finding(end, "this end has no class")
         if not untyped:
             source, target = self._order_ends(element, ends)
             yield DraftAssociation(

@@ -56,8 +56,8 @@ class ObjectSources:
     def add(self, source: ObjectSource) -> None:
         """Add a source; it replaces a source of the same name."""
         names.check("a source's name", source.name)
-        for what, text in (("a model's name", source.model), ("a URL", source.database)):
-            names.check_text(what, text)
+        for title, text in (("a model's name", source.model), ("a URL", source.database)):
+            names.check_text(title, text)
 
         def replace_row(connection: Connection) -> None:
             connection.execute(delete(object_sources).where(object_sources.c.name == source.name))
@@ -87,7 +87,7 @@ class ObjectNotifications:
         self._database = database
         self._clock = clock
 
-    def tell(self, source: str, notices: Iterable[Notice]) -> NotificationOutcome:
+    def add(self, source: str, notices: Iterable[Notice]) -> NotificationOutcome:
         """Store the notices that are not stored yet, in the given order and in one transaction.
 
         A notice for an invalid subscriber name becomes a dead letter: rejecting it would block all others forever.
@@ -108,10 +108,10 @@ def write_notices(
     }
     valid = [each for each in notices if problems[each.subscriber] is None]
     numbers = sequences.lock_sequences(connection, {each.subscriber for each in valid})
-    before = dict(numbers)
+    previous = dict(numbers)
     new = _select_new(connection, valid)
     write_part(connection, _build_rows(source, new), numbers, {}, moment)
-    sequences.advance_sequences(connection, numbers, before)
+    sequences.advance_sequences(connection, numbers, previous)
     letters = [
         _build_dead_letter(each, problem) for each in notices if (problem := problems[each.subscriber])
     ]
@@ -131,18 +131,18 @@ def _select_new(connection: Connection, notices: Sequence[Notice]) -> dict[str, 
 
 def _build_rows(source: str, new: Mapping[str, Notice]) -> dict[str, MatchRow]:
     """Build rows; each change is encoded once, not once per subscriber: it may have very many."""
-    changes = {id(each.changed): each.changed for each in new.values()}
+    changes = {id(notice.changed): notice.changed for notice in new.values()}
     texts = {identity: encode_mapping(dict(changed)) for identity, changed in changes.items()}
     return {
-        each.id: MatchRow(
-            each.object,
+        notice.id: MatchRow(
+            notice.object,
             source,
-            each.subscriber,
-            [Reason(text, None, at) for text, at in each.because],
-            texts[id(each.changed)],
-            each.kind,
+            notice.subscriber,
+            [Reason(text, None, at) for text, at in notice.because],
+            texts[id(notice.changed)],
+            notice.kind,
         )
-        for each in new.values()
+        for notice in new.values()
     }
 
 

@@ -142,11 +142,11 @@ def _build_hits_cte(union: str) -> str:
     return f"WITH {HITS_CTE} ({HIT_COLUMNS}) AS (\n{indent_sql(union)}\n)"
 
 
-def _build_truncation_insert(what: str, limit: int, count: str, threshold: int) -> str:
+def _build_truncation_insert(kind: str, limit: int, count: str, threshold: int) -> str:
     """Insert a row for a limit that was reached, if a query counts more than allowed."""
     return (
         "INSERT INTO tidings_cuts (change, what, most, found)\n"
-        f"SELECT NEW.id, {quote_literal(what)}, {limit}, counted.found FROM (\n{indent_sql(count)}\n) AS counted\n"
+        f"SELECT NEW.id, {quote_literal(kind)}, {limit}, counted.found FROM (\n{indent_sql(count)}\n) AS counted\n"
         f"WHERE counted.found > {threshold};"
     )
 

@@ -50,7 +50,7 @@ class PostgresqlDialect:
     def support_objects(self, view: RelationalView) -> Sequence[SchemaObject]:
         """Build functions that convert a text to a key of the table's type, so that its index is used.
 
-        Comparing the column as text would read the whole table, and the model does not know the type.
+        Comparing the column as text would read the whole table, and the model does not contain the type.
         """
         functions = [_build_author_function(view)]
         for family in view.families():

@@ -40,18 +40,26 @@ def find_live(connection: Connection, ids: Collection[str]) -> Iterator[Subscrip
     )
 
 
-def subscription_row(one: Subscription, version: int) -> tuple[object, ...]:
+def subscription_row(subscription: Subscription, version: int) -> tuple[object, ...]:
     """Build the row of a subscription that is added in a version; raise if a database cannot store it."""
-    names.check("a subscription's id", one.id, "/id")
-    names.check("a subscriber's name", one.subscriber, "/subscriber")
+    names.check("a subscription's id", subscription.id, "/id")
+    names.check("a subscriber's name", subscription.subscriber, "/subscriber")
     with pointing("/within"):
-        within = None if one.within is None else durations.check(one.within)
-    return version, one.id, one.subscriber, one.language, check_text(one), None, within
+        within = None if subscription.within is None else durations.check(subscription.within)
+    return (
+        version,
+        subscription.id,
+        subscription.subscriber,
+        subscription.language,
+        check_text(subscription),
+        None,
+        within,
+    )
 
 
-def check_text(one: Subscription) -> str:
+def check_text(subscription: Subscription) -> str:
     """Return the text; raise if a database cannot store it."""
-    return names.check_text("a subscription's text", one.text, "/text")
+    return names.check_text("a subscription's text", subscription.text, "/text")
 
 
 REMEMBERED = 1_000
@@ -110,16 +118,16 @@ class LiveCountCache:
         self._lock, self._known = Lock(), LiveCounts()
 
     def at(self, version: int) -> Mapping[str, int]:
-        known = self._known
-        return known.live if known.version == version else {}
+        counts = self._known
+        return counts.live if counts.version == version else {}
 
-    def keep(self, before: int, known: LiveCounts) -> None:
+    def keep(self, before: int, counts: LiveCounts) -> None:
         """Store new counts; those of version `before` stay valid, because no other writer came in between."""
         with self._lock:
-            if known.version < self._known.version:
+            if counts.version < self._known.version:
                 return  # a later writer was faster
-            live = {**self.at(before), **known.live}
-            self._known = known._replace(live=live if len(live) <= REMEMBERED else known.live)
+            live = {**self.at(before), **counts.live}
+            self._known = counts._replace(live=live if len(live) <= REMEMBERED else counts.live)
 
 
 class ConflictingUse(NamedTuple):
@@ -139,21 +147,23 @@ class Admission:
     conflicts: Mapping[str, ConflictingUse]
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
-    def admit(self, one: Subscription) -> AddedSubscription:
+    def admit(self, subscription: Subscription) -> AddedSubscription:
         """Admit a subscription with an id, or raise."""
-        if one.id in self.conflicts:
-            owner, problem = self.conflicts[one.id]
-            raise problem if owner == one.subscriber else names.id_taken_error(one.id)
-        if one.id in self.known:
-            if self.known[one.id] != one:
-                raise id_conflict_error(one.id, self.known[one.id].subscriber, one.subscriber)
-            return AddedSubscription(one.id, new=False)
-        row = subscription_row(one, self.version)
+        if subscription.id in self.conflicts:
+            owner, problem = self.conflicts[subscription.id]
+            raise problem if owner == subscription.subscriber else names.id_taken_error(subscription.id)
+        if subscription.id in self.known:
+            if self.known[subscription.id] != subscription:
+                raise id_conflict_error(
+                    subscription.id, self.known[subscription.id].subscriber, subscription.subscriber
+                )
+            return AddedSubscription(subscription.id, new=False)
+        row = subscription_row(subscription, self.version)
         if self.quota is not None:
-            self.quota.count(one.subscriber)
-        self.known[one.id] = one
+            self.quota.count(subscription.subscriber)
+        self.known[subscription.id] = subscription
         self.rows.append(row)
-        return AddedSubscription(one.id, new=True)
+        return AddedSubscription(subscription.id, new=True)
 
     def is_taken(self, id: str) -> bool:
         return id in self.known or id in self.conflicts
@@ -167,8 +177,8 @@ def admit_subscriptions(
 ) -> tuple[list[AddedSubscription | InputError], Callable[[], None]]:
     """Return an outcome for each subscription, and a function to call after the commit."""
     last = counters.lock(connection, "subscriptions")
-    known = remembered.at(last) if remembered else {}
-    quota = None if most is None else _quota(connection, offered, most, known)
+    live_counts = remembered.at(last) if remembered else {}
+    quota = None if most is None else _quota(connection, offered, most, live_counts)
     admission, named = _begin(connection, offered, last + 1, quota, _find_active_conflicts)
     outcomes = [_outcome(admission, one) for one in named]
     if admission.rows:
@@ -199,9 +209,9 @@ def admit_paused(
     return outcomes
 
 
-def _outcome(admission: Admission, one: Subscription) -> AddedSubscription | InputError:
+def _outcome(admission: Admission, subscription: Subscription) -> AddedSubscription | InputError:
     try:
-        return admission.admit(one)
+        return admission.admit(subscription)
     except InputError as problem:
         return problem.with_traceback(None)  # a hundred thousand tracebacks would fill the memory
 
@@ -214,8 +224,8 @@ def add_subscriptions(connection: Connection, offered: Sequence[Subscription]) -
 
 def refuse_taken_ids(connection: Connection, ids: Collection[str], owner: str) -> None:
     """Refuse ids of rules that are those of a subscription, active or paused."""
-    for one in find_live(connection, ids):
-        raise id_conflict_error(one.id, one.subscriber, owner)
+    for subscription in find_live(connection, ids):
+        raise id_conflict_error(subscription.id, subscription.subscriber, owner)
     for id, whose in _owners(connection, paused.c.id, paused.c.subscriber, ids).items():
         raise _is_paused(id) if whose == owner else names.id_taken_error(id)
 
@@ -253,19 +263,19 @@ def _begin(
 
     Unprintable ids are refused later; a database could not even look up all of them.
     """
-    named = [one if one.id else _named(one, 8) for one in offered]
-    printable = [one.id for one in named if one.id.isprintable()]
+    named = [subscription if subscription.id else _named(subscription, 8) for subscription in offered]
+    printable = [subscription.id for subscription in named if subscription.id.isprintable()]
     admission = Admission(version, quota, *find_conflicts(connection, printable))
-    seen = {one.id for one in offered if one.id}
-    for i, one in enumerate(named):
-        if not offered[i].id and (one.id in seen or admission.is_taken(one.id)):
-            named[i] = _named(one, 16)
+    seen = {subscription.id for subscription in offered if subscription.id}
+    for i, subscription in enumerate(named):
+        if not offered[i].id and (subscription.id in seen or admission.is_taken(subscription.id)):
+            named[i] = _named(subscription, 16)
         seen.add(named[i].id)
     return admission, named
 
 
-def _named(one: Subscription, digits: int) -> Subscription:
-    return replace(one, id=names.new_id("r" if one.language == view.RULES else "s", digits))
+def _named(subscription: Subscription, digits: int) -> Subscription:
+    return replace(subscription, id=names.new_id("r" if subscription.language == view.RULES else "s", digits))
 
 
 def _find_active_conflicts(connection: Connection, ids: Collection[str]) -> ConflictLookup:
@@ -282,11 +292,11 @@ def _find_active_conflicts(connection: Connection, ids: Collection[str]) -> Conf
 def _find_paused_conflicts(connection: Connection, ids: Collection[str]) -> ConflictLookup:
     """Find conflicts of new paused subscriptions: active ones and rules."""
     rows = bulk.select_among(connection, _PAUSED, paused.c.id, ids)
-    known = {one.id: one for one in (Subscription(*row) for row in rows)}
+    paused_by_id = {subscription.id: subscription for subscription in (Subscription(*row) for row in rows)}
     active = _owners(connection, *_RULES, ids) | {
-        one.id: one.subscriber for one in find_live(connection, ids)
+        subscription.id: subscription.subscriber for subscription in find_live(connection, ids)
     }
-    return known, {id: ConflictingUse(owner, _is_active(id)) for id, owner in active.items()}
+    return paused_by_id, {id: ConflictingUse(owner, _is_active(id)) for id, owner in active.items()}
 
 
 _PAUSED = select(paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
@@ -303,12 +313,14 @@ def _owners(
 
 
 def _quota(
-    connection: Connection, offered: Sequence[Subscription], most: int, known: Mapping[str, int]
+    connection: Connection, offered: Sequence[Subscription], most: int, known_counts: Mapping[str, int]
 ) -> SubscriptionQuota:
     # Unprintable names are refused in any case.
     subscribers = {one.subscriber for one in offered if one.subscriber.isprintable()}
-    counted = view.live_counts(connection, subscribers - known.keys())
-    live = {name: known[name] if name in known else counted.get(name, 0) for name in subscribers}
+    counted = view.live_counts(connection, subscribers - known_counts.keys())
+    live = {
+        name: known_counts[name] if name in known_counts else counted.get(name, 0) for name in subscribers
+    }
     return SubscriptionQuota(most, live, view.other_counts(connection, subscribers))
 
 

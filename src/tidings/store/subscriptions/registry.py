@@ -57,25 +57,27 @@ class Subscriptions:
         return unwrap_outcome(outcome).id
 
     def offer(
-        self, wanted: Iterable[Subscription], most: int | None = None
+        self, subscriptions: Iterable[Subscription], most: int | None = None
     ) -> list[AddedSubscription | InputError]:
         """Add subscriptions in one version, independently of each other; a rejected one has its error as the result."""
-        offered = list(wanted)
+        offered = list(subscriptions)
         outcomes, remember = self._database.transact(
             lambda connection: admit_subscriptions(connection, offered, most, self._remembered)
         )
         remember()
         return outcomes
 
-    def add_many(self, wanted: Iterable[Subscription]) -> list[str]:
+    def add_many(self, subscriptions: Iterable[Subscription]) -> list[str]:
         """Add all subscriptions in one version, or none; existing, unchanged ones count as added."""
-        offered = list(wanted)
+        offered = list(subscriptions)
         return self._database.transact(lambda connection: add_subscriptions(connection, offered))
 
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Remove existing subscriptions, optionally only of a subscriber; return their ids."""
-        given = [id for id in dict.fromkeys(ids) if id.isprintable()]
-        return self._database.transact(lambda connection: remove_subscriptions(connection, given, subscriber))
+        printable = [id for id in dict.fromkeys(ids) if id.isprintable()]
+        return self._database.transact(
+            lambda connection: remove_subscriptions(connection, printable, subscriber)
+        )
 
     def change(self, changed: Subscription) -> bool:
         """Change text or delay; return false if there is no active one of this id, subscriber and language."""
@@ -99,31 +101,29 @@ class Subscriptions:
     def find(self, id: str) -> Subscription | None:
         """Find an active subscription by id."""
         with self._database.read() as connection:
-            found = connection.execute(
-                select(*COLUMNS).where(IS_LIVE, subscriptions.c.id == id)
-            ).one_or_none()
-        return Subscription(*found) if found else None
+            row = connection.execute(select(*COLUMNS).where(IS_LIVE, subscriptions.c.id == id)).one_or_none()
+        return Subscription(*row) if row else None
 
     def count(self, subscriber: str | None = None) -> int:
         """Count active subscriptions, of all subscribers or of one."""
-        wanted = _of(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
+        query = _of(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
         with self._database.read() as connection:
-            return int(connection.execute(wanted).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
     def list(self, subscriber: str | None = None, limit: int | None = None) -> Sequence[Subscription]:
         """List active subscriptions, oldest first, of all subscribers or of one."""
-        wanted = _of(select(*COLUMNS).where(IS_LIVE), subscriber)
-        ordered = wanted.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
+        query = _of(select(*COLUMNS).where(IS_LIVE), subscriber)
+        ordered = query.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
         with self._database.read() as connection:
             return [Subscription(*one) for one in connection.execute(ordered)]
 
 
-def _of(wanted: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
-    return wanted if subscriber is None else wanted.where(subscriptions.c.subscriber == subscriber)
+def _of(query: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
+    return query if subscriber is None else query.where(subscriptions.c.subscriber == subscriber)
 
 
 def _added(since: int, version: int) -> Select[*tuple[Any, ...]]:
-    """Select what is active at `version` and was not at `since`, without later changes that are visible already."""
+    """Select subscriptions that are active at `version` and were not at `since`, ignoring later changes."""
     alive = or_(IS_LIVE, subscriptions.c.removed > version)
     born = and_(subscriptions.c.added > since, subscriptions.c.added <= version)
     return select(*COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)
@@ -144,10 +144,10 @@ def _from_the_future(database: Database, since: int, version: int) -> StoreError
 
 def _change(connection: Connection, changed: Subscription) -> bool:
     last = counters.lock(connection, "subscriptions")
-    before = next(find_live(connection, [changed.id]), None)
-    if before is None or (before.subscriber, before.language) != (changed.subscriber, changed.language):
+    current = next(find_live(connection, [changed.id]), None)
+    if current is None or (current.subscriber, current.language) != (changed.subscriber, changed.language):
         return False
-    if before != changed:
+    if current != changed:
         _kill(connection, [changed.id], last + 1)
         bulk.insert_rows(connection, subscriptions, [subscription_row(changed, last + 1)])
         counters.advance(connection, "subscriptions", last + 1)

@@ -61,13 +61,13 @@ class SubscriptionSnapshots:
 
     def others(self, version: int) -> Iterator[list[SubscriptionStatus]]:
         """Read paused subscriptions and rules in pages, without those that were active at a version."""
-        for wanted in (SubscriptionFilter(state=PAUSED), SubscriptionFilter(state=ACTIVE, language=RULES)):
-            while page := self._view.page(wanted, PAGE):
+        for selection in (SubscriptionFilter(state=PAUSED), SubscriptionFilter(state=ACTIVE, language=RULES)):
+            while page := self._view.page(selection, PAGE):
                 ids = [each.subscription.id for each in page]
                 with self._database.read() as connection:
                     active = _removed_since(connection, version, ids)
                 yield [each for each in page if each.subscription.id not in active]
-                wanted = SubscriptionFilter(ids[-1], state=wanted.state, language=wanted.language)
+                selection = SubscriptionFilter(ids[-1], state=selection.state, language=selection.language)
 
 
 _numbered = (
@@ -101,12 +101,12 @@ def _read_page(
         removed = removed.where(subscriptions.c.id <= last)
     page = [Subscription(*row[:5]) for row in rows if row.added <= part.version]
     page += [Subscription(*row) for row in connection.execute(removed, {"version": part.version})]
-    return sorted(page, key=lambda each: each.id), last
+    return sorted(page, key=lambda subscription: subscription.id), last
 
 
 def _removed_since(connection: Connection, version: int, ids: Collection[str]) -> set[str]:
     """Return which of these ids were active at a version and are not any more."""
-    wanted = select(subscriptions.c.id).where(
+    query = select(subscriptions.c.id).where(
         subscriptions.c.removed > version, subscriptions.c.added <= version
     )
-    return {row.id for row in bulk.select_among(connection, wanted, subscriptions.c.id, ids)}
+    return {row.id for row in bulk.select_among(connection, query, subscriptions.c.id, ids)}

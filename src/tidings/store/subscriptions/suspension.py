@@ -46,11 +46,15 @@ class PausedSubscriptions:
 
         def work(connection: Connection) -> bool:
             counters.lock(connection, "subscriptions")
-            found = [one for one in find_live(connection, [id]) if one.subscriber == subscriber]
-            for one in found:
+            subscriptions = [
+                subscription
+                for subscription in find_live(connection, [id])
+                if subscription.subscriber == subscriber
+            ]
+            for subscription in subscriptions:
                 registry.remove_subscriptions(connection, [id], subscriber)
-                add_paused(connection, one, format_instant(self._clock()))
-            return bool(found)
+                add_paused(connection, subscription, format_instant(self._clock()))
+            return bool(subscriptions)
 
         return self._database.transact(work)
 
@@ -67,61 +71,68 @@ class PausedSubscriptions:
 
         def work(connection: Connection) -> bool:
             counters.lock(connection, "subscriptions")
-            found = take_paused(connection, id)
-            if found is not None:
-                add_subscriptions(connection, [found])
-            return found is not None
+            subscription = take_paused(connection, id)
+            if subscription is not None:
+                add_subscriptions(connection, [subscription])
+            return subscription is not None
 
         return self._database.transact(work)
 
     def find(self, id: str) -> Subscription | None:
         """Find a paused subscription by id, unless it is a rule."""
-        wanted = select(*_COLUMNS).where(paused.c.id == id, paused.c.language != RULES)
+        query = select(*_COLUMNS).where(paused.c.id == id, paused.c.language != RULES)
         with self._database.read() as connection:
-            row = connection.execute(wanted).one_or_none()
+            row = connection.execute(query).one_or_none()
         return Subscription(*row) if row else None
 
     def all(self, subscriber: str | None = None) -> list[Subscription]:
         """List paused subscriptions and rules in the order of ids, of all subscribers or of one."""
-        wanted = select(*_COLUMNS).order_by(paused.c.id)
+        query = select(*_COLUMNS).order_by(paused.c.id)
         if subscriber is not None:
-            wanted = wanted.where(paused.c.subscriber == subscriber)
+            query = query.where(paused.c.subscriber == subscriber)
         with self._database.read() as connection:
-            return [Subscription(*row) for row in connection.execute(wanted)]
+            return [Subscription(*row) for row in connection.execute(query)]
 
     def reasons(self, subscriber: str | None = None) -> dict[str, str]:
         """Return why the service suspended subscriptions, by id, without those that their owners paused."""
-        wanted = select(paused.c.id, paused.c.reason).where(paused.c.reason.is_not(None))
+        query = select(paused.c.id, paused.c.reason).where(paused.c.reason.is_not(None))
         if subscriber is not None:
-            wanted = wanted.where(paused.c.subscriber == subscriber)
+            query = query.where(paused.c.subscriber == subscriber)
         with self._database.read() as connection:
-            return {row.id: row.reason for row in connection.execute(wanted)}
+            return {row.id: row.reason for row in connection.execute(query)}
 
     def change(self, changed: Subscription) -> bool:
         """Change text or delay of a paused subscription; return false if it is not paused."""
         values = {"text": check_text(changed), "within": changed.within}
-        found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
-        return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
+        statement = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
+        return bool(self._database.transact(lambda c: c.execute(statement.values(**values)).rowcount))
 
     def remove(self, id: str) -> bool:
         """Remove a paused subscription; return false if it is not paused."""
         return self._database.transact(lambda connection: take_paused(connection, id)) is not None
 
 
-def add_paused(connection: Connection, one: Subscription, time: str, reason: str | None = None) -> None:
+def add_paused(
+    connection: Connection, subscription: Subscription, time: str, reason: str | None = None
+) -> None:
     """Add a paused subscription in the caller's transaction, with the reason if the service suspends it."""
-    row = {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
-    connection.execute(insert(paused), row | {"within": one.within, "time": time, "reason": reason})
+    row = {
+        "id": subscription.id,
+        "subscriber": subscription.subscriber,
+        "language": subscription.language,
+        "text": subscription.text,
+    }
+    connection.execute(insert(paused), row | {"within": subscription.within, "time": time, "reason": reason})
 
 
 def take_paused(connection: Connection, id: str) -> Subscription | None:
     """Remove and return a paused subscription, in the caller's transaction."""
-    found = find_paused(connection, id)
-    if found is not None:
+    subscription = find_paused(connection, id)
+    if subscription is not None:
         connection.execute(delete(paused).where(paused.c.id == id))
-        if found.language == RULES:
+        if subscription.language == RULES:
             resource_rows.delete_paused_results(connection, id)
-    return found
+    return subscription
 
 
 def find_paused(connection: Connection, id: str) -> Subscription | None:
@@ -138,34 +149,39 @@ class BudgetOverruns:
 
     def count(self, subscription: str) -> int:
         """Return how often a subscription has exceeded its budget since it was added, resumed or changed."""
-        wanted = select(overruns.c.count).where(overruns.c.subscription == subscription)
+        query = select(overruns.c.count).where(overruns.c.subscription == subscription)
         with self._database.read() as connection:
-            return int(connection.execute(wanted).scalar() or 0)
+            return int(connection.execute(query).scalar() or 0)
 
     def suspend(self, most: int) -> list[Subscription]:
         """Pause the subscriptions that exceeded their budget `most` times, and notify their owners of it.
 
         Pausing and notification are one transaction. Nothing happens if there is no such subscription.
         """
-        wanted = select(overruns.c.subscription).where(overruns.c.count >= most)
+        query = select(overruns.c.subscription).where(overruns.c.count >= most)
         with self._database.read() as connection:
-            found = list(connection.execute(wanted).scalars())
-        return self._database.transact(lambda c: self._suspend(c, found, most)) if found else []
+            ids = list(connection.execute(query).scalars())
+        return self._database.transact(lambda c: self._suspend(c, ids, most)) if ids else []
 
     def _suspend(self, connection: Connection, ids: Collection[str], most: int) -> list[Subscription]:
         counters.lock(connection, "subscriptions")
-        found = sorted(find_live(connection, ids), key=lambda one: one.id)
+        suspended = sorted(find_live(connection, ids), key=lambda subscription: subscription.id)
         moment = self._clock()
         time, reason = format_instant(moment), reason_of(most)
-        for one in found:
-            registry.remove_subscriptions(connection, [one.id], one.subscriber)
-            add_paused(connection, one, time, reason)
-        numbers = sequences.lock_sequences(connection, {one.subscriber for one in found})
+        for subscription in suspended:
+            registry.remove_subscriptions(connection, [subscription.id], subscription.subscriber)
+            add_paused(connection, subscription, time, reason)
+        numbers = sequences.lock_sequences(
+            connection, {subscription.subscriber for subscription in suspended}
+        )
         before = dict(numbers)
-        rows = {notification_id(f"{SUSPENDED} {time}", one.id): _suspension(one, reason) for one in found}
+        rows = {
+            notification_id(f"{SUSPENDED} {time}", subscription.id): _suspension(subscription, reason)
+            for subscription in suspended
+        }
         write_part(connection, rows, numbers, {}, moment)
         sequences.advance_sequences(connection, numbers, before)
-        return found
+        return suspended
 
 
 def reason_of(times: int) -> str:
@@ -176,6 +192,8 @@ def reason_of(times: int) -> str:
     )
 
 
-def _suspension(one: Subscription, reason: str) -> MatchRow:
+def _suspension(subscription: Subscription, reason: str) -> MatchRow:
     """Build the notification of a suspension, without the publications: the owner may not be allowed to see them."""
-    return MatchRow(one.id, one.id, one.subscriber, [Reason(reason, None, "")], None, SUSPENDED)
+    return MatchRow(
+        subscription.id, subscription.id, subscription.subscriber, [Reason(reason, None, "")], None, SUSPENDED
+    )

@@ -98,29 +98,29 @@ class SubscriptionView:
         if not id.isprintable():
             return None
         with self._database.read() as connection:
-            found = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
-            return next((rows[0] for rows in found if rows), None)
+            results = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
+            return next((rows[0] for rows in results if rows), None)
 
     def among(self, ids: Collection[str]) -> dict[str, SubscriptionStatus]:
         """Find subscriptions by id. Unprintable ids are skipped: they cannot exist, and PostgreSQL rejects some."""
-        asked = [id for id in ids if id.isprintable()]
+        printable = [id for id in ids if id.isprintable()]
         with self._database.read() as connection:
-            found = [
-                _kept(row)
-                for kind, wanted in zip(_KINDS, _WANTED, strict=True)
-                for row in bulk.select_among(connection, wanted, kind.id, asked)
+            statuses = [
+                _read_status(row)
+                for kind, query in zip(_KINDS, _QUERIES, strict=True)
+                for row in bulk.select_among(connection, query, kind.id, printable)
             ]
-        return {one.subscription.id: one for one in found}
+        return {status.subscription.id: status for status in statuses}
 
-    def page(self, wanted: SubscriptionFilter, limit: int) -> list[SubscriptionStatus]:
+    def page(self, selection: SubscriptionFilter, limit: int) -> list[SubscriptionStatus]:
         """Return a page of subscriptions in the order of ids."""
         with self._database.read() as connection:
             parts = [
-                _read(connection, kind, _asked(kind, wanted), limit)
+                _read(connection, kind, _build_conditions(kind, selection), limit)
                 for kind in _KINDS
-                if wanted.state in (None, kind.state)
+                if selection.state in (None, kind.state)
             ]
-        return list(merge(*parts, key=lambda one: one.subscription.id))[:limit]
+        return list(merge(*parts, key=lambda status: status.subscription.id))[:limit]
 
     def count(self, subscriber: str) -> int:
         """Count the subscriptions of a subscriber."""
@@ -153,38 +153,39 @@ _LIVE, *_OTHERS = (
 
 def live_counts(connection: Connection, subscribers: Collection[str]) -> dict[str, int]:
     """Count active subscriptions without rules by subscriber; those without any are left out."""
-    owner, wanted = _LIVE
-    return {row[0]: row[1] for row in bulk.select_among(connection, wanted, owner, subscribers)}
+    owner, query = _LIVE
+    return {row[0]: row[1] for row in bulk.select_among(connection, query, owner, subscribers)}
 
 
 def other_counts(connection: Connection, subscribers: Collection[str]) -> Counter[str]:
     """Count rules and paused subscriptions by subscriber."""
-    found = Counter[str]()
-    for owner, wanted in _OTHERS:
-        for name, count in bulk.select_among(connection, wanted, owner, subscribers):
-            found[name] += count
-    return found
+    counts = Counter[str]()
+    for owner, query in _OTHERS:
+        for name, count in bulk.select_among(connection, query, owner, subscribers):
+            counts[name] += count
+    return counts
 
 
-def _asked(kind: _Kind, wanted: SubscriptionFilter) -> list[ColumnElement[bool]]:
-    asked: list[ColumnElement[bool]] = [kind.id > wanted.after]
-    if wanted.subscriber is not None:
-        asked.append(kind.owner == wanted.subscriber)
-    if wanted.language is not None:
-        asked.append(kind.language == wanted.language)
-    if wanted.word:
+def _build_conditions(kind: _Kind, selection: SubscriptionFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [kind.id > selection.after]
+    if selection.subscriber is not None:
+        conditions.append(kind.owner == selection.subscriber)
+    if selection.language is not None:
+        conditions.append(kind.language == selection.language)
+    if selection.word:
         text: Column[Any] = kind.table.c.text
-        asked.append(
-            text.icontains(wanted.word, autoescape=True) | kind.id.icontains(wanted.word, autoescape=True)
+        conditions.append(
+            text.icontains(selection.word, autoescape=True)
+            | kind.id.icontains(selection.word, autoescape=True)
         )
-    return asked
+    return conditions
 
 
 def _read(
-    connection: Connection, kind: _Kind, asked: Sequence[ColumnElement[bool]], limit: int
+    connection: Connection, kind: _Kind, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[SubscriptionStatus]:
-    rows = connection.execute(_of(kind).where(*asked).order_by(kind.id).limit(limit)).all()
-    return [_kept(row) for row in rows]
+    rows = connection.execute(_of(kind).where(*conditions).order_by(kind.id).limit(limit)).all()
+    return [_read_status(row) for row in rows]
 
 
 def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
@@ -193,8 +194,8 @@ def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
     return select(*columns, reason).where(*kind.lives)
 
 
-_WANTED = [_of(kind) for kind in _KINDS]
+_QUERIES = [_of(kind) for kind in _KINDS]
 
 
-def _kept(row: Row[*tuple[Any, ...]]) -> SubscriptionStatus:
+def _read_status(row: Row[*tuple[Any, ...]]) -> SubscriptionStatus:
     return SubscriptionStatus(Subscription(*row[:5]), row[5], row[6])

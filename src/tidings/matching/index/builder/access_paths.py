@@ -62,8 +62,8 @@ class AccessPath:
 def choose_access_paths(clauses: ClauseTable, derived: Sequence[bool]) -> list[AccessPath]:
     """Choose an access path for every clause. `derived` marks columns where one value can have many codes."""
     present = cost.presence_probability(len(derived))
-    paths, rest = _drop_costly_shapes(clauses, *_uniform_paths(clauses))
-    with_key, without_key = find_best_equality(clauses, rest)
+    paths, remaining = _drop_costly_shapes(clauses, *_uniform_paths(clauses))
+    with_key, without_key = find_best_equality(clauses, remaining)
     events, others = _split_events(clauses, with_key)
     for group in group_by_equalities(clauses, events, derived):
         paths.extend(_key_paths(clauses, group, present))
@@ -76,10 +76,10 @@ def choose_access_paths(clauses: ClauseTable, derived: Sequence[bool]) -> list[A
 def _uniform_paths(clauses: ClauseTable) -> tuple[list[AccessPath], Numbers]:
     """Find shapes with enough clauses to compare them in columns; return the remaining clauses, too."""
     plain = np.flatnonzero(clauses.plain)
-    rest = [np.flatnonzero(~clauses.plain)]
+    remaining = [np.flatnonzero(~clauses.plain)]
     _, shape, counts = np.unique(clauses.signature[plain], return_inverse=True, return_counts=True)
     many = counts[shape] >= UNIFORM_FROM
-    rest.append(plain[~many])
+    remaining.append(plain[~many])
     plain, shape = plain[many], shape[many]
     order = np.argsort(shape, kind="stable")
     paths: list[AccessPath] = []
@@ -88,12 +88,12 @@ def _uniform_paths(clauses: ClauseTable) -> tuple[list[AccessPath], Numbers]:
         if path:
             paths.append(path)
         else:
-            rest.append(rows)
-    return paths, np.concatenate(rest)
+            remaining.append(rows)
+    return paths, np.concatenate(remaining)
 
 
 def _drop_costly_shapes(
-    clauses: ClauseTable, paths: Sequence[AccessPath], rest: Numbers
+    clauses: ClauseTable, paths: Sequence[AccessPath], remaining: Numbers
 ) -> tuple[list[AccessPath], Numbers]:
     """Keep paths through two equalities only if they cost less together than pairs that many shapes share.
 
@@ -104,9 +104,9 @@ def _drop_costly_shapes(
     rows = np.concatenate([np.empty(0, np.int64), *(path.rows for path in doubtful)])
     shapes_cost = sum(path.estimate.cost + cost.SEARCH for path in doubtful)
     if not len(rows) or shapes_cost < _pairs_cost(clauses, rows):
-        return list(paths), rest
-    kept = [path for path in paths if not _uses_two_equalities(clauses, path)]
-    return kept, np.concatenate([rest, rows])
+        return list(paths), remaining
+    cheap = [path for path in paths if not _uses_two_equalities(clauses, path)]
+    return cheap, np.concatenate([remaining, rows])
 
 
 def _uses_two_equalities(clauses: ClauseTable, path: AccessPath) -> bool:
@@ -166,9 +166,9 @@ def _key_paths(clauses: ClauseTable, group: ClauseGroup, present: float) -> Iter
     common = widths[counts >= ALIKE_FROM]
     for width in common:
         yield _key_path(clauses, group, width_of == width, present, int(width))
-    rest = ~np.isin(width_of, common)
-    if rest.any():
-        yield _key_path(clauses, group, rest, present)
+    uncommon = ~np.isin(width_of, common)
+    if uncommon.any():
+        yield _key_path(clauses, group, uncommon, present)
 
 
 def _split_events(clauses: ClauseTable, group: ClauseGroup) -> tuple[ClauseGroup, ClauseGroup]:
@@ -247,8 +247,8 @@ def _move_to_tiles(clauses: ClauseTable, paths: Sequence[AccessPath]) -> list[Ac
     rows = np.concatenate([np.empty(0, np.int64), *pool])
     if len(rows) < TILES_FROM:
         return list(paths)
-    kept = [path for path, move in zip(paths, costly, strict=True) if not move]
-    return [*kept, AccessPath(TILES, rows, _estimate_tiles(clauses, rows))]
+    cheap = [path for path, move in zip(paths, costly, strict=True) if not move]
+    return [*cheap, AccessPath(TILES, rows, _estimate_tiles(clauses, rows))]
 
 
 def _is_cheaper_in_tiles(clauses: ClauseTable, path: AccessPath) -> bool:

@@ -103,17 +103,17 @@ def _pack(tree: _Tree, line_columns: _LineColumns, rows: Numbers, level: int, de
     )
     order = np.lexsort((lows, gates))
     counts = np.bincount(gates + 1, minlength=len(line_columns.columns) + 1)
-    rest: list[Numbers] = []
+    leftovers: list[Numbers] = []
     for gate, (first, last) in enumerate(pairwise(starts_of(counts)), -1):
         mine = order[first:last]
         if gate < 0 or len(mine) < TILE_ROWS // 2:
-            rest.append(mine)
+            leftovers.append(mine)
             continue
         for slab in np.array_split(mine, _slab_count(len(mine), LEVELS - level)):
             node = tree.open(depth, gate, int(lows[slab].min()), int(highs[slab].max()))
             _pack(tree, line_columns, rows[slab], level + 1, depth + 1)
             tree.close(node)
-    remaining = rows[np.sort(np.concatenate(rest))]
+    remaining = rows[np.sort(np.concatenate(leftovers))]
     if len(remaining):
         _pack(tree, line_columns, remaining, level + 1 if len(remaining) < len(rows) else LEVELS, depth)
 
@@ -145,8 +145,8 @@ class _LineColumns:
         columns, number = _useful_columns(clauses, tests[positive])
         numbered = np.full(len(tests), -1)
         numbered[positive] = number
-        kept = np.flatnonzero(numbered >= 0)
-        tests, owner, number = tests[kept], owner[kept], numbered[kept]
+        selected = np.flatnonzero(numbered >= 0)
+        tests, owner, number = tests[selected], owner[selected], numbered[selected]
         starts = starts_of(np.bincount(owner, minlength=len(rows)))
         cell_start, cell = _cell_starts(clauses, tests, number, len(columns))
         line_tests = LineTests(

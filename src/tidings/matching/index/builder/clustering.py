@@ -93,8 +93,8 @@ def _order_pair(
     code.
     """
     a, b = int(clauses.column[first[0]]), int(clauses.column[second[0]])
-    before = (not derived[a], clauses.share[first].mean()) <= (not derived[b], clauses.share[second].mean())
-    return (first, second) if before else (second, first)
+    in_order = (not derived[a], clauses.share[first].mean()) <= (not derived[b], clauses.share[second].mean())
+    return (first, second) if in_order else (second, first)
 
 
 def group_by_best_equality(clauses: ClauseTable, group: ClauseGroup) -> Iterator[ClauseGroup]:
@@ -134,8 +134,10 @@ class _Equalities:
         tests, starts = clauses.tests_of(rows)
         mask = clauses.is_equality[tests]
         counts = np.bincount(np.repeat(np.arange(len(rows)), np.diff(starts))[mask], minlength=len(rows))
-        kept = tests[mask]
-        return cls(starts_of(counts), kept, clauses.column[kept].astype(np.int64), clauses.share[kept])
+        selected = tests[mask]
+        return cls(
+            starts_of(counts), selected, clauses.column[selected].astype(np.int64), clauses.share[selected]
+        )
 
     def take(self, rows: Numbers) -> _Equalities:
         index, starts = list_index(self.starts, rows)
@@ -149,9 +151,9 @@ class _Equalities:
         owner = np.repeat(np.arange(len(counts)), counts)
         ranked = np.lexsort((self.share, owner))
         place = np.arange(len(ranked)) - self.starts[owner]  # clauses keep their order in `ranked`
-        kept = np.sort(ranked[place < MOST_EQUALITIES])
+        selected = np.sort(ranked[place < MOST_EQUALITIES])
         starts = starts_of(np.minimum(counts, MOST_EQUALITIES))
-        return _Equalities(starts, self.tests[kept], self.column[kept], self.share[kept])
+        return _Equalities(starts, self.tests[selected], self.column[selected], self.share[selected])
 
     def sample(self) -> _Equalities:
         count = len(self.starts) - 1
@@ -219,11 +221,11 @@ class _Equalities:
             columns = compact[np.minimum(self.column[places], len(compact) - 1)]
             least = np.full(len(rows), np.inf)
             for i, j in combinations(range(places.shape[1]), 2):
-                found = rank[columns[:, i], columns[:, j]]
+                pair_rank = rank[columns[:, i], columns[:, j]]
                 share = self.share[places[:, i]].astype(np.float64) * self.share[places[:, j]]
-                better = (found < len(pairs)) & (share < least)
+                better = (pair_rank < len(pairs)) & (share < least)
                 least[better] = share[better]
-                number[rows[better]] = found[better]
+                number[rows[better]] = pair_rank[better]
                 first[rows[better]] = self.tests[places[better, i]]
                 second[rows[better]] = self.tests[places[better, j]]
         return number, first, second

@@ -127,8 +127,8 @@ class ColumnConstants:
     def _code_numbers(self, lots: Sequence[Any]) -> Codes:
         # Adding zero turns -0.0 into 0.0: they are one number, and must have one code.
         nearest = np.concatenate([lot.nearest for lot in lots]) + 0.0
-        rest = np.concatenate([lot.rest for lot in lots])
-        if not rest.any():
+        remainder = np.concatenate([lot.rest for lot in lots])
+        if not remainder.any():
             low, high = nearest.min(), nearest.max()
             if high - low < _DENSE_LIMIT and max(-low, high) < 2**53 and not (nearest % 1).any():
                 self.dense_low, self.dense_count = int(low), int(high - low) + 1
@@ -137,8 +137,8 @@ class ColumnConstants:
             self.nearest, place = np.unique(nearest, return_inverse=True)
             self.rest = np.zeros(len(self.nearest), np.int64)
             return _odd(place)
-        order = np.lexsort((rest, nearest))
-        near, left = nearest[order], rest[order]
+        order = np.lexsort((remainder, nearest))
+        near, left = nearest[order], remainder[order]
         new = np.concatenate(([True], (near[1:] != near[:-1]) | (left[1:] != left[:-1])))
         self.nearest, self.rest = near[new], left[new]
         place = np.empty(len(order), np.int64)
@@ -148,10 +148,10 @@ class ColumnConstants:
     def _code_strings(self, lots: Sequence[Any]) -> Codes:
         values = pa.chunked_array([pa.array(lot, pa.binary()) for lot in lots])
         self.strings = _sort_distinct(values) if self.shared is None else self.shared
-        found = pc.index_in(values, value_set=self.strings)
-        if found.null_count:
+        indices = pc.index_in(values, value_set=self.strings)
+        if indices.null_count:
             raise TidingsError(f"the constants of {self.column.path} are not among the strings of the twigs")
-        place = np.asarray(found).astype(np.int64)
+        place = np.asarray(indices).astype(np.int64)
         return _odd(place, kernel.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
 
     def _code_booleans(self, lots: Sequence[Any]) -> Codes:

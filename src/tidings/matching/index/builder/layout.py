@@ -161,8 +161,8 @@ class ClusterLayout:
         c = self._clauses
         used = [int(test[0]) for test in (path.key, path.cut) if test is not None]
         tests = c.test_matrix(path.rows)
-        kept = [t for t in range(tests.shape[1]) if tests[0, t] not in used]
-        for t in sorted(kept, key=lambda t: c.share[tests[0, t]]):
+        unused = [t for t in range(tests.shape[1]) if tests[0, t] not in used]
+        for t in sorted(unused, key=lambda t: c.share[tests[0, t]]):
             self._add_bounds("test", tests[order, t])
         self._put_layout(kernel.UNIFORM, 0, "bound")
 
@@ -190,12 +190,12 @@ class ClusterLayout:
         """Add the tests of each row except its keys, most selective first: rows of fixed width, or lists."""
         c, rows = self._clauses, path.rows[order]
         tests, starts = c.tests_of(rows)
-        kept = np.ones(len(tests), bool)
+        listed = np.ones(len(tests), bool)
         for key in keys:
             has_key = np.flatnonzero(key[order] >= 0)
-            kept[(starts[:-1] + key[order] - c.starts[rows])[has_key]] = False
-        owner = np.repeat(np.arange(len(rows)), np.diff(starts))[kept]
-        tests = tests[kept]
+            listed[(starts[:-1] + key[order] - c.starts[rows])[has_key]] = False
+        owner = np.repeat(np.arange(len(rows)), np.diff(starts))[listed]
+        tests = tests[listed]
         tests = tests[np.lexsort((c.share[tests], owner))]
         if path.layout == access_paths.EQUALITIES:
             self._add_equalities(tests, path.width + (path.second is not None and len(keys) < 2))

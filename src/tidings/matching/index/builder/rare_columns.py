@@ -112,14 +112,14 @@ def _reduce_block(block: ClauseBlock, rare: frozenset[str], must_check: Flags) -
     if not any(is_rare):
         return block
     must_check[block.twigs] = True
-    kept = [
+    checked = [
         (_move_anywhere(test) if hide else test, operands)
         for (test, operands), hide in zip(tests, is_rare, strict=True)
         if not hide or _is_key(test)
     ]
-    if all(test.negated for test, _ in kept):
-        kept = [next(entry for entry in tests if not entry[0].negated)]
-    shape, operands = zip(*kept, strict=True)
+    if all(test.negated for test, _ in checked):
+        checked = [next(entry for entry in tests if not entry[0].negated)]
+    shape, operands = zip(*checked, strict=True)
     return replace(block, shape=shape, operands=operands)
 
 
@@ -128,12 +128,12 @@ def _reduce_irregular(
 ) -> IrregularClauses:
     """Drop or move the rare tests of irregular clauses."""
     twigs, left = twigs_of(irregular), np.zeros(len(irregular.rows), np.bool_)
-    kept: list[IrregularTest] = []
+    checked: list[IrregularTest] = []
     keys: dict[Aspect, list[IrregularTest]] = {}
     dropped: list[IrregularTest] = []
     for test in irregular.tests:
         if not (test.shape.column.shape is AtomShape.TREE and test.shape.column.path in rare):
-            kept.append(test)
+            checked.append(test)
         elif _is_key(test.shape):
             keys.setdefault(test.shape.column.aspect, []).append(test)
         else:
@@ -143,14 +143,14 @@ def _reduce_irregular(
     for test in (*dropped, *(test for equalities in keys.values() for test in equalities)):
         must_check[twigs[test.clauses]] = True
     for equalities in keys.values():
-        kept.extend(_gather_equalities(equalities))
+        checked.extend(_gather_equalities(equalities))
     for test in dropped:  # a clause without any other positive test keeps the first of these
         bare = np.flatnonzero(~left[test.clauses]) if not test.shape.negated else np.empty(0, np.int64)
         if len(bare):
             clauses = test.clauses[bare]
-            kept.append(IrregularTest(test.shape, take_operands(test.operands, bare), clauses))
+            checked.append(IrregularTest(test.shape, take_operands(test.operands, bare), clauses))
             left[clauses] = True
-    return replace(irregular, tests=tuple(kept))
+    return replace(irregular, tests=tuple(checked))
 
 
 def _gather_equalities(tests: Sequence[IrregularTest]) -> Iterable[IrregularTest]:

@@ -59,7 +59,7 @@ QUERY_BATCH = 10_000
 """Rows in memory at a time when all are read."""
 
 PROGRESS_STEPS = 10_000
-"""How many steps of SQLite's virtual machine are between checks of the deadline: about a millisecond."""
+"""Number of steps of SQLite's virtual machine between checks of the deadline: about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class QueryExecutor:
     def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
         """Return the existing strong targets of resources, if they have the class of the reference."""
         accepted = dict[str, set[str]]()
-        for each in resources:
-            for row in resource_rows.build_atom_rows(each, schema):
+        for referrer in resources:
+            for row in resource_rows.build_atom_rows(referrer, schema):
                 if row.strong is not None:
                     accepted.setdefault(row.text, set()).update(schema.at_or_below(row.strong))
         with self._database.moment() as connection:

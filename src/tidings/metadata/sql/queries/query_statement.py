@@ -44,7 +44,7 @@ from tidings.metadata.sql.queries.query_tree import (
 from tidings.metadata.sql.tables import INDEXED_LENGTH
 
 MAX_INLINE_CLASSES = 20
-"""How many classes are written inline."""
+"""Maximum number of classes that are written inline."""
 
 _BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
 
@@ -380,8 +380,8 @@ def find_smallest_set(node: QueryNode, count: RowCounter) -> SmallestSet:
         if test.operator is Operator.EQUAL:
             lists.append(lambda statement, test=test: statement.with_value(test))  # type: ignore[misc]
     return min(
-        (SmallestSet(count(each), each) for each in lists),
-        key=lambda each: each.size,
+        (SmallestSet(count(candidate), candidate) for candidate in lists),
+        key=lambda candidate: candidate.size,
         default=SmallestSet(math.inf),
     )
 

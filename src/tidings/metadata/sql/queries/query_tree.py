@@ -102,25 +102,25 @@ QueryTree = Mapping[str, QueryNode]
 
 
 def build_query_tree(normal: Rule, schema: Schema, types: Mapping[str, str]) -> QueryTree:
-    classes = {each.variable: class_of(each.extension, schema, types) for each in normal.searched}
+    classes = {searched.variable: class_of(searched.extension, schema, types) for searched in normal.searched}
     compared = build_adjacency(normal)
     return {
-        each.variable: QueryNode(
-            each.variable,
-            None if each.extension in schema.classes else each.extension,
-            tuple(sorted(schema.at_or_below(classes[each.variable]))),
-            tuple(_list_tests(normal, each.variable, classes[each.variable], schema)),
+        searched.variable: QueryNode(
+            searched.variable,
+            None if searched.extension in schema.classes else searched.extension,
+            tuple(sorted(schema.at_or_below(classes[searched.variable]))),
+            tuple(_list_tests(normal, searched.variable, classes[searched.variable], schema)),
             tuple(
-                _build_comparison(predicate, each.variable, each.variable, schema, classes)
-                for predicate in compared[each.variable].get(each.variable, ())
+                _build_comparison(predicate, searched.variable, searched.variable, schema, classes)
+                for predicate in compared[searched.variable].get(searched.variable, ())
             ),
             tuple(
-                _build_edge(predicate, each.variable, other, schema, classes)
-                for other, predicate in compared[each.variable].items()
-                if other != each.variable
+                _build_edge(predicate, searched.variable, other, schema, classes)
+                for other, predicate in compared[searched.variable].items()
+                if other != searched.variable
             ),
         )
-        for each in normal.searched
+        for searched in normal.searched
     }
 
 
@@ -128,8 +128,8 @@ def _build_edge(
     predicates: Iterable[JoinPredicate], variable: str, other: str, schema: Schema, classes: Mapping[str, str]
 ) -> QueryEdge:
     first, *also = (
-        _build_comparison(each, variable, other, schema, classes)
-        for each in order_predicates(predicates, classes[variable], schema)
+        _build_comparison(predicate, variable, other, schema, classes)
+        for predicate in order_predicates(predicates, classes[variable], schema)
     )
     return QueryEdge(first.own, first.operator, first.others, other, tuple(also))
 
@@ -158,31 +158,31 @@ def _build_compared_property(property: str | None, cls: str, schema: Schema) -> 
 
 
 def _list_tests(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[ConstantTest]:
-    for each in list_predicates(normal):
+    for predicate in list_predicates(normal):
         if (
-            isinstance(each.left, Path)
-            and isinstance(each.right, Constant)
-            and each.left.variable == variable
+            isinstance(predicate.left, Path)
+            and isinstance(predicate.right, Constant)
+            and predicate.left.variable == variable
         ):
-            name = each.left.steps[0].property if each.left.steps else None
+            name = predicate.left.steps[0].property if predicate.left.steps else None
             declared = schema.property_of(cls, name) if name is not None else None
-            value = Ref(str(each.right.value)) if each.right.is_resource else each.right.value
-            yield ConstantTest(name, each.operator, to_comparable(value, declared))
+            value = Ref(str(predicate.right.value)) if predicate.right.is_resource else predicate.right.value
+            yield ConstantTest(name, predicate.operator, to_comparable(value, declared))
 
 
 def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
     """Return the path of variables from one to another, including both."""
-    before: dict[str, str | None] = {start: None}
+    previous: dict[str, str | None] = {start: None}
     queue = [start]
     for variable in queue:  # grows during iteration
-        new = [edge.other for edge in tree[variable].edges if edge.other not in before]
-        before |= dict.fromkeys(new, variable)
+        new = [edge.other for edge in tree[variable].edges if edge.other not in previous]
+        previous |= dict.fromkeys(new, variable)
         queue += new
     path: list[str] = []
     current: str | None = end
     while current is not None:
         path.append(current)
-        current = before[current]
+        current = previous[current]
     return path[::-1]
 
 

@@ -58,8 +58,8 @@ def apply_moves(connection: Connection, schema: Schema, changes: ChangeSet) -> A
     unreferenced = new - strong_closure(members, received, schema)
     garbage = find_garbage(connection, schema, weakened | unreferenced | {uri for uri, _ in left}, local)
     delete_resources(connection, garbage)
-    gone = (written.before - written.now | garbage) - new
-    return ApplyCounts(len(new - garbage), len(changed - garbage), len(gone))
+    removed = (written.before - written.now | garbage) - new
+    return ApplyCounts(len(new - garbage), len(changed - garbage), len(removed))
 
 
 def replace_state(connection: Connection, schema: Schema, state: RepositoryState) -> ApplyCounts:
@@ -70,12 +70,12 @@ def replace_state(connection: Connection, schema: Schema, state: RepositoryState
     reachable = strong_closure({uri for uri, _ in pairs}, received, schema)
     written = write_versions(connection, schema, {uri: received[uri] for uri in reachable})
     stored = connection.execute(select(metadata_resources.c.uri)).scalars()
-    gone = {uri for uri in stored if document_uri_of(uri) not in local} - reachable
-    delete_resources(connection, gone)
-    before = {tuple(row) for row in connection.execute(select(*repository_members.c))}
-    _add_members(connection, pairs - before)
-    _remove_members(connection, before - pairs)
-    return ApplyCounts(len(written.now - written.before), len(written.now & written.before), len(gone))
+    removed = {uri for uri in stored if document_uri_of(uri) not in local} - reachable
+    delete_resources(connection, removed)
+    members_before = {tuple(row) for row in connection.execute(select(*repository_members.c))}
+    _add_members(connection, pairs - members_before)
+    _remove_members(connection, members_before - pairs)
+    return ApplyCounts(len(written.now - written.before), len(written.now & written.before), len(removed))
 
 
 def list_local_documents(connection: Connection) -> set[str]:
@@ -149,8 +149,8 @@ def save_schema(connection: Connection, file: SchemaFile, schema: Schema) -> boo
         try:
             document = reader.read(bytes(body), media_type, uri)
         except InputError as problem:
-            what = f"the provider's schema does not fit a local document: {problem.what}"
-            raise SchemaError(what, where=uri, hint=f"tidings repository remove {uri}") from problem
+            message = f"the provider's schema does not fit a local document: {problem.what}"
+            raise SchemaError(message, where=uri, hint=f"tidings repository remove {uri}") from problem
         delete_resources(connection, resource_rows.load_document_members(connection, [uri])[uri])
         write_resources(connection, schema, document.resources)
     return True
@@ -178,7 +178,7 @@ def strong_edges(rows: Iterable[AtomRow]) -> set[StrongEdge]:
 def find_garbage(
     connection: Connection, schema: Schema, candidates: Collection[str], local: Collection[str]
 ) -> set[str]:
-    """Find unreachable resources among candidates and what they reach; `local` are documents."""
+    """Find unreachable resources among candidates and the resources they reach; `local` are documents."""
     classes, targets = _collect_part(connection, schema, candidates, local)
     members = select(repository_members.c.uri).distinct()
     live = {row.uri for row in bulk.select_among(connection, members, repository_members.c.uri, classes)}
@@ -204,8 +204,8 @@ def _collect_part(
         edges = {uri: strong_edges(atoms.get(uri, ())) for uri in fresh}
         referred = {uri for each in edges.values() for uri, _ in each}
         new = _load_classes(connection, referred - classes.keys(), local)
-        known = classes | new
-        targets |= {uri: set(_matching_targets(edges[uri], known, schema)) for uri in fresh}
+        reachable = classes | new
+        targets |= {uri: set(_matching_targets(edges[uri], reachable, schema)) for uri in fresh}
         reached = set[str]().union(*(targets[uri] for uri in fresh))
         fresh = {uri: cls for uri, cls in new.items() if uri in reached}
     return classes, targets

@@ -75,17 +75,17 @@ class RepositoryStore(StorePart):
     """The repository of a store."""
 
     @transacting
-    def name(self, connection: Connection, wanted: str | None = None) -> str:
+    def name(self, connection: Connection, requested: str | None = None) -> str:
         """Return the name of the repository; one is generated once if none is given.
 
         With another name, it is a new repository for its provider.
         """
-        if wanted is not None:
-            repository_scope(wanted)
+        if requested is not None:
+            repository_scope(requested)
         name = connection.execute(select(repository_state.c.name)).scalar()
-        if name is not None and wanted in (None, name):
+        if name is not None and requested in (None, name):
             return str(name)
-        new = wanted or names.new_id("repository", 16)
+        new = requested or names.new_id("repository", 16)
         if name is None:
             connection.execute(insert(repository_state), {"name": new})
         else:
@@ -159,11 +159,11 @@ class RepositoryStore(StorePart):
         """Register a local document, replacing one with the same URI, also of the provider, and what only it held."""
         counters.step(connection, REPOSITORY_COUNTER)
         c = repository_documents.c
-        known = connection.execute(select(c.shadows).where(c.document == document.uri)).scalar()
-        before = resource_rows.load_document_members(connection, [document.uri])[document.uri]
-        atoms = resource_rows.load_atom_rows(connection, before) if known is None else {}
-        shadows = int(bool(before)) if known is None else known
-        delete_resources(connection, before)
+        shadowing = connection.execute(select(c.shadows).where(c.document == document.uri)).scalar()
+        members = resource_rows.load_document_members(connection, [document.uri])[document.uri]
+        atoms = resource_rows.load_atom_rows(connection, members) if shadowing is None else {}
+        shadows = int(bool(members)) if shadowing is None else shadowing
+        delete_resources(connection, members)
         connection.execute(delete(repository_documents).where(c.document == document.uri))
         bulk.insert_rows(connection, repository_documents, [(document.uri, media_type, body, shadows)])
         write_resources(connection, schema, document.resources)
