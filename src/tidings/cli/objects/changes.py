@@ -278,7 +278,7 @@ def _write_results(results: ChangeResults, source: str, folder: str | None, out:
     if folder is not None:
         with output.show_spinner("writing the notifications ..."):
             notices.drop("change").write.parquet(resolve_location(folder))
-        return _print_counts(results, results.told.count(), out)
+        return _print_counts(results, results.notified.count(), out)
     for row in notices.orderBy("subscriber", "change").toLocalIterator():
         notice = row.asDict(recursive=True)
         del notice["change"]
