@@ -100,7 +100,7 @@ def test_hint_to_language_other_texts_have_no_hint(named: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("language", "text", "hint"),
     [
-        ("predicates", "price == 5", None),
+        ("predicates", "price === 5", None),
         ("predicates", 'material = "oak"', "write 'oak'; comparing two attributes is not supported"),
         ("predicates", "tags[0] = 1", TAGS),
         ("predicates", "price between 5", None),

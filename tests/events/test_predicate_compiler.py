@@ -160,13 +160,27 @@ def test_compile_many_texts_of_many_shapes_equal_single_compilation() -> None:
     assert_same([f"a{i % 20} = {i} and b{i % 2} < {i}" for i in range(400)])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{0} < a and '{0}' = b",
+        "a == {0} && b <> '{0}' || !(c = {0})",
+        "a not in ({0}, {1}) and b not between {0} and {1}",
+        "a is null and b is not null and c exists and d >= {0}",
+    ],
+)
+def test_compile_many_sql_spellings_equal_single_compilation(text: str) -> None:
+    result = assert_same([text.format(i, i + 1) for i in range(100)])
+    assert result.subscriptions.num_rows == 100
+
+
 def test_compile_many_invalid_texts_are_rejected_and_others_compiled() -> None:
-    predicates = [f"price < {i}" if i % 10 else f"price == {i}" for i in range(100)]
+    predicates = [f"price < {i}" if i % 10 else f"price === {i}" for i in range(100)]
     result = compile_texts(predicates)
     assert len(result.rejects) == 10 and result.subscriptions.num_rows == 90
     assert result.rejects[0].what == "subscription" and result.rejects[0].id == "s-0"
-    assert result.rejects[0].reason.startswith("write '=' instead of '==' (column 7)")
-    assert result.rejects[0].facts["place"] == {"line": 1, "column": 7, "length": 2}
+    assert result.rejects[0].reason.startswith("write '=' instead of '===' (column 7)")
+    assert result.rejects[0].facts["place"] == {"line": 1, "column": 7, "length": 3}
 
 
 def test_compile_columns_unknown_language_is_rejected() -> None:

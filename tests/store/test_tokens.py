@@ -67,7 +67,10 @@ def test_find_cached_returns_token_until_expired_or_revoked(url: str) -> None:
         other = store.tokens.keep("tdg_other", NEW)
         assert store.tokens.find_cached("tdg_other") is None, "not looked up yet"
         store.tokens.find_all(["tdg_ending", "tdg_other", "tdg_none"])
-        assert (store.tokens.find_cached("tdg_ending"), store.tokens.find_cached("tdg_other")) == (ending, other)
+        assert (store.tokens.find_cached("tdg_ending"), store.tokens.find_cached("tdg_other")) == (
+            ending,
+            other,
+        )
         assert store.tokens.find_cached("tdg_none") is None
         now += timedelta(hours=1)
         assert store.tokens.find_cached("tdg_ending") is None, "the cache knows when it expires"

@@ -59,7 +59,8 @@ class Stop:
 
     @property
     def takes_value(self) -> bool:
-        return bool(self.accepts & _LITERALS)
+        """Whether a value comes next. A predicate may begin with a value, but also with an attribute."""
+        return bool(self.accepts & _LITERALS) and "PATH" not in self.accepts
 
     def problem(
         self,
@@ -133,9 +134,10 @@ def _quoted(token: str) -> str:
 
 
 _WANTED: tuple[tuple[str, str], ...] = (
+    ("COMPARED", "an operator"),
+    ("IN", "an operator that is a word"),
     ("_NOT", "a predicate"),
     ("PATH", "an attribute"),
-    ("COMPARED", "an operator"),
     ("NUMBER", "a value"),
     ("LPAR", "'(' and a list of values"),
     ("COMMA", "',' or ')'"),

@@ -34,6 +34,10 @@ from tidings.values import (
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100
 
+SQL_SPELLINGS = {"==": "=", "<>": "!="}
+REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operators for a comparison whose sides are exchanged."""
+
 _Located = tuple[Literal, Span]
 
 
@@ -97,8 +101,28 @@ class _Trees(Transformer[Token, Tree]):
     @v_args(inline=True)
     def compared(self, path: Token, operator: Token, operand: _Located) -> Tree:
         spelling = " ".join(operator.lower().split()).replace("is an", "is a")
+        spelling = SQL_SPELLINGS.get(spelling, spelling)
         spans = Spans(_span(path), _span(operator), (operand[1],))
         return Comparison(_path(path), BY_SPELLING[spelling], operand[0], spans=spans)
+
+    @v_args(inline=True)
+    def reversed(self, operand: _Located, operator: Token, path: Token) -> Tree:
+        """Build `price > 5` from `5 < price`."""
+        spans = Spans(_span(path), _span(operator), (operand[1],))
+        spelling = SQL_SPELLINGS.get(operator, operator)
+        return Comparison(_path(path), BY_SPELLING[REVERSED.get(spelling, spelling)], operand[0], spans=spans)
+
+    @v_args(inline=True)
+    def not_compared(self, path: Token, operator: Token, operand: _Located) -> Tree:
+        return Not(self.compared(path, operator, operand))
+
+    @v_args(inline=True)
+    def not_listed(self, path: Token, operator: Token, operand: list[_Located]) -> Tree:
+        return Not(self.listed(path, operator, operand))
+
+    @v_args(inline=True)
+    def not_bounded(self, path: Token, operator: Token, low: _Located, high: _Located) -> Tree:
+        return Not(self.bounded(path, operator, low, high))
 
     @v_args(inline=True)
     def listed(self, path: Token, operator: Token, operand: list[_Located]) -> Tree:
@@ -113,6 +137,14 @@ class _Trees(Transformer[Token, Tree]):
     @v_args(inline=True)
     def existing(self, operator: Token, path: Token) -> Tree:
         return Comparison(_path(path), EXISTS, None, spans=Spans(_span(path), _span(operator)))
+
+    @v_args(inline=True)
+    def existing_behind(self, path: Token, operator: Token) -> Tree:
+        return Comparison(_path(path), EXISTS, None, spans=Spans(_span(path), _span(operator)))
+
+    @v_args(inline=True)
+    def missing(self, path: Token, operator: Token) -> Tree:
+        return Not(self.existing(operator, path))
 
     def literals(self, literals: list[_Located]) -> list[_Located]:
         return literals

@@ -19,6 +19,8 @@ from tidings.events.schema.event_schema import EventSchema
 from tidings.events.unsupported_syntax import MISSING_QUOTES, UNSUPPORTED
 
 _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator is not EXISTS)
+_COMPARISONS = ", ".join(each.spelling for each in OPERATORS if not each.spelling[0].isalpha())
+_WORDS = ", ".join(each.spelling for each in OPERATORS if each.spelling[0].isalpha() and each is not EXISTS)
 
 
 EXPLAINED, LETTERS = 20, 8
@@ -46,16 +48,12 @@ def empty(stop: Stop) -> SyntaxProblem | None:
 
 
 _MISSPELT = {
-    "==": "=",
+    "===": "=",
     "=<": "<=",
     "=>": ">=",
     "=!": "!=",
-    "<>": "!=",
-    "&&": "and",
     "&": "and",
-    "||": "or",
     "|": "or",
-    "!": "not",
     "eq": "=",
     "ne": "!=",
     "lt": "<",
@@ -103,19 +101,17 @@ def unclosed_quote(stop: Stop) -> SyntaxProblem | None:
     return stop.problem(message, len(stop.rest.rstrip()), accepted=f"a closing {quote}", hint=hint)
 
 
-_NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
+_NULL = re.compile(r"null\b(?!-)", re.IGNORECASE)
 
 
 def null_value(stop: Stop) -> SyntaxProblem | None:
-    """`= null`, `is not null`: absence is a value in other languages."""
+    """`= null`: absence is a value in other languages, and equal to nothing in SQL."""
     match = _NULL.match(stop.rest)
-    if not match or not ("COMPARED" in stop.accepts if match["is"] else stop.takes_value):
+    if not match or not stop.takes_value:
         return None
-    hint = "not exists finds events without the attribute"
-    if match["is"]:
-        hint = f"write {'' if match['not'] else 'not '}exists {stop.before}"
-    elif stop.before in ("=", "!="):
-        hint = f"write {'' if stop.before == '!=' else 'not '}exists {stop.tokens[-2]}"
+    hint = "a is null finds events without the attribute a"
+    if stop.before in ("=", "==", "!=", "<>") and stop.tokens[-2].type == "PATH":
+        hint = f"write {stop.tokens[-2]} is {'' if stop.before in ('=', '==') else 'not '}null"
     return stop.problem("null means the attribute is absent", len(match[0]), hint=hint)
 
 
@@ -152,29 +148,20 @@ def never_closed(stop: Stop) -> SyntaxProblem | None:
     return stop.problem("this '(' is never closed", 1, open_at[-1], accepted="a ')' after it")
 
 
-def value_first(stop: Stop) -> SyntaxProblem | None:
-    match = re.match(r"'(?:[^']|'')*'|-?\d[\d.]*", stop.rest)
-    if not match or "_NOT" not in stop.accepts:
-        return None
-    hint = "write the attribute on the left and the value on the right"
-    return stop.problem(f"expected a predicate{stop.after}", len(match[0]), hint=hint)
+_COMPARISON = re.compile(r"(?P<operator>[=<>!]+)\s*(?:'(?:[^']|'')*'|[\w.:+-]*)")
 
 
-def exists_behind(stop: Stop) -> SyntaxProblem | None:
-    match = re.match(r"exists\b", stop.rest, re.IGNORECASE)
-    if not match or "COMPARED" not in stop.accepts:
+def negated_comparison(stop: Stop) -> SyntaxProblem | None:
+    """`a not = 1`: only operators that are words have a negated form."""
+    match = _COMPARISON.match(stop.rest)
+    if not match or len(stop.tokens) < 2 or stop.tokens[-1].type != "_NOT" or "IN" not in stop.accepts:
         return None
     return stop.problem(
-        "'exists' goes before its attribute", len(match[0]), hint=f"write exists {stop.before}"
+        f"expected {stop.expectation}{stop.after}",
+        len(match["operator"]),
+        accepted=_WORDS,
+        hint=f"write not {stop.tokens[-2]} {match[0]}",
     )
-
-
-def negated_operator(stop: Stop) -> SyntaxProblem | None:
-    match = re.match(r"not\b", stop.rest, re.IGNORECASE)
-    if not match or "COMPARED" not in stop.accepts:
-        return None
-    hint = f"write not {stop.before} ..."
-    return stop.problem("'not' goes before the whole predicate", len(match[0]), hint=hint)
 
 
 def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
@@ -218,7 +205,9 @@ def _name(stop: Stop) -> str:
 
 def unexpected(stop: Stop) -> SyntaxProblem:
     """No common mistake: state the expected input."""
-    accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
+    accepted = None
+    if "COMPARED" in stop.accepts:
+        accepted = _SPELLINGS if "IN" in stop.accepts else _COMPARISONS
     if not stop.rest.strip():
         return stop.problem(f"expected {stop.expectation}{stop.after}", 1, accepted=accepted)
     word = re.match(r"'(?:[^']|'')*'|[\w.-]+|\W", stop.rest)
@@ -236,9 +225,7 @@ SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
     quote_inside,
     closes_nothing,
     never_closed,
-    value_first,
-    exists_behind,
-    negated_operator,
+    negated_comparison,
     keyword_as_name,
     misspelt_join,
     unknown_character,

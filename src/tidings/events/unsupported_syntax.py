@@ -64,7 +64,7 @@ def _moment(word: str) -> str | None:
     return "write the date or date-time itself, such as 2004-05-31T12:30:00Z" if is_moment else None
 
 
-_LIKE = re.compile(r"(?:not\s+)?(?P<word>i?like)\b\s*(?:'(?P<pattern>(?:[^']|'')*)')?", re.IGNORECASE)
+_LIKE = re.compile(r"(?P<word>i?like)\b\s*(?:'(?P<pattern>(?:[^']|'')*)')?", re.IGNORECASE)
 _LIKED = {
     (True, True): "contains",
     (False, True): "starts with",
@@ -77,7 +77,7 @@ _LIKED = {
 def like(stop: Stop) -> SyntaxProblem | None:
     """`title like '%clock%'` is `title contains 'clock'`; other patterns have no equivalent."""
     match = _LIKE.match(stop.rest)
-    if not match or "COMPARED" not in stop.accepts:
+    if not match or "IN" not in stop.accepts:
         return None
     start, length = stop.start + match.start("word"), len(match["word"])
     pattern = match["pattern"]
@@ -85,13 +85,14 @@ def like(stop: Stop) -> SyntaxProblem | None:
     if not plain or re.search(r"[%_\\]", plain) or match["word"].lower() != "like":
         return _patterns(stop, match["word"], length, start)
     operator = _LIKED[pattern.startswith("%"), pattern.endswith("%")]
-    negated = "not " if match[0].lower().startswith("not") else ""
-    hint = f"write {negated}{stop.before} {operator} '{plain}'"
+    is_negated = stop.tokens[-1].type == "_NOT"
+    attribute = stop.tokens[-2 if is_negated else -1]
+    hint = f"write {'not ' if is_negated else ''}{attribute} {operator} '{plain}'"
     return not_supported(stop, f"the operator '{match['word']}' is", length, start, TEXT_OPERATORS, hint)
 
 
 _PATTERN = re.compile(
-    r"(?:not\s+)?(?P<word>=?~\*?|!~\*?|(?:matches|rlike|regexp|regex|glob|similar\s+to)\b)", re.IGNORECASE
+    r"(?P<word>=?~\*?|!~\*?|(?:matches|rlike|regexp|regex|glob|similar\s+to)\b)", re.IGNORECASE
 )
 
 
@@ -101,7 +102,7 @@ def pattern(stop: Stop) -> SyntaxProblem | None:
     behind = last is not None and last.type == "COMPARED" and last.end_pos == stop.start
     start = (last.start_pos or 0) if last is not None and behind else stop.start
     match = _PATTERN.match(stop.text, start)
-    if not match or not (behind or "COMPARED" in stop.accepts) or match.end() <= stop.start:
+    if not match or not (behind or "IN" in stop.accepts) or match.end() <= stop.start:
         return None
     return _patterns(stop, match["word"], len(match["word"]), match.start("word"))
 

@@ -109,11 +109,13 @@ def texts() -> st.SearchStrategy[str]:
 
 
 def untidy(text: str, seed: int) -> str:
-    """Change spaces and capitals of a text where they have no meaning."""
+    """Change spaces, capitals and spellings of a text where they have no meaning."""
     spaces = (" ", "  ", "\n", "\t ")[seed % 4]
     for word in (" and ", " or "):
         shown = word.upper() if seed % 2 else word
         text = text.replace(word, shown.replace(" ", spaces))
+    for word, other in ((" = ", " == "), (" != ", " <> ")) if seed % 5 == 0 else ():
+        text = text.replace(word, other)
     return f"{spaces}{text}{spaces}" if seed % 3 else text
 
 
