@@ -38,7 +38,7 @@ class Place:
     def token(self, subscriber: str | None = None, *scopes: str) -> str:
         return self.access.make("test", scopes or ("subscribe",), subscriber).secret
 
-    def tell(
+    def notify(
         self, subscriber: str, count: int = 1, subscription: str = "s-1", body: bytes = b'{"price": 180}'
     ) -> None:
         """Append publications and notify one subscriber of them."""
