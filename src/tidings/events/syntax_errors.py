@@ -22,7 +22,7 @@ _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator i
 
 
 EXPLAINED, LETTERS = 20, 8
-"""Cost of explaining a mistake, in word comparisons: a constant, plus one per so many letters of the text."""
+"""Cost of explaining a mistake, in word comparisons: a constant, plus a share for the length of the text."""
 
 
 def explain_slip(
