@@ -19,7 +19,7 @@ from tests.support.servers.http_server import served
 from tests.support.servers.rpc_router import router_for
 from tests.support.servers.site import Response, Site, a_site, rss
 from tests.support.servers.websub_hub import Hub
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.feeds.hub.hub import HubPolicy
 from tidings.feeds.inbound import websub
 from tidings.feeds.inbound.poller import Poller
@@ -250,7 +250,7 @@ def test_service_follows_feed_of_another_service_through_its_hub(
 ) -> None:
     """The hub of one service and the subscriber of another, over HTTP."""
     (tmp_path / "other").mkdir()
-    source = Told(tmp_path / "other")
+    source = NotifiedStore(tmp_path / "other")
     source.notify_of_events(1, 2)
     with source.store, served_feeds(source, HubPolicy(inside=True)) as url:
         poller.add(f"{url}/feeds/{source.token}.atom")

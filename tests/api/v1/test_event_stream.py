@@ -142,7 +142,7 @@ def test_stream_hundreds_of_clients_share_one_poller(place: Place) -> None:
             await asyncio.sleep(0.01)
         reads_before = fanout.pages.reads
         for _ in range(3):
-            await asyncio.to_thread(place.tell_all, [*names, "shared"])
+            await asyncio.to_thread(place.notify_all, [*names, "shared"])
         received = await asyncio.gather(*tasks)
         assert fanout.pages.reads - reads_before < len(names)
         return received
@@ -342,7 +342,7 @@ def test_stream_and_acknowledge_on_postgresql(postgres_server: Server) -> None:
                 events = events_of(response)
                 assert numbers(events, 3) == [1, 2, 3]
                 place.notify("ana")
-                place.tell_all(["ana", "bo"])
+                place.notify_all(["ana", "bo"])
                 assert numbers(events, 2) == [4, 5]
             assert client.put("/v1/notifications/ack", json={"upto": 4}).json()["acknowledged"] == 4
             page = client.get("/v1/notifications").json()

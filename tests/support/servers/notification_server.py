@@ -49,7 +49,7 @@ class Place:
         matches = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
         self.store.notifications.commit_batch("test", first, matches)
 
-    def tell_all(self, subscribers: list[str]) -> None:
+    def notify_all(self, subscribers: list[str]) -> None:
         """Append a publication and notify many subscribers of it."""
         self.written += 1
         id = f"p-{self.written}-all"

@@ -33,7 +33,7 @@ class Clock:
         self.time += timedelta(seconds=seconds)
 
 
-class Told:
+class NotifiedStore:
     """A store with the subscription s-1 of cy, and functions that notify cy."""
 
     def __init__(self, folder: Path, public: str = PUBLIC) -> None:
